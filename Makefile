@@ -1,0 +1,45 @@
+# `make demo` shows what rlplan does, `make test` proves it. Both set up .venv first, once.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo test check format coverage bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(STAMP)  ## create .venv and install rlplan with its development tools
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"rlplan needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: setup  ## price and rank the allocations of 5,000 GPU-hours
+	$(BIN)/rlplan propose --budget 5000
+
+test: setup  ## the whole test suite
+	$(BIN)/python -m pytest
+
+check: setup  ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup  ## put the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+coverage: setup  ## branch coverage of what decides and what stores; fails below 95 %
+	$(BIN)/coverage run -m pytest -q tests/budgets tests/planner tests/conformance
+	$(BIN)/coverage report --fail-under=95 --include='budgets/*,planner/store/*'
+	$(BIN)/coverage report --include='planner/*'
+
+bench: setup  ## measure the bars of this stage
+	$(BIN)/python bench/startup.py
+
+clean:  ## remove .venv and everything that tools left behind
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What a step costs and where the GPU-hours went: pure arithmetic, imports nothing of ours."""

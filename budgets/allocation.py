@@ -1,0 +1,90 @@
+"""The three numbers to choose, and what follows from them without any hardware."""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+from budgets.errors import BudgetError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Rollouts per prompt (n) × prompts per batch (B) × update steps (M)."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    update_steps: int
+
+    def __post_init__(self) -> None:
+        if self.rollouts_per_prompt < 2:
+            raise InputError(
+                f"rollouts per prompt is {self.rollouts_per_prompt}: a group needs at least 2, "
+                "because the advantage is measured against the group's own mean"
+            )
+        if self.prompts_per_batch < 1:
+            raise InputError(f"prompts per batch is {self.prompts_per_batch}: it must be at least 1")
+        if self.update_steps < 0:
+            raise InputError(f"update steps is {self.update_steps}: it cannot be negative")
+
+    @classmethod
+    def for_budget(
+        cls,
+        rollouts_per_prompt: int,
+        prompts_per_batch: int,
+        gpu_hours: float,
+        gpu_hours_per_step: float,
+        start_up_gpu_hours: float = 0.0,
+    ) -> Self:
+        """Return the longest run of (n, B) that the GPU-hours pay for."""
+        steps = steps_for_budget(gpu_hours, gpu_hours_per_step, start_up_gpu_hours)
+        if steps < 1:
+            raise BudgetError(
+                f"{gpu_hours:g} GPU-hours do not pay for one step of n={rollouts_per_prompt}, B={prompts_per_batch}: "
+                f"it needs at least {start_up_gpu_hours + gpu_hours_per_step:.4g}"
+            )
+        return cls(rollouts_per_prompt, prompts_per_batch, steps)
+
+    @property
+    def rollouts_per_step(self) -> int:
+        """Rollouts generated for one update, n·B."""
+        return self.rollouts_per_prompt * self.prompts_per_batch
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of the whole run, n·B·M: the compute axis of the IsoCompute study."""
+        return self.rollouts_per_step * self.update_steps
+
+    @property
+    def prompts_seen(self) -> int:
+        """Prompts drawn over the whole run, repeats included."""
+        return self.prompts_per_batch * self.update_steps
+
+    def epochs(self, prompt_set_size: int) -> float:
+        """Return how many times the run goes over a prompt set."""
+        return self.prompts_seen / prompt_set_size
+
+    def tokens(self, prompt_tokens: float, response_tokens: float) -> float:
+        """Return the tokens the trainer sees, prompts counted once for every rollout."""
+        return self.rollouts * (prompt_tokens + response_tokens)
+
+    def learning_rate(self, base: float, base_rollouts: int) -> float:
+        """Scale a learning rate from its anchor batch by √(n·B).
+
+        At a fixed rate a sweep over n·B is confounded (IsoCompute: 1e-6 at 1,024 rollouts a step; the
+        square-root rule was stable up to 8,192, the linear one was not).
+        """
+        return base * math.sqrt(self.rollouts_per_step / base_rollouts)
+
+
+def steps_for_budget(gpu_hours: float, gpu_hours_per_step: float, start_up_gpu_hours: float = 0.0) -> int:
+    """Return the whole steps that GPU-hours pay for after start-up; 0 when they do not pay for one.
+
+    The promise `steps · gpu_hours_per_step + start_up ≤ gpu_hours` holds in floating point too: the quotient may
+    round up to the next whole number, and then one step less is the answer.
+    """
+    if not gpu_hours_per_step > 0:
+        raise InputError(f"GPU-hours per step is {gpu_hours_per_step}: it must be positive")
+    steps = max(0, math.floor((gpu_hours - start_up_gpu_hours) / gpu_hours_per_step))
+    while steps > 0 and steps * gpu_hours_per_step + start_up_gpu_hours > gpu_hours:
+        steps -= 1
+    return steps

@@ -1,0 +1,97 @@
+"""GPUs, models and recipes as data: one readable file each, and the parsing of a user's own entries."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from budgets.errors import ConfigError, InputError, UnknownNameError, suggest
+from budgets.hardware import Gpu
+from budgets.models import ModelShape, shape_from_config
+from budgets.workload import RecipeTraits
+
+Entry = TypeVar("Entry", Gpu, ModelShape, RecipeTraits)
+Table = Mapping[str, Any]
+
+
+def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
+    """Return a GPU of the catalogue or of the user's own tables."""
+    return _entry(Gpu, "GPU", "gpus", name, own, ". Add your own under [gpus.NAME] in rlplan.toml")
+
+
+def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
+    """Return a model of the catalogue or of the user's own tables, or the one that a local config.json describes."""
+    path = Path(name).expanduser()
+    if path.suffix == ".json" or "/" in name or path.is_dir():
+        return _model_from_file(name, path)
+    return _entry(ModelShape, "model", "models", name, own, ". A path to a local config.json works too")
+
+
+def recipe(name: str) -> RecipeTraits:
+    """Return the cost traits of a recipe of the catalogue."""
+    return _entry(RecipeTraits, "recipe", "recipes", name, None, "")
+
+
+def names(catalogue: str) -> list[str]:
+    """List what a catalogue file (`gpus`, `models`, `recipes`) holds."""
+    return list(_shipped(catalogue))
+
+
+def _entry(
+    kind: type[Entry], label: str, catalogue: str, name: str, own: Mapping[str, Table] | None, remedy: str
+) -> Entry:
+    tables = {**_shipped(catalogue), **(own or {})}
+    by_folded = {known.casefold(): known for known in tables}
+    known_name = by_folded.get(name.casefold())
+    if known_name is None:
+        raise UnknownNameError(label, name, tables, remedy.removeprefix(". "))
+    return _build(kind, label, known_name, tables[known_name])
+
+
+def _build(kind: type[Entry], label: str, name: str, table: Table) -> Entry:
+    types = {field.name: field.type for field in fields(kind) if field.name != "name"}
+    required = {field.name for field in fields(kind) if field.default is MISSING} - {"name"}
+    for key, value in table.items():
+        if key not in types:
+            raise ConfigError(f"{label} '{name}' has the unknown key '{key}': {suggest(key, types)}")
+        if not _fits(value, types[key]):
+            raise ConfigError(
+                f"{label} '{name}': {key} is {value!r}, a value of type {_type_name(types[key])} is needed"
+            )
+    if missing := sorted(required - set(table)):
+        raise ConfigError(f"{label} '{name}' lacks {', '.join(missing)}: give each a value")
+    return kind(name=name, **table)
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    if isinstance(value, bool) or wanted is bool:
+        return isinstance(value, bool) and wanted is bool
+    return isinstance(value, int | float) if wanted is float else isinstance(value, wanted)
+
+
+def _type_name(wanted: Any) -> str:
+    return {float: "number", int: "whole number", bool: "true or false", str: "text"}[wanted]
+
+
+def _model_from_file(name: str, path: Path) -> ModelShape:
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"model '{name}': {file} cannot be read ({error.strerror}); give a folder or a config.json"
+        ) from error
+    except ValueError as error:
+        raise InputError(f"model '{name}': {file} is not JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise InputError(f"model '{name}': {file} holds no JSON object; a Hugging Face config.json is needed")
+    return shape_from_config(file.resolve().parent.name if file.name == "config.json" else file.stem, config)
+
+
+@cache
+def _shipped(catalogue: str) -> dict[str, Table]:
+    return tomllib.loads(files(__package__).joinpath(f"{catalogue}.toml").read_text(encoding="utf-8"))

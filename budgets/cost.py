@@ -1,0 +1,206 @@
+"""The cost of one update step at (n, B), with an interval: from the phases' work and the coefficients known so far."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from budgets.errors import InfeasibleError
+from budgets.hardware import Gpu, Hardware
+from budgets.memory import Placement, engine_sizes, require_fit, training_gpus
+from budgets.signal import signal_fraction
+from budgets.work import (
+    Driver,
+    Phase,
+    Seconds,
+    StepLoad,
+    evaluate_seconds,
+    generate_seconds,
+    reference_seconds,
+    reward_seconds,
+    sync_seconds,
+    total,
+    train_seconds,
+)
+from budgets.workload import RecipeTraits, Workload
+
+Z90 = 1.6449  # standard deviations from the median to either end of a 90 % interval
+WEIGHT_LOADING_BYTES_PER_S = 2e9
+
+# How far a coefficient may lie from its nominal value before anything was measured, as a log standard deviation:
+# 0.35 is a factor of 1.8 either way at 90 %. Efficiencies of bandwidth and operations are known best.
+PRIOR_LOG_SD: dict[Driver, float] = {
+    Driver.DECODE_OVERHEAD: 0.60,
+    Driver.DECODE_BANDWIDTH: 0.35,
+    Driver.DECODE_COMPUTE: 0.35,
+    Driver.PREFILL_COMPUTE: 0.35,
+    Driver.REWARD: 1.00,
+    Driver.TRAIN_COMPUTE: 0.40,
+    Driver.FIXED: 0.80,
+    Driver.WEIGHT_SYNC: 0.80,
+}
+PRIOR_LENGTH_LOG_SD = 0.35
+# What the form itself leaves out (restarts, stragglers, a slower engine than assumed): published runs took up to
+# several times the prediction, see docs/concepts/costs.md. Measured steps shrink it as 1/√(1 + records), to a floor.
+UNMODELLED_LOG_SD = 0.40
+UNMODELLED_FLOOR_LOG_SD = 0.03
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Logarithms of the drivers' factors: means, covariances, and how well the mean response length is known."""
+
+    log_mean: Mapping[Driver, float] = field(default_factory=lambda: dict.fromkeys(Driver, 0.0))
+    log_covariance: Mapping[tuple[Driver, Driver], float] = field(
+        default_factory=lambda: {(driver, driver): sd**2 for driver, sd in PRIOR_LOG_SD.items()}
+    )
+    length_log_sd: float = PRIOR_LENGTH_LOG_SD
+    records: int = 0
+
+    def apply(self, seconds: Seconds) -> Seconds:
+        """Turn base seconds into expected ones."""
+        return {driver: base * math.exp(self.log_mean[driver]) for driver, base in seconds.items()}
+
+    def log_sd(self, seconds: Seconds) -> float:
+        """Return the log standard deviation of a sum of expected seconds, to first order in the coefficients."""
+        whole = total(seconds)
+        share = {driver: part / whole for driver, part in seconds.items()}
+        variance = math.fsum(
+            share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
+        )
+        with_length = 1 - share.get(Driver.FIXED, 0.0) - share.get(Driver.WEIGHT_SYNC, 0.0)
+        unmodelled = max(UNMODELLED_FLOOR_LOG_SD, UNMODELLED_LOG_SD / math.sqrt(1 + self.records))
+        return math.sqrt(max(0.0, variance) + (with_length * self.length_log_sd) ** 2 + unmodelled**2)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Seconds of one update by phase, and its GPU-hours with a 90 % interval."""
+
+    placement: Placement
+    seconds_by_phase: dict[Phase, float]
+    step_seconds: float
+    start_up_seconds: float
+    log_sd: float
+
+    @property
+    def gpu_hours_per_step(self) -> float:
+        """GPU-hours of one update, its share of the validations included."""
+        return self.step_seconds * self.placement.gpus / 3600
+
+    @property
+    def gpu_hours_per_step_low(self) -> float:
+        """Lower end of the 90 % interval."""
+        return self.gpu_hours_per_step * math.exp(-Z90 * self.log_sd)
+
+    @property
+    def gpu_hours_per_step_high(self) -> float:
+        """Upper end of the 90 % interval."""
+        return self.gpu_hours_per_step * math.exp(Z90 * self.log_sd)
+
+    @property
+    def start_up_gpu_hours(self) -> float:
+        """GPU-hours before the first update: starting, loading, and the validation at step 0."""
+        return self.start_up_seconds * self.placement.gpus / 3600
+
+
+def step_cost(
+    workload: Workload,
+    hardware: Hardware,
+    traits: RecipeTraits,
+    rollouts_per_prompt: int,
+    prompts_per_batch: int,
+    coefficients: Coefficients | None = None,
+) -> StepCost:
+    """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not."""
+    known = coefficients or Coefficients()
+    require_fit(workload, traits, hardware)
+    signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
+    load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
+    if traits.asynchronous:
+        placement = _best_split(workload, hardware, traits, load, known)
+    else:
+        placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
+    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
+    decisive = _decisive(phases, traits)
+    step_seconds = total(decisive)
+    return StepCost(
+        placement=placement,
+        seconds_by_phase={phase: total(seconds) for phase, seconds in phases.items()},
+        step_seconds=step_seconds,
+        start_up_seconds=_start_up_seconds(workload, hardware.gpu, placement, known),
+        log_sd=known.log_sd(decisive),
+    )
+
+
+def phase_seconds(
+    workload: Workload, gpu: Gpu, placement: Placement, traits: RecipeTraits, load: StepLoad, known: Coefficients
+) -> dict[Phase, Seconds]:
+    """Return the expected seconds of each phase, split by what they are proportional to."""
+    generators, trainers = placement.generator_gpus, placement.trainer_gpus
+    evaluation = evaluate_seconds(workload, gpu, generators)
+    every = workload.validation.every_steps
+    phases = {
+        Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits),
+        Phase.REWARD: reward_seconds(load),
+        Phase.REFERENCE: reference_seconds(workload, gpu, trainers, load, traits),
+        Phase.TRAIN: train_seconds(workload, gpu, trainers, load, traits),
+        Phase.SYNC: sync_seconds(workload, gpu),
+        Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
+    }
+    return {phase: known.apply(seconds) for phase, seconds in phases.items()}
+
+
+GENERATOR_SIDE = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
+TRAINER_SIDE = (Phase.REFERENCE, Phase.TRAIN)
+
+
+def _decisive(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
+    """Merge the phases that a step waits for: all of them, or the slower side of a split."""
+    generating, training = (_merged(phases, side) for side in (GENERATOR_SIDE, TRAINER_SIDE))
+    if traits.asynchronous:
+        return max(generating, training, key=total)
+    return _merged(phases, tuple(phases))
+
+
+def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Seconds:
+    merged: Seconds = {}
+    for phase in wanted:
+        for driver, seconds in phases[phase].items():
+            merged[driver] = merged.get(driver, 0.0) + seconds
+    return merged
+
+
+def _best_split(
+    workload: Workload, hardware: Hardware, traits: RecipeTraits, load: StepLoad, known: Coefficients
+) -> Placement:
+    """Find the split whose slower side is fastest: generators gain and trainers lose with each GPU moved over.
+
+    The crossing is found by bisection over the number of engines, so a thousand GPUs cost ten evaluations.
+    """
+    gpus = hardware.gpus_per_trial
+    unit = min(engine_sizes(workload, hardware.gpu, gpus))
+    fewest_trainers = training_gpus(workload, traits, hardware.gpu)
+    if fewest_trainers is None or gpus - fewest_trainers < unit:
+        raise InfeasibleError(f"{gpus} {hardware.gpu.name} leave no room for a generator beside the trainer")
+
+    def sides(engines: int) -> tuple[float, float]:
+        placement = Placement(engines * unit, gpus - engines * unit, colocated=False)
+        phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
+        return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
+
+    low, high = 1, (gpus - fewest_trainers) // unit
+    while low < high:
+        middle = (low + high) // 2
+        generating, training = sides(middle)
+        if generating <= training:
+            high = middle
+        else:
+            low = middle + 1
+    engines = min((count for count in (low - 1, low) if count >= 1), key=lambda count: max(sides(count)))
+    return Placement(engines * unit, gpus - engines * unit, colocated=False)
+
+
+def _start_up_seconds(workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients) -> float:
+    loading = workload.model.weight_bytes / WEIGHT_LOADING_BYTES_PER_S
+    first_validation = total(known.apply(evaluate_seconds(workload, gpu, placement.generator_gpus)))
+    return gpu.start_up_s + loading + first_validation

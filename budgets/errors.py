@@ -1,0 +1,66 @@
+"""Every error that rlplan raises on purpose.
+
+RlplanError
+├── InputError                what was given is not allowed
+│   ├── UnknownNameError      no GPU, model, recipe, … of that name; offers the nearest
+│   ├── ConfigError           a configuration file or a value in it cannot be used
+│   └── InfeasibleError       the workload does not fit the hardware
+├── NotFoundError             nothing of that name is stored, or nothing is left to do
+├── BudgetError               the GPU-hours do not suffice
+├── StoreError                the results database cannot be used
+└── IllegalTransitionError    a trial was moved to a state it cannot reach (a bug of ours)
+
+A message names what was given, what is allowed and what to do.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class RlplanError(Exception):
+    """Base of everything that rlplan raises on purpose."""
+
+
+class InputError(RlplanError, ValueError):
+    """What was given is not allowed."""
+
+
+class UnknownNameError(InputError):
+    """There is nothing of that name; the message offers the nearest that exist."""
+
+    def __init__(self, kind: str, given: str, known: Iterable[str], remedy: str = "") -> None:
+        super().__init__(f"unknown {kind} '{given}': {suggest(given, known)}{remedy and f'. {remedy}'}")
+
+
+class ConfigError(InputError):
+    """A configuration file, or a value in it, cannot be used."""
+
+
+class InfeasibleError(InputError):
+    """The workload does not fit the hardware; the message says by how much and what would make it fit."""
+
+
+class NotFoundError(RlplanError, LookupError):
+    """Nothing of that name is stored, or nothing is left to do."""
+
+
+class BudgetError(RlplanError):
+    """The GPU-hours do not suffice for what was asked."""
+
+
+class StoreError(RlplanError):
+    """The results database cannot be used as it is."""
+
+
+class IllegalTransitionError(RlplanError, RuntimeError):
+    """A trial was moved to a state that it cannot reach from where it is."""
+
+
+def suggest(given: str, known: Iterable[str]) -> str:
+    """Say which known names are nearest to what was given, or list them all when none is near."""
+    names = sorted(known)
+    by_folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(given.casefold(), by_folded, n=3, cutoff=0.55)
+    if near:
+        return "did you mean " + " or ".join(f"'{by_folded[name]}'" for name in near) + "?"
+    return "known are " + ", ".join(names)

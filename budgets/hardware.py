@@ -1,0 +1,56 @@
+"""An accelerator, and how many of them a run has."""
+
+from dataclasses import dataclass
+
+from budgets.errors import InputError
+
+USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and graphs
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """What one accelerator can do; the catalogue file explains each number."""
+
+    name: str
+    memory_gb: float
+    bandwidth_gb_per_s: float
+    dense_tflops: float
+    link_gb_per_s: float
+    decode_overhead_ms: float
+    layer_overhead_us: float
+    fixed_overhead_s: float
+    start_up_s: float
+    dollars_per_hour: float
+
+    def __post_init__(self) -> None:
+        for quantity in ("memory_gb", "bandwidth_gb_per_s", "dense_tflops", "link_gb_per_s"):
+            if not getattr(self, quantity) > 0:
+                raise InputError(f"GPU '{self.name}': {quantity} is {getattr(self, quantity)}, it must be positive")
+
+    @property
+    def usable_bytes(self) -> float:
+        """Bytes that weights, caches and states may fill."""
+        return self.memory_gb * 1e9 * USABLE_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """So many GPUs of one kind, of which each trial gets the same number."""
+
+    gpu: Gpu
+    gpus: int
+    gpus_per_trial: int
+
+    def __post_init__(self) -> None:
+        if self.gpus < 1:
+            raise InputError(f"{self.gpus} GPUs: at least 1 is needed")
+        if not 1 <= self.gpus_per_trial <= self.gpus:
+            raise InputError(
+                f"{self.gpus_per_trial} GPUs per trial of {self.gpus} GPUs: it must lie between 1 and "
+                "the number of GPUs"
+            )
+
+    @property
+    def parallel_trials(self) -> int:
+        """How many trials run at the same time."""
+        return self.gpus // self.gpus_per_trial

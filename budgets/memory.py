@@ -1,0 +1,119 @@
+"""What must fit into the GPUs' memory, and what to change when it does not."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from budgets.errors import InfeasibleError
+from budgets.hardware import Gpu, Hardware
+from budgets.models import BYTES_PER_WEIGHT
+from budgets.workload import RecipeTraits, Workload
+
+# Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
+STATE_BYTES_PER_PARAMETER = 2 + 2 + 4 + 4 + 4
+WIDEST_ENGINE = 8  # tensor parallelism stays within one node
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which GPUs of a trial generate and which train; in a synchronous recipe all do both in turn."""
+
+    generator_gpus: int
+    trainer_gpus: int
+    colocated: bool
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the trial holds."""
+        return self.generator_gpus if self.colocated else self.generator_gpus + self.trainer_gpus
+
+
+def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int) -> float:
+    """Return the bytes that training takes on each of so many GPUs, all states sharded over them."""
+    model = workload.model
+    per_parameter = STATE_BYTES_PER_PARAMETER + (BYTES_PER_WEIGHT if traits.reference_pass else 0)
+    return model.parameters * per_parameter / gpus + activation_bytes(workload)
+
+
+def activation_bytes(workload: Workload) -> float:
+    """Return the bytes of one longest sequence in training: a checkpoint per layer and its float32 logits."""
+    model = workload.model
+    checkpoints = model.layers * model.hidden * BYTES_PER_WEIGHT
+    return workload.longest_sequence * (checkpoints + 4 * model.vocabulary)
+
+
+def cache_tokens(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
+    """Return how many tokens of keys and values one engine holds beside the weights; negative if these do not fit."""
+    free = gpus_per_engine * gpu.usable_bytes - workload.model.weight_bytes
+    return free / workload.model.kv_bytes_per_token
+
+
+def engine_sizes(workload: Workload, gpu: Gpu, gpus: int) -> list[int]:
+    """List the numbers of GPUs, powers of two, that an inference engine for this workload can span."""
+    sizes = (2**power for power in range(int(math.log2(min(gpus, WIDEST_ENGINE))) + 1))
+    return [size for size in sizes if cache_tokens(workload, gpu, size) >= workload.longest_sequence]
+
+
+def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
+    """Return the fewest GPUs that training fits into, or None when one sequence alone is too large for each."""
+    room = gpu.usable_bytes - activation_bytes(workload)
+    if room <= 0:
+        return None
+    return max(1, math.ceil((training_bytes(workload, traits, 1) - activation_bytes(workload)) / room))
+
+
+def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
+    """Return the fewest GPUs of a kind that a trial can run on, or None when no number will do."""
+    trainers = training_gpus(workload, traits, gpu)
+    sizes = engine_sizes(workload, gpu, WIDEST_ENGINE)
+    if trainers is None or not sizes:
+        return None
+    return trainers + sizes[0] if traits.asynchronous else max(trainers, sizes[0])
+
+
+def memory_share(workload: Workload, traits: RecipeTraits, gpu: Gpu, trainer_gpus: int) -> float:
+    """Return the share of the usable memory that training takes on each GPU."""
+    return training_bytes(workload, traits, trainer_gpus) / gpu.usable_bytes
+
+
+def require_fit(workload: Workload, traits: RecipeTraits, hardware: Hardware, others: Iterable[Gpu] = ()) -> None:
+    """Raise InfeasibleError, with the shortfall and what would mend it, unless a trial fits its GPUs."""
+    needed = fewest_gpus(workload, traits, hardware.gpu)
+    if needed is not None and needed <= hardware.gpus_per_trial:
+        return
+    gpu, gpus, name = hardware.gpu, hardware.gpus_per_trial, workload.model.name
+    has = gpus * gpu.usable_bytes
+    needs = gpus * training_bytes(workload, traits, gpus)
+    verb = "generating beside training" if traits.asynchronous else "training"
+    shortfall = (
+        f"{name} does not fit {gpus} {gpu.name}: {verb} needs {_gigabytes(max(needs, _engine_bytes(workload)))} "
+        f"(states, one sequence of {workload.longest_sequence:,.0f} tokens per GPU), "
+        f"{_gigabytes(has)} are usable"
+    )
+    raise InfeasibleError(f"{shortfall}. {_remedy(workload, traits, hardware, needed, others)}")
+
+
+def _remedy(
+    workload: Workload, traits: RecipeTraits, hardware: Hardware, needed: int | None, others: Iterable[Gpu]
+) -> str:
+    offers = []
+    if needed is not None:
+        offers.append(f"{needed} {hardware.gpu.name}")
+    alternatives = (
+        (fewest, gpu.name)
+        for gpu in others
+        if gpu.name not in ("cpu", hardware.gpu.name) and (fewest := fewest_gpus(workload, traits, gpu)) is not None
+    )
+    offers += [f"{fewest} {name}" for fewest, name in sorted(alternatives)[:2]]
+    if needed is None:
+        lead = f"No number of {hardware.gpu.name} will do"
+        return f"{lead}; it fits {' or '.join(offers)}" if offers else f"{lead}; shorten the response or the model"
+    return f"It fits {' or '.join(offers)}, or a smaller model"
+
+
+def _engine_bytes(workload: Workload) -> float:
+    return workload.model.weight_bytes + workload.longest_sequence * workload.model.kv_bytes_per_token
+
+
+def _gigabytes(amount: float) -> str:
+    return f"{amount / 1e9:,.0f} GB" if amount >= 1e10 else f"{amount / 1e9:,.2g} GB"

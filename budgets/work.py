@@ -1,0 +1,182 @@
+"""What one update step asks of the hardware, phase by phase, as seconds at nominal efficiency.
+
+Each term belongs to one coefficient of the cost model (`Driver`): a phase's seconds are Σ coefficient · base seconds,
+so that measured steps can correct the coefficients one by one. Decoding reads the weights once per step of the batch
+and every sequence's keys and values once per token; prefill and training are bound by operations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from budgets.hardware import Gpu
+from budgets.lengths import ResponseLengths
+from budgets.memory import cache_tokens, engine_sizes
+from budgets.models import ModelShape
+from budgets.workload import RecipeTraits, Workload
+
+# Nominal efficiencies: the shares of data-sheet peaks that well-kept engines and trainers reach. Coefficient 1 means
+# exactly these; the prior around 1 is wide (`budgets.cost`).
+DECODE_BANDWIDTH_USE = 0.65
+DECODE_FLOPS_USE = 0.50
+PREFILL_FLOPS_USE = 0.45
+TRAINING_FLOPS_USE = 0.35
+LINK_USE = 0.30
+REWARD_SECONDS_PER_ROLLOUT = 2e-5
+MOST_REFILLS = 10.0  # dynamic sampling gives up beyond this many times the batch
+
+
+class Driver(StrEnum):
+    """What a part of a step's time is proportional to."""
+
+    DECODE_OVERHEAD = "decode_overhead"
+    DECODE_BANDWIDTH = "decode_bandwidth"
+    DECODE_COMPUTE = "decode_compute"
+    PREFILL_COMPUTE = "prefill_compute"
+    REWARD = "reward"
+    TRAIN_COMPUTE = "train_compute"
+    FIXED = "fixed"
+    WEIGHT_SYNC = "weight_sync"
+
+
+class Phase(StrEnum):
+    """A part of a step that is timed by itself."""
+
+    GENERATE = "generate"
+    REWARD = "reward"
+    REFERENCE = "reference"
+    TRAIN = "train"
+    SYNC = "sync"
+    EVALUATE = "evaluate"
+
+
+Seconds = dict[Driver, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoad:
+    """The rollouts of one update: what is asked for, generated and trained on."""
+
+    prompts: float
+    generated: float
+    trained: float
+
+    @classmethod
+    def of(cls, rollouts_per_prompt: int, prompts: int, traits: RecipeTraits, signal: float) -> "StepLoad":
+        """Count the rollouts that a recipe generates and keeps when only a share of the groups carries signal."""
+        refills = min(MOST_REFILLS, 1 / max(signal, 1e-9)) if traits.refills_groups else 1.0
+        kept = signal if traits.drops_groups else 1.0
+        rollouts = rollouts_per_prompt * prompts
+        return cls(prompts=prompts * refills, generated=rollouts * refills, trained=rollouts * kept)
+
+
+def generate_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
+    """Return the seconds to generate one update's rollouts, with the engine size that takes the fewest."""
+    batches = traits.updates_per_batch
+    options = (
+        _engine_seconds(workload, gpu, size, gpus // size, batches * load.prompts, batches * load.generated, traits)
+        for size in engine_sizes(workload, gpu, gpus)
+    )
+    best = min(options, key=lambda seconds: sum(seconds.values()))
+    return {driver: seconds / batches for driver, seconds in best.items()}
+
+
+def evaluate_seconds(workload: Workload, gpu: Gpu, gpus: int) -> Seconds:
+    """Return the seconds of one validation: its rollouts are generated like any others."""
+    validation = workload.validation
+    load = StepLoad(validation.problems, validation.rollouts, 0)
+    return generate_seconds(workload, gpu, gpus, load, RecipeTraits("validation"))
+
+
+def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
+    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew."""
+    passes = 4.0 if traits.updates_per_batch > 1 else 3.0
+    flops = passes * _forward_flops(workload, load.trained)
+    return {
+        Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE),
+        Driver.FIXED: gpu.fixed_overhead_s,
+    }
+
+
+def reference_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
+    """Return the seconds of the reference model's forward pass, which only a KL term needs."""
+    if not traits.reference_pass:
+        return {}
+    flops = _forward_flops(workload, load.trained)
+    return {Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
+
+
+def sync_seconds(workload: Workload, gpu: Gpu) -> Seconds:
+    """Return the seconds to bring the new weights into an engine over the link."""
+    return {Driver.WEIGHT_SYNC: workload.model.weight_bytes / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
+
+
+def reward_seconds(load: StepLoad) -> Seconds:
+    """Return the seconds to score one update's rollouts."""
+    return {Driver.REWARD: load.generated * REWARD_SECONDS_PER_ROLLOUT}
+
+
+def total(seconds: Mapping[Driver, float]) -> float:
+    """Sum the drivers at coefficient 1."""
+    return sum(seconds.values())
+
+
+def _engine_seconds(
+    workload: Workload, gpu: Gpu, size: int, engines: int, prompts: float, rollouts: float, traits: RecipeTraits
+) -> Seconds:
+    model, lengths = workload.model, workload.responses
+    share = rollouts / engines
+    resident = workload.prompt_tokens + lengths.mean_square / (2 * lengths.mean)
+    fits = max(1.0, cache_tokens(workload, gpu, size) / resident)
+    running = min(_in_flight(share, lengths, traits), fits)
+    steps = _decode_steps(share, running, engines, lengths, streaming=traits.asynchronous)
+    cached = share * (workload.prompt_tokens * lengths.mean + lengths.mean_square / 2) * model.kv_bytes_per_token
+    bandwidth = size * gpu.bandwidth_gb_per_s * 1e9 * DECODE_BANDWIDTH_USE
+    weights = steps * 2 * model.weights_read(share * lengths.mean / steps) / bandwidth
+    flops = 2 * model.matmul_parameters * share * lengths.mean
+    compute = flops / (size * gpu.dense_tflops * 1e12 * DECODE_FLOPS_USE)
+    layer_us = gpu.layer_overhead_us * (1 if size == 1 else 2)  # an all-reduce beside each kernel
+    bound_by_weights = weights >= compute
+    return {
+        Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6),
+        Driver.DECODE_BANDWIDTH: cached / bandwidth + (weights if bound_by_weights else 0.0),
+        Driver.DECODE_COMPUTE: 0.0 if bound_by_weights else compute,
+        Driver.PREFILL_COMPUTE: _prefill_seconds(model, workload.prompt_tokens, prompts / engines, gpu, size),
+    }
+
+
+def _in_flight(share: float, lengths: ResponseLengths, traits: RecipeTraits) -> float:
+    """Return the sequences an engine may have under way: a batch, or what the staleness bound allows.
+
+    A sequence of the longest length must end within k updates, and a generator-bound update takes mean/in-flight of
+    the decoding steps of a batch; hence in-flight ≤ k · batch · mean / longest.
+    """
+    if not traits.asynchronous:
+        return max(1.0, share)
+    return max(1.0, share, traits.staleness_bound * share * lengths.mean / lengths.cap)
+
+
+def _decode_steps(share: float, running: float, engines: int, lengths: ResponseLengths, *, streaming: bool) -> float:
+    """Return how many times an engine steps: sequences leave and enter until the last ones run out.
+
+    A synchronous step waits for the longest of what all engines have under way then; a streaming one for nobody.
+    """
+    if streaming:
+        return share * lengths.mean / running
+    refilling = max(0.0, share - running) * lengths.mean / running
+    return refilling + lengths.longest_of(max(1.0, min(share, running) * engines))
+
+
+def _prefill_seconds(model: ModelShape, prompt_tokens: float, prompts: float, gpu: Gpu, size: int) -> float:
+    """Return the seconds to read the prompts once each: the group shares its prefix."""
+    attention = 2 * model.layers * model.attention_width * prompt_tokens**2
+    flops = prompts * (2 * model.matmul_parameters * prompt_tokens + attention)
+    return flops / (size * gpu.dense_tflops * 1e12 * PREFILL_FLOPS_USE)
+
+
+def _forward_flops(workload: Workload, rollouts: float) -> float:
+    """Return 2·N per token and the causal attention's 2·layers·width·length² per sequence."""
+    model, lengths, prompt = workload.model, workload.responses, workload.prompt_tokens
+    squared = prompt**2 + 2 * prompt * lengths.mean + lengths.mean_square
+    linear = 2 * model.matmul_parameters * (prompt + lengths.mean)
+    return rollouts * (linear + 2 * model.layers * model.attention_width * squared)

@@ -1,0 +1,93 @@
+"""What is trained, on what, how often it is validated, and what of the recipe changes the cost."""
+
+from dataclasses import dataclass, replace
+
+from budgets.errors import InputError
+from budgets.lengths import ResponseLengths
+from budgets.models import ModelShape
+from budgets.signal import PassRates
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Fixed problems, `samples` answers to each, every so many updates and once before the first."""
+
+    problems: int = 300
+    samples: int = 4
+    every_steps: int = 20
+
+    def __post_init__(self) -> None:
+        if min(self.problems, self.samples, self.every_steps) < 1:
+            raise InputError(
+                f"validation of {self.problems} problems × {self.samples} samples every {self.every_steps} steps: "
+                "each must be at least 1"
+            )
+
+    @property
+    def rollouts(self) -> int:
+        """Answers generated for one validation."""
+        return self.problems * self.samples
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Model, lengths, prompts and their difficulty."""
+
+    model: ModelShape
+    prompt_tokens: float
+    responses: ResponseLengths
+    prompt_set_size: int
+    pass_rates: PassRates
+    validation: Validation
+
+    def __post_init__(self) -> None:
+        if not self.prompt_tokens > 0:
+            raise InputError(f"prompts of {self.prompt_tokens:g} tokens: it must be positive")
+        if self.prompt_set_size < 1:
+            raise InputError(f"a prompt set of {self.prompt_set_size}: it must hold at least 1 prompt")
+        if self.longest_sequence > self.model.context:
+            room = self.model.context - self.prompt_tokens
+            raise InputError(
+                f"a prompt of {self.prompt_tokens:g} and a response of {self.responses.cap:,} tokens exceed the "
+                f"context of {self.model.name}, {self.model.context:,}: a response may have at most {room:,.0f} tokens"
+            )
+
+    @property
+    def longest_sequence(self) -> float:
+        """Tokens of the longest prompt and response together."""
+        return self.prompt_tokens + self.responses.cap
+
+    def with_mean_response(self, mean: float) -> "Workload":
+        """Return the same workload with another mean response length."""
+        return replace(self, responses=self.responses.with_mean(mean))
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeTraits:
+    """What of a recipe changes the cost of a step; the catalogue file explains each."""
+
+    name: str
+    reference_pass: bool = False
+    staleness_bound: int = 0
+    updates_per_batch: int = 1
+    refills_groups: bool = False
+    drops_groups: bool = False
+    learning_rate_schedule: str = "constant"
+
+    def __post_init__(self) -> None:
+        if self.learning_rate_schedule != "constant":
+            raise InputError(
+                f"recipe '{self.name}' has the learning-rate schedule '{self.learning_rate_schedule}', which depends "
+                "on the run's length: then one run no longer yields every shorter one and no sweep over n and B is "
+                "possible. Use a constant rate after a short warm-up"
+            )
+        if self.staleness_bound < 0 or self.updates_per_batch < 1:
+            raise InputError(
+                f"recipe '{self.name}': staleness bound {self.staleness_bound} must be at least 0 and updates per "
+                f"batch {self.updates_per_batch} at least 1"
+            )
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether generators and trainers are different GPUs that work at the same time."""
+        return self.staleness_bound > 0

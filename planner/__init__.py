@@ -1,0 +1,1 @@
+"""Decides: proposals, priors, and the results database that every decision is written to."""

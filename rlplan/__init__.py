@@ -1,0 +1,1 @@
+"""The face of rlplan: command line and Python API."""
