@@ -29,7 +29,9 @@ class UnknownNameError(InputError):
     """There is nothing of that name; the message offers the nearest that exist."""
 
     def __init__(self, kind: str, given: str, known: Iterable[str], remedy: str = "") -> None:
-        super().__init__(f"unknown {kind} '{given}': {suggest(given, known)}{remedy and f'. {remedy}'}")
+        sentence = suggest(given, known)
+        end = "" if sentence.endswith("?") or not remedy else "."
+        super().__init__(f"unknown {kind} '{given}': {sentence}{end} {remedy}".rstrip())
 
 
 class ConfigError(InputError):

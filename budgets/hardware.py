@@ -26,6 +26,9 @@ class Gpu:
         for quantity in ("memory_gb", "bandwidth_gb_per_s", "dense_tflops", "link_gb_per_s"):
             if not getattr(self, quantity) > 0:
                 raise InputError(f"GPU '{self.name}': {quantity} is {getattr(self, quantity)}, it must be positive")
+        for quantity in ("decode_overhead_ms", "layer_overhead_us", "fixed_overhead_s", "start_up_s"):
+            if not getattr(self, quantity) >= 0:
+                raise InputError(f"GPU '{self.name}': {quantity} is {getattr(self, quantity)}, it cannot be negative")
 
     @property
     def usable_bytes(self) -> float:

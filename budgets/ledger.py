@@ -35,7 +35,10 @@ class Ledger:
     @property
     def left(self) -> float:
         """GPU-hours that can still be reserved."""
-        return max(0.0, self.budget - self.spent - self.reserved)
+        room = max(0.0, self.budget - self.spent - self.reserved)
+        while room > 0 and not self.can_reserve(room):  # rounding: the parts may add up to an ulp more
+            room = max(0.0, room - math.ulp(self.budget))
+        return room
 
     @property
     def open_reservations(self) -> dict[str, float]:
@@ -45,7 +48,7 @@ class Ledger:
     def can_reserve(self, gpu_hours: float) -> bool:
         """Say whether so much could be reserved now."""
         _check_hours("reservation", gpu_hours)
-        return self.spent + self.reserved + gpu_hours <= self.budget
+        return self.spent + math.fsum([*self._reservations.values(), gpu_hours]) <= self.budget
 
     def reserve(self, key: str, gpu_hours: float) -> None:
         """Set GPU-hours aside for a segment that is about to start."""

@@ -8,16 +8,18 @@ from budgets.errors import InputError
 
 _NORMAL = NormalDist()
 _GRID = 96
+_REACH = 6  # log standard deviations above the location that the grid covers; one response in 10⁹ lies beyond
 
 
 @dataclass(frozen=True)
 class ResponseLengths:
-    """Response tokens: log-normal with log standard deviation `spread`, cut at `cap`; `mean` is the one after the cut."""
+    """Response tokens: log-normal of log standard deviation `spread`, cut at `cap`; `mean` is the one after the cut."""
 
     mean: float
     cap: int
     spread: float
     _location: float = field(init=False, repr=False, compare=False)
+    _step: float = field(init=False, repr=False, compare=False)
     _cumulative: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -28,8 +30,10 @@ class ResponseLengths:
         if not 0 <= self.spread <= 3:
             raise InputError(f"response spread {self.spread}: it must lie between 0 (all alike) and 3")
         location = self._solve_location()
+        step = min(self.cap, math.exp(location + _REACH * self.spread)) / _GRID
         object.__setattr__(self, "_location", location)
-        grid = (math.log(self.cap * (i + 0.5) / _GRID) for i in range(_GRID))
+        object.__setattr__(self, "_step", step)
+        grid = (math.log(step * (i + 0.5)) for i in range(_GRID))
         cumulative = () if self.fixed else tuple(_NORMAL.cdf((x - location) / self.spread) for x in grid)
         object.__setattr__(self, "_cumulative", cumulative)
 
@@ -54,10 +58,9 @@ class ResponseLengths:
         """Return the expected longest of so many responses, ∫ 1 − F(ℓ)^draws dℓ up to the cap."""
         if self.fixed or draws <= 1:
             return self.mean
-        step = self.cap / _GRID
         # The grid's own error on the mean (draws = 1) is taken out, so that one draw gives the mean exactly.
-        correction = self.mean - step * math.fsum(1 - f for f in self._cumulative)
-        return min(float(self.cap), step * math.fsum(1 - f**draws for f in self._cumulative) + correction)
+        correction = self.mean - self._step * math.fsum(1 - f for f in self._cumulative)
+        return min(float(self.cap), self._step * math.fsum(1 - f**draws for f in self._cumulative) + correction)
 
     def with_mean(self, mean: float) -> "ResponseLengths":
         """Return the same cap and spread with another mean, at most the cap."""

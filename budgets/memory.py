@@ -81,16 +81,27 @@ def require_fit(workload: Workload, traits: RecipeTraits, hardware: Hardware, ot
     needed = fewest_gpus(workload, traits, hardware.gpu)
     if needed is not None and needed <= hardware.gpus_per_trial:
         return
-    gpu, gpus, name = hardware.gpu, hardware.gpus_per_trial, workload.model.name
-    has = gpus * gpu.usable_bytes
-    needs = gpus * training_bytes(workload, traits, gpus)
-    verb = "generating beside training" if traits.asynchronous else "training"
-    shortfall = (
-        f"{name} does not fit {gpus} {gpu.name}: {verb} needs {_gigabytes(max(needs, _engine_bytes(workload)))} "
-        f"(states, one sequence of {workload.longest_sequence:,.0f} tokens per GPU), "
-        f"{_gigabytes(has)} are usable"
-    )
-    raise InfeasibleError(f"{shortfall}. {_remedy(workload, traits, hardware, needed, others)}")
+    shortfall = f"{workload.model.name} does not fit {hardware.gpus_per_trial} {hardware.gpu.name}"
+    reason = _shortfall(workload, traits, hardware)
+    raise InfeasibleError(f"{shortfall}: {reason}. {_remedy(workload, traits, hardware, needed, others)}")
+
+
+def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> str:
+    """Say what is needed and what is usable: of the training's memory, or of the engine's when only that is short."""
+    gpu, gpus = hardware.gpu, hardware.gpus_per_trial
+    sequence = f"one sequence of {workload.longest_sequence:,.0f} tokens"
+    sizes = engine_sizes(workload, gpu, gpus)
+    trainers = max(1, gpus - sizes[0]) if traits.asynchronous and sizes else gpus
+    training = trainers * training_bytes(workload, traits, trainers)
+    engine = _gigabytes(_engine_bytes(workload))
+    if not sizes and training <= trainers * gpu.usable_bytes:
+        widest = 2 ** int(math.log2(min(gpus, WIDEST_ENGINE)))
+        span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
+        usable = _gigabytes(widest * gpu.usable_bytes)
+        return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"
+    beside = f" and an engine {engine} on GPUs of its own" if traits.asynchronous else ""
+    needs = f"{_gigabytes(training)} (states, {sequence} per GPU){beside}"
+    return f"training needs {needs}, {_gigabytes(gpus * gpu.usable_bytes)} are usable"
 
 
 def _remedy(

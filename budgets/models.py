@@ -29,6 +29,16 @@ class ModelShape:
     expert_intermediate: int = 0
     shared_intermediate: int = 0
 
+    def __post_init__(self) -> None:
+        for quantity in ("hidden", "layers", "heads", "kv_heads", "head_dim", "vocabulary", "context"):
+            if getattr(self, quantity) < 1:
+                raise InputError(f"model '{self.name}': {quantity} is {getattr(self, quantity)}, it must be positive")
+        if self.experts and not 1 <= self.experts_per_token <= self.experts:
+            raise InputError(
+                f"model '{self.name}': experts_per_token is {self.experts_per_token}, "
+                f"it must lie between 1 and the number of experts, {self.experts}"
+            )
+
     @property
     def parameters(self) -> int:
         """All weights, the output head counted once more unless it is tied."""
@@ -98,6 +108,8 @@ def shape_from_config(name: str, config: Mapping[str, Any]) -> ModelShape:
             expert_intermediate=int(text.get("moe_intermediate_size") or text["intermediate_size"]) if experts else 0,
             shared_intermediate=_shared_intermediate(text, experts),
         )
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise InputError(
             f"the config of model '{name}' has no usable {error}: a decoder-only config.json with hidden_size, "

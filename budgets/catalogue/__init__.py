@@ -20,7 +20,7 @@ Table = Mapping[str, Any]
 
 def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
     """Return a GPU of the catalogue or of the user's own tables."""
-    return _entry(Gpu, "GPU", "gpus", name, own, ". Add your own under [gpus.NAME] in rlplan.toml")
+    return _entry(Gpu, "GPU", "gpus", name, own, "Add your own under [gpus.NAME] in rlplan.toml")
 
 
 def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
@@ -28,7 +28,7 @@ def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     path = Path(name).expanduser()
     if path.suffix == ".json" or "/" in name or path.is_dir():
         return _model_from_file(name, path)
-    return _entry(ModelShape, "model", "models", name, own, ". A path to a local config.json works too")
+    return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
 
 
 def recipe(name: str) -> RecipeTraits:
@@ -48,7 +48,7 @@ def _entry(
     by_folded = {known.casefold(): known for known in tables}
     known_name = by_folded.get(name.casefold())
     if known_name is None:
-        raise UnknownNameError(label, name, tables, remedy.removeprefix(". "))
+        raise UnknownNameError(label, name, tables, remedy)
     return _build(kind, label, known_name, tables[known_name])
 
 

@@ -1,0 +1,23 @@
+"""Configuration: what can be set, how the layers are merged, and what comes of them."""
+
+from planner.config.assumptions import Assumption, assumptions
+from planner.config.layers import Layer, Resolved, embedded_tasks, file_layer, flag_layer, resolve, task_layers
+from planner.config.request import build_request, resolved_values
+from planner.config.schema import Config
+from planner.config.template import template
+
+__all__ = [
+    "Assumption",
+    "Config",
+    "Layer",
+    "Resolved",
+    "assumptions",
+    "build_request",
+    "embedded_tasks",
+    "file_layer",
+    "flag_layer",
+    "resolve",
+    "resolved_values",
+    "task_layers",
+    "template",
+]

@@ -1,0 +1,129 @@
+"""What a proposal takes for granted, each with its value and where that comes from."""
+
+import math
+from dataclasses import dataclass
+
+from budgets.cost import Z90, StepCost
+from budgets.signal import BetaPassRates, MeasuredPassRates
+from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
+from planner.config.layers import DEFAULT, Resolved
+from planner.proposals import Proposal, Request
+from planner.proposals.prior import applicable_prior
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Something taken for granted: what, how much, and says who."""
+
+    what: str
+    value: str
+    source: str
+
+
+def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
+    """List what the proposal rests on, the most consequential first."""
+    request = proposal.request
+    cost = proposal.candidates[0].cell.cost
+    return [
+        _cost(request, cost),
+        _response(request, resolved),
+        _pass_rates(request, resolved),
+        _score(request),
+        _hardware(request, resolved),
+        _model(request, resolved),
+        _prompts(request, resolved),
+        _recipe(request, resolved),
+        _learning_rate(request, resolved),
+        _validation(request, resolved),
+        Assumption(
+            "start-up", f"{cost.start_up_seconds:,.0f} s a trial, first validation included", "assumed; see [gpus]"
+        ),
+        Assumption("pilot share", f"{request.pilots.fraction:.0%} of the budget", resolved.source("pilot.fraction")),
+    ]
+
+
+def _cost(request: Request, cost: StepCost) -> Assumption:
+    records = request.coefficients.records
+    factor = math.exp(Z90 * cost.log_sd)
+    if records:
+        steps = "1 measured step" if records == 1 else f"{records:,} measured steps"
+        return Assumption("cost of a step", f"within a factor {factor:.2g} (90 %)", f"calibrated on {steps}")
+    return Assumption(
+        "cost of a step",
+        f"closed form, within a factor {factor:.2g} (90 %): decoding reaches {DECODE_BANDWIDTH_USE:.0%} of the memory "
+        f"bandwidth, training {TRAINING_FLOPS_USE:.0%} of the peak",
+        "not measured yet; a sweep's steps calibrate it",
+    )
+
+
+def _response(request: Request, resolved: Resolved) -> Assumption:
+    lengths = request.workload.responses
+    value = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut"
+    given = resolved.source("workload.mean_response_tokens")
+    return Assumption("responses", value, given if given != DEFAULT else "assumed: 0.4 of the most")
+
+
+def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
+    rates = request.workload.pass_rates
+    if isinstance(rates, MeasuredPassRates):
+        return Assumption(
+            "base pass rate", f"{rates.mean:.3g} over {len(rates.rates):,} prompts", "measured, your file"
+        )
+    if isinstance(rates, BetaPassRates):
+        return Assumption("base pass rate", f"{rates.mean:.3g}, prompts differ widely", "--pass-rate")
+    source = resolved.source("workload.difficulty")
+    return Assumption("base pass rate", f"{rates.mean:.3g} on average ({request.difficulty} problems)", source)
+
+
+def _score(request: Request) -> Assumption:
+    if applicable_prior(request.workload, request.difficulty) is None:
+        return Assumption("expected score", "none: ranked by updates that carry signal", "no published study applies")
+    return Assumption("expected score", "a prior with a wide interval, no forecast", "IsoCompute, arXiv 2603.12151")
+
+
+def _hardware(request: Request, resolved: Resolved) -> Assumption:
+    hardware = request.hardware
+    share = "all for one trial" if hardware.parallel_trials == 1 else f"{hardware.gpus_per_trial} a trial"
+    return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", resolved.source("hardware.gpu"))
+
+
+def _model(request: Request, resolved: Resolved) -> Assumption:
+    model = request.workload.model
+    return Assumption(
+        "model", f"{model.name}, {_count(model.parameters)} parameters", resolved.source("workload.model")
+    )
+
+
+def _prompts(request: Request, resolved: Resolved) -> Assumption:
+    workload = request.workload
+    value = f"{workload.prompt_set_size:,} of {workload.prompt_tokens:,.0f} tokens"
+    return Assumption("prompts", value, resolved.source("workload.prompt_set_size"))
+
+
+def _recipe(request: Request, resolved: Resolved) -> Assumption:
+    traits = request.traits
+    parts = ["asynchronous" if traits.asynchronous else "synchronous"]
+    parts += ["KL term"] if traits.reference_pass else []
+    parts += ["refills groups"] if traits.refills_groups else []
+    source = resolved.source("recipe.name")
+    return Assumption("recipe", f"{traits.name} ({', '.join(parts)})", source if source != DEFAULT else "by difficulty")
+
+
+def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
+    rule = request.learning_rate
+    return Assumption(
+        "learning rate", f"{rule.base:g} · √(n·B / {rule.base_rollouts:,})", resolved.source("recipe.learning_rate")
+    )
+
+
+def _validation(request: Request, resolved: Resolved) -> Assumption:
+    validation = request.workload.validation
+    value = f"{validation.problems} problems × {validation.samples} answers every {validation.every_steps} steps"
+    return Assumption("validation", value, resolved.source("validation.every_steps"))
+
+
+def _count(number: float) -> str:
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:g}"

@@ -1,0 +1,122 @@
+"""From a checked configuration to the objects that a proposal works with."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from budgets import catalogue
+from budgets.cost import Coefficients
+from budgets.errors import ConfigError, InputError, UnknownNameError
+from budgets.hardware import Hardware
+from budgets.lengths import ResponseLengths
+from budgets.memory import require_fit
+from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
+from budgets.workload import RecipeTraits, Validation, Workload
+from planner.config.layers import Resolved
+from planner.config.schema import Config
+from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request
+
+MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
+DEFAULT_DIFFICULTY = "easy"
+
+
+def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
+    """Look up every name, check that the workload fits the hardware, and return the request."""
+    config = resolved.config
+    if config.budget.gpu_hours is None:
+        raise InputError("no budget given: say how many GPU-hours there are, such as --budget 5000")
+    difficulty, pass_rates = difficulty_and_rates(config)
+    workload = _workload(config, pass_rates)
+    traits = recipe_traits(config, difficulty)
+    hardware = Hardware(
+        gpu=catalogue.gpu(config.hardware.gpu, config.gpus),
+        gpus=config.hardware.gpus,
+        gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
+    )
+    known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
+    require_fit(workload, traits, hardware, known_gpus)
+    return Request(
+        budget_gpu_hours=config.budget.gpu_hours,
+        workload=workload,
+        hardware=hardware,
+        traits=traits,
+        difficulty=difficulty,
+        learning_rate=LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
+        grid=GridBounds(**config.grid.model_dump()),
+        pilots=PilotRules(**config.pilot.model_dump()),
+        coefficients=coefficients or Coefficients(),
+    )
+
+
+def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
+    """Return the difficulty's name and the spread of pass rates, from whichever of the three was given."""
+    section = config.workload
+    given = {
+        "difficulty": section.difficulty,
+        "pass_rate": section.pass_rate,
+        "pass_rates_file": section.pass_rates_file,
+    }
+    measured = [name for name in ("pass_rate", "pass_rates_file") if given[name] is not None]
+    if len(measured) == 2:
+        raise ConfigError(
+            f"workload.pass_rate ({section.pass_rate}) and workload.pass_rates_file ({section.pass_rates_file}) are "
+            "both given: they say the same thing twice, keep the file"
+        )
+    if section.pass_rates_file is not None:
+        rates = MeasuredPassRates(read_pass_rates(Path(section.pass_rates_file)))
+        return section.difficulty or difficulty_of(rates.rates), rates
+    if section.pass_rate is not None:
+        return section.difficulty or difficulty_of(section.pass_rate), BetaPassRates(section.pass_rate)
+    name = section.difficulty or DEFAULT_DIFFICULTY
+    if name not in DIFFICULTIES:
+        raise UnknownNameError("difficulty", name, DIFFICULTIES)
+    return name, DIFFICULTIES[name]
+
+
+def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
+    """Return the recipe that was named, or the healthy one: KL and entropy terms on easy problems only."""
+    return catalogue.recipe(config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy"))
+
+
+def read_pass_rates(path: Path) -> tuple[float, ...]:
+    """Read one pass rate per line; blank lines and lines that start with # are passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(
+            f"pass rates file {path} cannot be read ({reason}); give a text file, one rate a line"
+        ) from error
+    rates = []
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            try:
+                rates.append(float(text))
+            except ValueError as error:
+                raise InputError(
+                    f"pass rates file {path}, line {number}: '{text[:40]}' is not a number; write one rate between 0 "
+                    "and 1 on each line"
+                ) from error
+    return tuple(rates)
+
+
+def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
+    """Return the configuration as it counts, with every name that was left open filled in."""
+    values: dict[str, Any] = resolved.config.model_dump(mode="json")
+    values["recipe_traits"] = asdict(request.traits)
+    values["sources"] = dict(resolved.sources)
+    return values
+
+
+def _workload(config: Config, pass_rates: PassRates) -> Workload:
+    section = config.workload
+    mean = section.mean_response_tokens or MEAN_RESPONSE_SHARE * section.response_tokens
+    return Workload(
+        model=catalogue.model(section.model, config.models),
+        prompt_tokens=section.prompt_tokens,
+        responses=ResponseLengths(mean, section.response_tokens, section.response_spread),
+        prompt_set_size=section.prompt_set_size,
+        pass_rates=pass_rates,
+        validation=Validation(**config.validation.model_dump()),
+    )

@@ -1,0 +1,124 @@
+"""The configuration: every value that a user can set, with its unit in the name and its default.
+
+`rlplan init` writes these descriptions and defaults as a commented file, so a field is explained here and nowhere else.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A table of the file: unknown keys are refused, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class BudgetSection(Section):
+    """What may be spent."""
+
+    gpu_hours: Positive | None = Field(
+        None, examples=[5000.0], description="GPU-hours for pilots and final run together (--budget)"
+    )
+
+
+class WorkloadSection(Section):
+    """What is trained, on which prompts."""
+
+    task: str | None = Field(
+        None,
+        examples=["sum-easy"],
+        description="an embedded task, such as sum-easy; sets the model, lengths and hardware (--task)",
+    )
+    model: str = Field("qwen3-8b", description="a model of the catalogue, or a path to a config.json (--model)")
+    prompt_tokens: Positive = Field(256, description="mean tokens of a prompt")
+    response_tokens: Count = Field(8192, description="most tokens of a response, where it is cut (--response-tokens)")
+    mean_response_tokens: Positive | None = Field(
+        None, examples=[3300.0], description="mean tokens of a response; without it, 0.4 of the most"
+    )
+    response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
+        0.6, description="log standard deviation of response lengths; 0 = all alike"
+    )
+    prompt_set_size: Count = Field(6000, description="prompts to train on")
+    difficulty: str | None = Field(
+        None,
+        examples=["hard"],
+        description="easy, medium, hard or mixed: the band of base pass rates (--difficulty); without it, easy",
+    )
+    pass_rate: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, examples=[0.3], description="mean pass rate of the base model, instead of a difficulty (--pass-rate)"
+    )
+    pass_rates_file: str | None = Field(
+        None,
+        examples=["pass_rates.txt"],
+        description="a file with one pass rate per prompt, instead of either (--pass-rates-file)",
+    )
+
+
+class ValidationSection(Section):
+    """The fixed problems on which a score is measured."""
+
+    problems: Count = Field(300, description="held-out problems")
+    samples: Count = Field(4, description="answers to each; the score is their mean")
+    every_steps: Count = Field(10, description="update steps between validations")
+
+
+class HardwareSection(Section):
+    """The machine."""
+
+    gpu: str = Field("h100", description="a GPU of the catalogue, or one of your own below (--gpu)")
+    gpus: Count = Field(64, description="how many there are (--gpus)")
+    gpus_per_trial: Count | None = Field(
+        None, examples=[8], description="how many one run gets; without it, all of them (--gpus-per-trial)"
+    )
+
+
+class RecipeSection(Section):
+    """How it is trained, apart from the allocation."""
+
+    name: str | None = Field(
+        None,
+        examples=["scalerl"],
+        description="a recipe of the catalogue (--recipe); without it, hard for hard problems, else easy",
+    )
+    learning_rate: Positive = Field(1e-6, description="learning rate at the anchor batch")
+    learning_rate_rollouts: Count = Field(
+        1024, description="rollouts per step of the anchor batch; other batches scale the rate by the square root"
+    )
+
+
+class GridSection(Section):
+    """The bounds of the grid; n and B take the powers of two between them."""
+
+    fewest_rollouts_per_prompt: Annotated[int, Field(ge=2)] = Field(8, description="smallest n")
+    most_rollouts_per_prompt: Count = Field(1024, description="largest n")
+    fewest_prompts_per_batch: Count = Field(32, description="smallest B")
+    most_prompts_per_batch: Count = Field(1024, description="largest B")
+    fewest_rollouts_per_step: Count = Field(256, description="smallest n·B")
+    most_rollouts_per_step: Count = Field(65_536, description="largest n·B")
+
+
+class PilotSection(Section):
+    """The part of the budget that buys evidence."""
+
+    fraction: Share = Field(0.2, description="share of the budget for pilots")
+    most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
+    fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
+
+
+class Config(Section):
+    """The whole file."""
+
+    budget: BudgetSection = Field(default_factory=BudgetSection)
+    workload: WorkloadSection = Field(default_factory=WorkloadSection)
+    validation: ValidationSection = Field(default_factory=ValidationSection)
+    hardware: HardwareSection = Field(default_factory=HardwareSection)
+    recipe: RecipeSection = Field(default_factory=RecipeSection)
+    grid: GridSection = Field(default_factory=GridSection)
+    pilot: PilotSection = Field(default_factory=PilotSection)
+    gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
+    models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")

@@ -1,0 +1,29 @@
+"""Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
+
+from planner.proposals.propose import propose
+from planner.proposals.request import (
+    Candidate,
+    GridBounds,
+    LearningRateRule,
+    Outlook,
+    PilotGrant,
+    PilotRules,
+    PricedCell,
+    Proposal,
+    Request,
+    ScoreInterval,
+)
+
+__all__ = [
+    "Candidate",
+    "GridBounds",
+    "LearningRateRule",
+    "Outlook",
+    "PilotGrant",
+    "PilotRules",
+    "PricedCell",
+    "Proposal",
+    "Request",
+    "ScoreInterval",
+    "propose",
+]

@@ -1,0 +1,144 @@
+"""Which cells deserve a pilot, how long each is, and why the others are left out.
+
+A pilot is worth its GPU-hours where a curve would tell cells apart: first the prior's favourites, then the cell
+farthest from all chosen ones in (log n, log B) for its price, while the pilot budget pays for the least that a pilot
+must be.
+"""
+
+import math
+from collections.abc import Sequence
+
+from planner.proposals.request import PilotGrant, PilotRules, PricedCell
+
+Key = tuple[int, int]
+
+LEAST_SIGNAL = 0.05
+FEWEST_FINAL_UPDATES = 20
+FAVOURITES = 2  # pilots that go to the top of the ranking; the rest fill the space
+FAVOURITES_APART = 2.0  # octaves, so that both favourites are not the same guess
+PILOTS_APART = 1.4  # octaves: only diagonal neighbours both get a pilot; longer ones tell more than more of them
+SEGMENTS_PER_PILOT = 4
+DOMINANCE_MARGIN = 0.05  # in expected score: the prior's losses per octave are themselves uncertain by half
+
+
+def grant_pilots(
+    ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation_every: int
+) -> dict[Key, PilotGrant]:
+    """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all."""
+    reasons = {cell.key: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
+    eligible = [cell for cell in ranked if reasons[cell.key] is None]
+    chosen = _choose(eligible, pilot_gpu_hours, rules)
+    steps = _share_out(list(chosen.values()), pilot_gpu_hours, rules, validation_every)
+    grants = {}
+    for cell in ranked:
+        reason = reasons[cell.key] or _coverage(cell, chosen)
+        if cell.key in chosen:
+            granted = steps[cell.key]
+            reason = "favourite of the ranking" if cell.key in list(chosen)[:FAVOURITES] else "fills a gap of the grid"
+            hours = cell.cost.start_up_gpu_hours + granted * cell.cost.gpu_hours_per_step
+            grants[cell.key] = PilotGrant(granted, hours, _segment_steps(granted, validation_every), reason)
+        else:
+            grants[cell.key] = PilotGrant(0, 0.0, 0, f"left out: {reason}")
+    return grants
+
+
+def carries_signal(signal_fraction: float) -> bool:
+    """Say whether enough groups have differing rewards for a run to learn from."""
+    return signal_fraction >= LEAST_SIGNAL
+
+
+def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
+    """Return the GPU-hours of the shortest pilot that is worth starting."""
+    return cell.cost.start_up_gpu_hours + rules.fewest_steps * cell.cost.gpu_hours_per_step
+
+
+def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> str | None:
+    updates = cell.allocation.update_steps
+    if updates < FEWEST_FINAL_UPDATES:
+        return f"the final budget buys only {updates} updates"
+    if not carries_signal(cell.signal_fraction):
+        return f"only {cell.signal_fraction:.1%} of its groups carry signal"
+    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours / 2:
+        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours for pilots"
+    dominating = next((other for other in ranked if _dominates(other, cell)), None)
+    if dominating is not None:
+        n, B = dominating.key
+        return f"n={n}, B={B} costs no more, carries as much signal and promises more"
+    return None
+
+
+def _dominates(better: PricedCell, cell: PricedCell) -> bool:
+    """Whether the other costs no more, carries no less signal and is expected to do clearly better.
+
+    Costs within 1 % are the same: at equal n·B cells differ only in prompts to read.
+    """
+    if better.expected_score is None or cell.expected_score is None:
+        return False
+    return (
+        better.cost.gpu_hours_per_step <= 1.01 * cell.cost.gpu_hours_per_step
+        and better.signal_fraction >= cell.signal_fraction
+        and better.expected_score.median > cell.expected_score.median + DOMINANCE_MARGIN
+    )
+
+
+def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> dict[Key, PricedCell]:
+    """Take favourites, then cells far from all chosen ones, while the least pilots of all fit the pilot budget."""
+    chosen: dict[Key, PricedCell] = {}
+    left = pilot_gpu_hours
+    while len(chosen) < rules.most_pilots:
+        favourite = len(chosen) < FAVOURITES
+        spacing = FAVOURITES_APART if favourite else PILOTS_APART
+        affordable = [cell for cell in eligible if least_pilot_hours(cell, rules) <= left]
+        apart = [cell for cell in affordable if _distance_to(cell, chosen) >= spacing]
+        if not apart:
+            break
+        pick = apart[0] if favourite else max(apart, key=lambda cell: _gap_per_cost(cell, chosen, rules))
+        chosen[pick.key] = pick
+        left -= least_pilot_hours(pick, rules)
+    return chosen
+
+
+def _share_out(
+    chosen: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation_every: int
+) -> dict[Key, int]:
+    """Give every chosen cell its least pilot, and the rest of the GPU-hours in equal parts.
+
+    Equal GPU-hours make the curves comparable at the same compute. A pilot never needs to be longer than its final
+    run. Steps are cut to whole validations where that leaves enough of them: a step that is never scored tells nothing.
+    """
+    if not chosen:
+        return {}
+    left = pilot_gpu_hours - sum(least_pilot_hours(cell, rules) for cell in chosen)
+    steps = {}
+    for cell in chosen:
+        extra = int(left / len(chosen) / cell.cost.gpu_hours_per_step)
+        total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
+        whole = total - total % validation_every
+        steps[cell.key] = whole if whole >= rules.fewest_steps else total
+    return steps
+
+
+def _segment_steps(steps: int, validation_every: int) -> int:
+    """Return a quarter of the pilot, rounded up to whole validations."""
+    quarter = math.ceil(steps / SEGMENTS_PER_PILOT)
+    return min(steps, validation_every * math.ceil(quarter / validation_every))
+
+
+def _gap_per_cost(cell: PricedCell, chosen: dict[Key, PricedCell], rules: PilotRules) -> float:
+    """Weigh how far a cell is from all chosen ones against its price, so that a dear corner does not go first."""
+    return _distance_to(cell, chosen) / math.sqrt(least_pilot_hours(cell, rules))
+
+
+def _distance_to(cell: PricedCell, chosen: dict[Key, PricedCell]) -> float:
+    return min((_octaves(cell.key, key) for key in chosen), default=math.inf)
+
+
+def _octaves(a: Key, b: Key) -> float:
+    return math.dist((math.log2(a[0]), math.log2(a[1])), (math.log2(b[0]), math.log2(b[1])))
+
+
+def _coverage(cell: PricedCell, chosen: dict[Key, PricedCell]) -> str:
+    if not chosen:
+        return "the pilot budget pays for no pilot"
+    n, B = min(chosen, key=lambda key: _octaves(cell.key, key))
+    return f"its neighbour n={n}, B={B} has a pilot"

@@ -1,0 +1,101 @@
+"""From a budget to ranked candidates, a pilot plan and an outlook: a pure function of the request."""
+
+import math
+
+from budgets.allocation import steps_for_budget
+from budgets.errors import BudgetError, InputError
+from planner.proposals.grid import CellCost, price_cells, rank_cells
+from planner.proposals.notes import notes_on
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
+from planner.proposals.prior import applicable_prior
+from planner.proposals.request import Candidate, Outlook, PilotGrant, PricedCell, Proposal, Request
+
+OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
+
+
+def propose(request: Request) -> Proposal:
+    """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
+    costs = price_cells(request)
+    _require_signal(request, costs)
+    pilot_gpu_hours = request.pilots.fraction * request.budget_gpu_hours
+    final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
+    ranked = rank_cells(request, costs, final_gpu_hours)
+    grants = grant_pilots(ranked, pilot_gpu_hours, request.pilots, request.workload.validation.every_steps)
+    if sum(grant.steps > 0 for grant in grants.values()) < 2:
+        raise BudgetError(_too_small(request, costs))
+    return Proposal(
+        request=request,
+        pilot_gpu_hours=pilot_gpu_hours,
+        final_gpu_hours=final_gpu_hours,
+        candidates=tuple(
+            _candidate(rank, cell, grants[cell.key], request) for rank, cell in enumerate(ranked, start=1)
+        ),
+        outlooks=tuple(_outlook(request, costs, factor) for factor in OUTLOOK_FACTORS),
+        ranked_by="expected score" if ranked[0].expected_score else "effective updates",
+    )
+
+
+def smallest_budget(request: Request, costs: list[CellCost]) -> float:
+    """Return the fewest GPU-hours that pay for pilots of the two cheapest cells and a shortest final run of each."""
+    rules = request.pilots
+    useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
+    second = sorted(useful, key=lambda cell: cell.gpu_hours(rules.fewest_steps))[1]
+    least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
+    return max(2 * second.gpu_hours(rules.fewest_steps) / rules.fraction, least_final / (1 - rules.fraction))
+
+
+def _require_signal(request: Request, costs: list[CellCost]) -> None:
+    """Refuse a workload on which hardly any group of any size would have differing rewards."""
+    if sum(carries_signal(cell.signal_fraction) for cell in costs) >= 2:
+        return
+    best = max(costs, key=lambda cell: cell.signal_fraction)
+    raise InputError(
+        f"with an average pass rate of {request.workload.pass_rates.mean:.3g} at most {best.signal_fraction:.1%} of "
+        f"the groups carry signal (n={best.rollouts_per_prompt}), and fewer than two cells of the grid reach "
+        f"{LEAST_SIGNAL:.0%}: choose prompts with pass rates nearer to one half, or widen [grid]"
+    )
+
+
+def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request) -> Candidate:
+    rule = request.learning_rate
+    return Candidate(
+        rank=rank,
+        cell=cell,
+        pilot=pilot,
+        learning_rate=cell.allocation.learning_rate(rule.base, rule.base_rollouts),
+        epochs=cell.allocation.epochs(request.workload.prompt_set_size),
+        notes=notes_on(cell, request),
+    )
+
+
+def _outlook(request: Request, costs: list[CellCost], factor: float) -> Outlook:
+    final_gpu_hours = factor * request.budget_gpu_hours * (1 - request.pilots.fraction)
+    ranked = rank_cells(request, costs, final_gpu_hours)
+    best = ranked[0] if ranked else None
+    prior = applicable_prior(request.workload, request.difficulty)
+    law = prior.optimal_group(best.allocation.rollouts) if prior and best else None
+    return Outlook(factor, factor * request.budget_gpu_hours, best, law)
+
+
+def _too_small(request: Request, costs: list[CellCost]) -> str:
+    rules, hardware = request.pilots, request.hardware
+    needed = _rounded_up(smallest_budget(request, costs))
+    cheapest = min(costs, key=lambda cell: cell.gpu_hours(rules.fewest_steps))
+    steps = steps_for_budget(
+        request.budget_gpu_hours * rules.fraction,
+        cheapest.cost.gpu_hours_per_step,
+        cheapest.cost.start_up_gpu_hours,
+    )
+    return (
+        f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
+        f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
+        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}, on {hardware.gpus_per_trial} "
+        f"{hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} GPU-hours; fewer GPUs per trial, "
+        "shorter responses or a smaller model lower it"
+    )
+
+
+def _rounded_up(gpu_hours: float) -> float:
+    """Round up to two significant digits, so that the figure can be typed and still suffices."""
+    unit = 10.0 ** (math.floor(math.log10(gpu_hours)) - 1)
+    return math.ceil(gpu_hours / unit) * unit

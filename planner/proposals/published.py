@@ -1,0 +1,98 @@
+"""Published numbers that serve as priors, each with its source; they are never answers.
+
+IsoCompute (Cheng et al., arXiv 2603.12151): Qwen2.5-7B-Instruct, GRPO, held-out avg@4, compute in rollouts; the law
+of the compute-optimal n when n, B and M are all free, and the best reward reached along the frontier (read off the
+figures; B = 32, easy problems).
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalGroupLaw:
+    """log2 n*(C) = rise / (1 + exp(−steepness·(log10 C − midpoint))) + floor, with C in rollouts."""
+
+    rise: float
+    steepness: float
+    midpoint: float
+    floor: float
+
+    def __call__(self, rollouts: float) -> float:
+        """Return n* at so many rollouts."""
+        exponent = min(700.0, -self.steepness * (math.log10(rollouts) - self.midpoint))
+        return math.exp2(self.rise / (1 + math.exp(exponent)) + self.floor)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPrior:
+    """How far the frontier gets from the base pass rate towards 1, and what a wrong n or B costs, by difficulty."""
+
+    optimal_group: OptimalGroupLaw
+    gain_ceiling: float
+    gain_midpoint_rollouts: float
+    gain_exponent: float
+    optimal_log2_prompts: tuple[tuple[float, float], ...]
+    loss_per_group_octave: float
+    loss_per_prompt_octave: float
+    score_sd: float
+
+    def frontier_score(self, rollouts: float, base_pass_rate: float) -> float:
+        """Return the best score reachable at so many rollouts, scaled to the base model's own pass rate."""
+        gain = self.gain_ceiling / (1 + math.pow(self.gain_midpoint_rollouts / rollouts, self.gain_exponent))
+        return base_pass_rate + (1 - base_pass_rate) * gain
+
+    def optimal_prompts(self, rollouts: float) -> float:
+        """Return the B of the frontier, interpolated between its segments in log C."""
+        at = math.log10(rollouts)
+        points = self.optimal_log2_prompts
+        for (x0, y0), (x1, y1) in itertools.pairwise(points):
+            if at <= x1:
+                return math.exp2(y0 + (y1 - y0) * max(0.0, (at - x0) / (x1 - x0)))
+        return math.exp2(points[-1][1])
+
+
+FRONTIERS: Final[dict[str, FrontierPrior]] = {
+    # Gain: least squares of R0 + (A−R0)/(1+(C_mid/C)^b) on the frontier's readings .54/.59/.61/.645/.68 at
+    # .28/.85/1.27/2.7/4 M rollouts with R0 = .45 (A = .75, C_mid = 1.06 M, b = .75). Loss per octave: range 9.2 points
+    # over 7 octaves of n at B = 32, 1.9 over 5 octaves of B at n = 16.
+    "easy": FrontierPrior(
+        optimal_group=OptimalGroupLaw(rise=5.67, steepness=8.84, midpoint=6.08, floor=3.08),
+        gain_ceiling=0.545,
+        gain_midpoint_rollouts=1.06e6,
+        gain_exponent=0.75,
+        optimal_log2_prompts=((5.0, 7.0), (5.5, 6.0), (6.1, 5.5), (6.4, 5.0)),
+        loss_per_group_octave=0.013,
+        loss_per_prompt_octave=0.006,
+        score_sd=0.07,
+    ),
+    # Gain: best values .09–.12 between 1 and 4 M rollouts from a base of .03; the shape is assumed. Loss per octave:
+    # range 3.1 points over 5 octaves of n, 2.2 over 5 of B. Steepness 50 in the paper is pinned, really a step.
+    "hard": FrontierPrior(
+        optimal_group=OptimalGroupLaw(rise=3.97, steepness=50.0, midpoint=6.13, floor=3.04),
+        gain_ceiling=0.097,
+        gain_midpoint_rollouts=2.0e5,
+        gain_exponent=0.75,
+        optimal_log2_prompts=((5.0, 6.0), (6.0, 6.0), (6.16, 5.0)),
+        loss_per_group_octave=0.006,
+        loss_per_prompt_octave=0.004,
+        score_sd=0.03,
+    ),
+}
+
+# Where the study has runs; outside of it nothing is said. Models: 4B–8B tried, half an octave of slack either way.
+SUPPORTED_PARAMETERS: Final = (2.5e9, 16e9)
+STUDIED_ROLLOUTS: Final = (5e4, 1e7)
+FARTHEST_ROLLOUTS: Final = 2e8  # the law has saturated; beyond the study only the interval grows
+SUPPORTED_RESPONSE_TOKENS: Final = (1024, 16384)
+FEWEST_SUPPORTED_UPDATES: Final = 50
+STUDIED_PARAMETERS: Final = 7.6e9
+
+# "No clear loss to 25 passes over the data; degradation by 100" (arXiv 2509.25300, Qwen2.5-7B base).
+HARMLESS_EPOCHS: Final = 25.0
+HARMFUL_EPOCHS: Final = 100.0
+
+# Largest rollouts per step that the IsoCompute study swept.
+LARGEST_STEP_ROLLOUTS: Final = {"easy": 65_536, "hard": 16_384}

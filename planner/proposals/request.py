@@ -1,0 +1,153 @@
+"""What a proposal is asked for, and what it answers with."""
+
+import math
+from dataclasses import dataclass, field
+
+from budgets.allocation import Allocation
+from budgets.cost import Coefficients, StepCost
+from budgets.errors import InputError
+from budgets.hardware import Hardware
+from budgets.workload import RecipeTraits, Workload
+
+LARGEST_BUDGET_GPU_HOURS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRateRule:
+    """The learning rate at an anchor batch; other batches scale it by √(n·B)."""
+
+    base: float = 1e-6
+    base_rollouts: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GridBounds:
+    """Powers of two between these bounds, inclusive."""
+
+    fewest_rollouts_per_prompt: int = 8
+    most_rollouts_per_prompt: int = 1024
+    fewest_prompts_per_batch: int = 32
+    most_prompts_per_batch: int = 1024
+    fewest_rollouts_per_step: int = 256
+    most_rollouts_per_step: int = 65_536
+
+    def __post_init__(self) -> None:
+        pairs = {
+            "rollouts per prompt": (self.fewest_rollouts_per_prompt, self.most_rollouts_per_prompt),
+            "prompts per batch": (self.fewest_prompts_per_batch, self.most_prompts_per_batch),
+            "rollouts per step": (self.fewest_rollouts_per_step, self.most_rollouts_per_step),
+        }
+        for what, (low, high) in pairs.items():
+            if not 1 <= low <= high:
+                raise InputError(
+                    f"grid bounds for {what}: {low} to {high}; the lower must be at least 1, and not the larger"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class PilotRules:
+    """How much of the budget buys evidence, and the least that a pilot must be."""
+
+    fraction: float = 0.2
+    most_pilots: int = 12
+    fewest_steps: int = 40
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction < 1:
+            raise InputError(f"pilot fraction {self.fraction}: it must lie between 0 and 1, both excluded")
+        if self.most_pilots < 2 or self.fewest_steps < 1:
+            raise InputError(
+                f"{self.most_pilots} pilots of at least {self.fewest_steps} steps: two pilots are the fewest that can "
+                "be compared, of at least one step each"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that a proposal depends on."""
+
+    budget_gpu_hours: float
+    workload: Workload
+    hardware: Hardware
+    traits: RecipeTraits
+    difficulty: str
+    learning_rate: LearningRateRule = field(default_factory=LearningRateRule)
+    grid: GridBounds = field(default_factory=GridBounds)
+    pilots: PilotRules = field(default_factory=PilotRules)
+    coefficients: Coefficients = field(default_factory=Coefficients)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.budget_gpu_hours) and 0 < self.budget_gpu_hours <= LARGEST_BUDGET_GPU_HOURS):
+            raise InputError(
+                f"a budget of {self.budget_gpu_hours:g} GPU-hours: it must be more than 0 and at most "
+                f"{LARGEST_BUDGET_GPU_HOURS:,.0f} (a million GPUs for six weeks)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreInterval:
+    """A median with a 90 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PricedCell:
+    """One (n, B) of the grid with the run that a number of GPU-hours buys."""
+
+    allocation: Allocation
+    cost: StepCost
+    signal_fraction: float
+    expected_score: ScoreInterval | None
+    effective_updates: float
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The cell's place in the grid, (n, B)."""
+        return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
+
+
+@dataclass(frozen=True, slots=True)
+class PilotGrant:
+    """The pilot of one cell: its steps, their GPU-hours with start-up, the steps of a segment; zeros when left out."""
+
+    steps: int
+    gpu_hours: float
+    segment_steps: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A priced cell with its place in the ranking, its pilot and what to mind about it."""
+
+    rank: int
+    cell: PricedCell
+    pilot: PilotGrant
+    learning_rate: float
+    epochs: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The best cell if the budget were so many times as large, and the published n* at that compute."""
+
+    factor: float
+    budget_gpu_hours: float
+    best: PricedCell | None
+    published_rollouts_per_prompt: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The ranked candidates, how the budget is split, and what other budgets would choose."""
+
+    request: Request
+    pilot_gpu_hours: float
+    final_gpu_hours: float
+    candidates: tuple[Candidate, ...]
+    outlooks: tuple[Outlook, ...]
+    ranked_by: str

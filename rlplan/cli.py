@@ -1,0 +1,85 @@
+"""The command line: registers the commands, and turns every error into one message and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from budgets.errors import RlplanError
+from rlplan.commands.init import init
+from rlplan.commands.propose import propose
+from rlplan.exits import ExitCode, exit_code
+
+EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
+
+
+class Face(TyperGroup):
+    """The group of commands, which reports errors in one or two lines instead of a traceback."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> None:
+        """Run a command and exit with its code."""
+        given = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in given or bool(os.environ.get("RLPLAN_DEBUG"))
+        options["standalone_mode"] = False
+        try:
+            result = super().main([arg for arg in given if arg != "--debug"], *rest, **options)
+            sys.stdout.flush()
+        except TyperException as error:
+            _fail(f"{error.format_message()} Run `rlplan --help` for what there is.", ExitCode.BAD_INPUT)
+        except RlplanError as error:
+            if debug:
+                raise
+            _fail(str(error), exit_code(error))
+        except BrokenPipeError:
+            # The reader, such as `head`, has seen enough. Python would complain once more when it closes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except Exception as error:
+            if debug:
+                raise
+            kind = type(error).__name__
+            _fail(f"internal error, {kind}: {error}. Please report it with the output of --debug", ExitCode.OUR_BUG)
+        else:
+            raise SystemExit(result if isinstance(result, int) else ExitCode.DONE)
+
+
+def _fail(message: str, code: ExitCode) -> None:
+    print(f"rlplan: {message}", file=sys.stderr)  # noqa: T201
+    raise SystemExit(code)
+
+
+app = typer.Typer(
+    cls=Face,
+    name="rlplan",
+    epilog=EPILOG,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(propose)
+app.command()(init)
+
+
+@app.callback(invoke_without_command=True)
+def rlplan(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere on the line.")] = False,
+) -> None:
+    """Plan the compute of RL post-training: what each choice of rollouts, prompts and updates costs, and which wins."""
+    if version:
+        from importlib.metadata import version as installed  # noqa: PLC0415
+
+        typer.echo(f"rlplan {installed('rlplan')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that knows no '×' still gets its table
+    app()

@@ -1,0 +1,29 @@
+"""`rlplan init`: write a commented rlplan.toml."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("rlplan.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write a commented rlplan.toml, every key with its default.
+
+    Example: rlplan init && $EDITOR rlplan.toml && rlplan propose --budget 5000
+    """
+    from budgets.errors import ConfigError  # noqa: PLC0415
+    from planner.config import template  # noqa: PLC0415
+
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(template())
+    except FileExistsError as error:
+        raise ConfigError(f"{path} exists already; give another path, or --force to overwrite it") from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}; give a path in a folder that you may write"
+        ) from error
+    typer.echo(f"Wrote {path}. Every key is commented out and shows its default.", err=True)

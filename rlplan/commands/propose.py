@@ -1,0 +1,53 @@
+"""`rlplan propose`: price and rank every allocation for a budget, and store the plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours
+
+
+def propose(
+    budget: Annotated[str | None, typer.Option("--budget", help="GPU-hours for pilots and final run together.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model of the catalogue, or a path to a config.json.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="How many GPUs there are.")] = None,
+    gpus_per_trial: Annotated[int | None, typer.Option(help="How many GPUs one run gets.")] = None,
+    response_tokens: Annotated[int | None, typer.Option(help="Most tokens of a response.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="A recipe, such as grpo, dapo or scalerl.")] = None,
+    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
+    pass_rate: Annotated[float | None, typer.Option(help="Mean pass rate of the base model.")] = None,
+    pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
+    task: Annotated[str | None, typer.Option(help="An embedded task, on this machine's CPU.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
+    ] = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+    top: Annotated[int, typer.Option(min=1, help="How many rows the table shows; JSON and CSV have all.")] = 12,
+) -> None:
+    """Price and rank every allocation for a budget, split pilot and final, and store the plan.
+
+    Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
+    """
+    from rlplan.output import print_plan  # noqa: PLC0415
+    from rlplan.proposing import load_configuration, make_plan  # noqa: PLC0415
+
+    resolved = load_configuration(
+        config,
+        task,
+        {
+            "budget.gpu_hours": ("--budget", gpu_hours(budget)),
+            "workload.model": ("--model", model),
+            "workload.response_tokens": ("--response-tokens", response_tokens),
+            "workload.difficulty": ("--difficulty", difficulty),
+            "workload.pass_rate": ("--pass-rate", pass_rate),
+            "workload.pass_rates_file": ("--pass-rates-file", pass_rates_file),
+            "hardware.gpu": ("--gpu", gpu),
+            "hardware.gpus": ("--gpus", gpus),
+            "hardware.gpus_per_trial": ("--gpus-per-trial", gpus_per_trial),
+            "recipe.name": ("--recipe", recipe),
+        },
+    )
+    print_plan(make_plan(resolved, db), format, top, db)

@@ -1,0 +1,30 @@
+"""Exit codes, and how an error reaches the person at the terminal."""
+
+from enum import IntEnum
+
+from budgets.errors import BudgetError, InputError, NotFoundError, RlplanError, StoreError
+
+
+class ExitCode(IntEnum):
+    """What a command's exit status means."""
+
+    DONE = 0
+    OUR_BUG = 1
+    BAD_INPUT = 2
+    NOT_FOUND = 3
+    BUDGET_TOO_SMALL = 4
+    FINISHED_WITH_FAILURES = 5
+    INTERRUPTED = 130
+
+
+_BY_ERROR = (
+    (InputError, ExitCode.BAD_INPUT),
+    (StoreError, ExitCode.BAD_INPUT),
+    (NotFoundError, ExitCode.NOT_FOUND),
+    (BudgetError, ExitCode.BUDGET_TOO_SMALL),
+)
+
+
+def exit_code(error: RlplanError) -> ExitCode:
+    """Return the exit code of an error that we raise on purpose."""
+    return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), ExitCode.OUR_BUG)

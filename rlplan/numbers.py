@@ -1,0 +1,28 @@
+"""Numbers as a person reads them: as many digits as they deserve."""
+
+
+def hours(amount: float) -> str:
+    """Write GPU-hours: thousands set off, three digits for small ones."""
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
+
+
+def aligned_hours(amount: float) -> str:
+    """Write GPU-hours for a column: always three digits, so that their sizes can be compared at a glance."""
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:#.3g}"
+
+
+def count(number: float) -> str:
+    """Write a large count with its unit, such as 9.4M."""
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def duration(wall_hours: float) -> str:
+    """Write a wall time in its natural unit."""
+    seconds = wall_hours * 3600
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"

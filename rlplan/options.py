@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+import math
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from budgets.errors import InputError
+
+
+class Format(StrEnum):
+    """How data is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+DatabaseOption = Annotated[
+    str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
+]
+DEFAULT_DATABASE = "rlplan.db"
+
+
+def gpu_hours(text: str | None) -> float | None:
+    """Read a number of GPU-hours as a person may type it; thousands may be set off by commas or underscores."""
+    if text is None:
+        return None
+    try:
+        hours = float(text.strip().replace(",", "").replace("_", ""))
+    except ValueError:
+        hours = math.nan
+    if not math.isfinite(hours) or hours <= 0:
+        raise InputError(
+            f"budget '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
+            "--budget 5000"
+        )
+    return hours

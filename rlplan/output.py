@@ -1,0 +1,205 @@
+"""Prints a plan: as tables for a person, as JSON or CSV for a program."""
+
+import csv
+import json
+import sys
+from collections import Counter
+
+from planner.proposals import Candidate, Outlook, Proposal
+from rlplan.numbers import aligned_hours, count, duration, hours
+from rlplan.options import Format
+from rlplan.plan_data import csv_rows, plan_data
+from rlplan.proposing import StoredPlan
+
+WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
+SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
+
+
+def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> None:
+    """Print a stored plan; data goes to stdout, everything else to stderr."""
+    for notice in plan.notices:
+        print(notice, file=sys.stderr)  # noqa: T201
+    if format is Format.JSON:
+        json.dump(plan_data(plan.name, plan.proposal, plan.assumptions), sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+    elif format is Format.CSV:
+        rows = csv_rows(plan.proposal)
+        writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        print(f"stored as {plan.name} in {database}", file=sys.stderr)  # noqa: T201
+    else:
+        _print_tables(plan, top, database)
+
+
+def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.padding import Padding  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    proposal = plan.proposal
+    shown = _shown(proposal.candidates, top)
+    console.print(_title(plan), style="bold")
+    console.print(_legend(proposal), style="dim")
+    console.print()
+    console.print(_ranking(proposal, shown, console.width >= WIDE))
+    hidden = len(proposal.candidates) - len(shown)
+    if hidden:
+        console.print(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
+    for heading, lines in (
+        ("How the budget is split", _split(proposal)),
+        ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
+        ("Mind", _reminders(shown)),
+    ):
+        if lines:
+            console.print(f"\n{heading}", style="bold")
+            for line in lines:
+                console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    console.print("\nWhat this takes for granted", style="bold")
+    console.print(_assumptions(plan))
+    console.print(f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this.")
+
+
+def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
+    """Return the top of the ranking and every candidate that gets a pilot, however low it ranks."""
+    return [candidate for candidate in candidates if candidate.rank <= top or candidate.pilot.steps]
+
+
+def _title(plan: StoredPlan) -> str:
+    request = plan.proposal.request
+    hardware = request.hardware
+    share = "" if hardware.parallel_trials == 1 else f", {hardware.gpus_per_trial} a trial"
+    return (
+        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {request.workload.model.name} on "
+        f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, recipe {request.traits.name}"
+    )
+
+
+def _legend(proposal: Proposal) -> str:
+    by = proposal.ranked_by
+    why = {
+        "expected score": "expected score, a published prior with its 90 % interval; the pilots decide",
+        "effective updates": "updates that carry signal, for no published study applies; the pilots decide",
+    }[by]
+    return (
+        f"n rollouts per prompt × B prompts per batch × M update steps; M is what {hours(proposal.final_gpu_hours)} "
+        f"GPU-hours buy. Signal: the share of groups whose rewards differ. Ranked by {why}."
+    )
+
+
+def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> object:
+    from rich.table import Table  # noqa: PLC0415
+
+    in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
+    scored = any(candidate.cell.expected_score for candidate in shown)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for heading in ("#", "n", "B", "M", "GPU-s/step" if in_seconds else "GPU-h/step", "rollouts", "signal"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("expected score" if scored else "eff. updates", justify="right", no_wrap=True)
+    table.add_column("pilot", justify="right", no_wrap=True)
+    if wide:
+        for heading in ("GPU-h", "lr", "epochs"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("notes")
+    for candidate in shown:
+        table.add_row(*_row(candidate, in_seconds, scored, wide), style=None if candidate.pilot.steps else "dim")
+    return table
+
+
+def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool) -> list[str]:
+    cell, pilot = candidate.cell, candidate.pilot
+    score = cell.expected_score
+    if not scored:
+        outlook = f"{cell.effective_updates:,.0f}"
+    else:
+        outlook = f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else "unknown"
+    row = [
+        str(candidate.rank),
+        str(cell.allocation.rollouts_per_prompt),
+        str(cell.allocation.prompts_per_batch),
+        f"{cell.allocation.update_steps:,}",
+        aligned_hours(cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
+        count(cell.allocation.rollouts),
+        f"{cell.signal_fraction:.0%}",
+        outlook,
+        f"{pilot.steps} steps" if pilot.steps else "–",
+    ]
+    if wide:
+        row += [
+            hours(pilot.gpu_hours) if pilot.steps else "–",
+            f"{candidate.learning_rate:.2g}",
+            f"{candidate.epochs:.2g}" if candidate.epochs < 10 else f"{candidate.epochs:,.0f}",
+            ", ".join(candidate.notes),
+        ]
+    return row
+
+
+def _split(proposal: Proposal) -> list[str]:
+    hardware = proposal.request.hardware
+    pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
+    used = sum(pilot.gpu_hours for pilot in pilots)
+    pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
+    final_time = duration(proposal.final_gpu_hours / hardware.gpus_per_trial)
+    price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    lines = [
+        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {len(pilots)} pilots take {hours(used)}, about "
+        f"{pilot_time}, in segments of {_segments(proposal)}",
+        f"final   {hours(proposal.final_gpu_hours)} GPU-hours, about {final_time} on the {hardware.gpus_per_trial} "
+        f"{hardware.gpu.name} of one trial",
+    ]
+    if price >= 1:
+        lines.append(
+            f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
+        )
+    return lines
+
+
+def _segments(proposal: Proposal) -> str:
+    lengths = sorted({c.pilot.segment_steps for c in proposal.candidates if c.pilot.steps})
+    return f"{lengths[0]} steps" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]} steps"
+
+
+def _outlook(outlook: Outlook) -> str:
+    budget = f"{hours(outlook.budget_gpu_hours)} GPU-hours"
+    if outlook.best is None:
+        return f"{budget}: too few for a run"
+    allocation, score = outlook.best.allocation, outlook.best.expected_score
+    expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else ""
+    law = outlook.published_rollouts_per_prompt
+    published = f"; the published law says n = {law:.0f}" if law else ""
+    return (
+        f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
+        f"M = {allocation.update_steps:,}{expected}{published}"
+    )
+
+
+def _reminders(shown: list[Candidate]) -> list[str]:
+    """Gather the notes of the candidates that are shown, each with the rows it holds for."""
+    rows: dict[str, list[int]] = {}
+    for candidate in shown:
+        for note in candidate.notes:
+            rows.setdefault(note.split(" (")[0], []).append(candidate.rank)
+    lines = [f"{note}: row {_ranks(ranks)}" for note, ranks in rows.items()]
+    reasons = Counter(
+        candidate.pilot.reason.removeprefix("left out: ") for candidate in shown if not candidate.pilot.steps
+    )
+    without = sum(reasons.values())
+    if without:
+        lines.append(f"{without} of these rows get no pilot; --format json says why for each")
+    return lines
+
+
+def _ranks(ranks: list[int]) -> str:
+    return ", ".join(str(rank) for rank in ranks)
+
+
+def _assumptions(plan: StoredPlan) -> object:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, header_style="dim", padding=(0, 1), show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("value")
+    table.add_column("source", style="dim")
+    for assumption in plan.assumptions:
+        table.add_row(assumption.what, assumption.value, assumption.source)
+    return table

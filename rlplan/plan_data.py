@@ -1,0 +1,160 @@
+"""A proposal as plain data: for the database, for JSON and for CSV."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from planner.config import Assumption
+from planner.proposals import Candidate, Outlook, Proposal, ScoreInterval
+from planner.store.records import NewCandidate, NewPlan
+
+
+def new_plan(
+    proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str
+) -> NewPlan:
+    """Return the row of a plan."""
+    return NewPlan(
+        budget_gpu_hours=proposal.request.budget_gpu_hours,
+        pilot_gpu_hours=proposal.pilot_gpu_hours,
+        final_gpu_hours=proposal.final_gpu_hours,
+        recipe=proposal.request.traits.name,
+        difficulty=proposal.request.difficulty,
+        workload=workload_data(proposal),
+        hardware=hardware_data(proposal),
+        config=config,
+        assumptions=[asdict(assumption) for assumption in taken_for_granted],
+        outlook=[outlook_data(outlook) for outlook in proposal.outlooks],
+        rlplan_version=rlplan_version,
+    )
+
+
+def new_candidates(proposal: Proposal) -> list[NewCandidate]:
+    """Return the rows of a plan's candidates."""
+    return [_new_candidate(candidate) for candidate in proposal.candidates]
+
+
+def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]) -> dict[str, Any]:
+    """Return the document that `propose --format json` prints."""
+    return {
+        "plan": name,
+        "budget_gpu_hours": proposal.request.budget_gpu_hours,
+        "pilot_gpu_hours": proposal.pilot_gpu_hours,
+        "final_gpu_hours": proposal.final_gpu_hours,
+        "workload": workload_data(proposal),
+        "hardware": hardware_data(proposal),
+        "recipe": proposal.request.traits.name,
+        "difficulty": proposal.request.difficulty,
+        "ranked_by": proposal.ranked_by,
+        "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
+        "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
+        "assumptions": [asdict(assumption) for assumption in taken_for_granted],
+    }
+
+
+def candidate_data(candidate: Candidate) -> dict[str, Any]:
+    """Return one candidate as the contract names its fields, and what explains them."""
+    cell = candidate.cell
+    return {
+        "rank": candidate.rank,
+        "rollouts_per_prompt": cell.allocation.rollouts_per_prompt,
+        "prompts_per_batch": cell.allocation.prompts_per_batch,
+        "update_steps": cell.allocation.update_steps,
+        "pilot_steps": candidate.pilot.steps,
+        "gpu_hours_per_step": cell.cost.gpu_hours_per_step,
+        "pilot_gpu_hours": candidate.pilot.gpu_hours,
+        "learning_rate": candidate.learning_rate,
+        "epochs": candidate.epochs,
+        "signal_fraction": cell.signal_fraction,
+        "expected_score": _interval(cell.expected_score),
+        "notes": list(candidate.notes),
+        "gpu_hours_per_step_low": cell.cost.gpu_hours_per_step_low,
+        "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
+        "rollouts": cell.allocation.rollouts,
+        "effective_updates": cell.effective_updates,
+        "segment_steps": candidate.pilot.segment_steps,
+        "pilot_reason": candidate.pilot.reason,
+        "seconds_per_step": {phase.value: seconds for phase, seconds in cell.cost.seconds_by_phase.items()},
+        "generator_gpus": cell.cost.placement.generator_gpus,
+        "trainer_gpus": cell.cost.placement.trainer_gpus,
+    }
+
+
+def csv_rows(proposal: Proposal) -> list[dict[str, Any]]:
+    """Return one flat row per candidate."""
+    rows = []
+    for candidate in proposal.candidates:
+        row = candidate_data(candidate)
+        score = row.pop("expected_score") or {"median": None, "low": None, "high": None}
+        row.pop("seconds_per_step")
+        row["notes"] = "; ".join(row["notes"])
+        rows.append(row | {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]})
+    return rows
+
+
+def workload_data(proposal: Proposal) -> dict[str, Any]:
+    """Return what is trained, on what."""
+    workload = proposal.request.workload
+    return {
+        "model": workload.model.name,
+        "parameters": workload.model.parameters,
+        "prompt_tokens": workload.prompt_tokens,
+        "response_tokens": workload.responses.cap,
+        "mean_response_tokens": workload.responses.mean,
+        "response_spread": workload.responses.spread,
+        "prompt_set_size": workload.prompt_set_size,
+        "mean_pass_rate": workload.pass_rates.mean,
+        "validation": asdict(workload.validation),
+    }
+
+
+def hardware_data(proposal: Proposal) -> dict[str, Any]:
+    """Return what it runs on."""
+    hardware = proposal.request.hardware
+    return {
+        "gpu": hardware.gpu.name,
+        "gpus": hardware.gpus,
+        "gpus_per_trial": hardware.gpus_per_trial,
+        "dollars_per_gpu_hour": hardware.gpu.dollars_per_hour,
+    }
+
+
+def outlook_data(outlook: Outlook) -> dict[str, Any]:
+    """Return the best cell at another budget."""
+    best = outlook.best
+    law = outlook.published_rollouts_per_prompt
+    return {
+        "budget_factor": outlook.factor,
+        "budget_gpu_hours": outlook.budget_gpu_hours,
+        "rollouts_per_prompt": best.allocation.rollouts_per_prompt if best else None,
+        "prompts_per_batch": best.allocation.prompts_per_batch if best else None,
+        "update_steps": best.allocation.update_steps if best else None,
+        "expected_score": _interval(best.expected_score) if best else None,
+        "published_rollouts_per_prompt": round(law) if law is not None and math.isfinite(law) else None,
+    }
+
+
+def _interval(score: ScoreInterval | None) -> dict[str, float] | None:
+    return None if score is None else asdict(score)
+
+
+def _new_candidate(candidate: Candidate) -> NewCandidate:
+    cell, score = candidate.cell, candidate.cell.expected_score
+    return NewCandidate(
+        rank=candidate.rank,
+        rollouts_per_prompt=cell.allocation.rollouts_per_prompt,
+        prompts_per_batch=cell.allocation.prompts_per_batch,
+        update_steps=cell.allocation.update_steps,
+        pilot_steps=candidate.pilot.steps,
+        gpu_hours_per_step=cell.cost.gpu_hours_per_step,
+        gpu_hours_per_step_low=cell.cost.gpu_hours_per_step_low,
+        gpu_hours_per_step_high=cell.cost.gpu_hours_per_step_high,
+        pilot_gpu_hours=candidate.pilot.gpu_hours,
+        learning_rate=candidate.learning_rate,
+        epochs=candidate.epochs,
+        signal_fraction=cell.signal_fraction,
+        pilot_reason=candidate.pilot.reason,
+        expected_score=score.median if score else None,
+        score_low=score.low if score else None,
+        score_high=score.high if score else None,
+        notes=list(candidate.notes),
+    )
