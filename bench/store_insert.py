@@ -1,0 +1,55 @@
+"""How long the store takes for 100,000 points in one call, on a fresh SQLite file; median of five. The bar is 2 s."""
+
+import statistics
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from planner.store import Store, open_store
+from planner.store.records import NewPlan, NewPoint, NewSweep, NewTrial
+
+POINTS, TRIALS, RUNS, BAR_SECONDS = 100_000, 100, 5, 2.0
+
+
+def trials(store: Store) -> list[int]:
+    """Store a plan, a sweep and its trials."""
+    now = datetime.now(UTC)
+    store.save_plan(NewPlan(10.0, 2.0, 8.0, "grpo", "hard", {}, {}, {}, [], [], "0"), [], created_at=now)
+    sweep = store.create_sweep(None, NewSweep("rlplan", 0, {}, ""), created_at=now)
+    return [store.add_trial(sweep, NewTrial(f"t{s}", 8, 64, 1e-6, "grpo", s, {}), at=now) for s in range(TRIALS)]
+
+
+def points(trial_ids: list[int]) -> list[NewPoint]:
+    """Make points of all trials in turn, as they arrive from workers."""
+    metrics = {"kl": 0.01, "entropy": 1.25, "response_tokens": 812.5}
+    return [
+        NewPoint(trial_id, 1, step, step * 512, step * 400_000, step * 1.5, step * 0.1, 0.5, 0.01, metrics)
+        for step in range(POINTS // TRIALS)
+        for trial_id in trial_ids
+    ]
+
+
+def seconds_of_one_run() -> tuple[float, float]:
+    """Measure storing all points, then sending all of them again."""
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "rlplan.db") as store:
+        rows = points(trials(store))
+        begun = time.perf_counter()
+        assert store.add_points(rows) == POINTS
+        stored = time.perf_counter()
+        assert store.add_points(rows) == 0
+        return stored - begun, time.perf_counter() - stored
+
+
+def main() -> None:
+    """Print the table."""
+    runs = [seconds_of_one_run() for _ in range(RUNS)]
+    first, again = (statistics.median(column) for column in zip(*runs, strict=True))
+    print(f"| what | points | seconds, median of {RUNS} | bar |")
+    print("|---|---|---|---|")
+    print(f"| stored | {POINTS:,} | {first:.2f} | {BAR_SECONDS:.0f} |")
+    print(f"| sent again, none stored | {POINTS:,} | {again:.2f} | {BAR_SECONDS:.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Connections: where a database lies, and how it is read and written on SQLite and on PostgreSQL.
+
+Each store has two engines. The reader's connections cannot write. The writer's transactions take the one write lock
+at their start, so that what they read stays true until they commit: on SQLite with BEGIN IMMEDIATE, on PostgreSQL with
+an advisory lock.
+"""
+
+import json
+import math
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from budgets.errors import StoreError
+
+_ADVISORY_LOCK = 0x726C706C616E  # "rlplan"; PostgreSQL keeps such locks per database
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The two ways into one database, and how messages name it."""
+
+    reader: Engine
+    writer: Engine
+    shown: str
+
+    def dispose(self) -> None:
+        """Close all connections; the writer last, since only it can fold SQLite's write-ahead log back in."""
+        self.reader.dispose()
+        self.writer.dispose()
+
+
+def locate(location: str | Path) -> Path | URL:
+    """Tell a path of an SQLite file from a PostgreSQL URL."""
+    text = str(location)
+    if "://" not in text:
+        return Path(os.path.expanduser(text)).absolute()  # unlike Path.expanduser, leaves an unknown ~user alone
+    allowed = "allowed are a path, sqlite:///path and postgresql://user@host/database"
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise StoreError(f"--db: this is not a database URL; {allowed}") from error
+    backend, _, driver = url.drivername.partition("+")
+    if backend == "sqlite" and driver in ("", "pysqlite"):
+        if not url.database or url.database == ":memory:":
+            raise StoreError(f"--db '{text}' names no file; {allowed}")
+        return Path(url.database).absolute()
+    if backend in ("postgresql", "postgres") and driver in ("", "psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    raise StoreError(f"--db: '{url.drivername}' is not a database that rlplan works with; {allowed}")
+
+
+def sqlite_engines(path: Path, lock_timeout_seconds: float) -> Engines:
+    """Make the engines of an SQLite file; nothing is opened yet."""
+    return Engines(
+        _sqlite_engine(path, "ro", "BEGIN", lock_timeout_seconds),
+        _sqlite_engine(path, "rwc", "BEGIN IMMEDIATE", lock_timeout_seconds),
+        str(path),
+    )
+
+
+def _sqlite_engine(path: Path, mode: str, begin: str, lock_timeout_seconds: float) -> Engine:
+    def connect() -> sqlite3.Connection:
+        # Without an isolation level the driver starts no transactions of its own; the listener below starts them all.
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}",
+            uri=True,
+            timeout=lock_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if mode == "ro":
+                connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, json_serializer=to_json)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine
+
+
+def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:
+    """Make the engines of a PostgreSQL database; nothing is opened yet."""
+    shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    def lock(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {round(lock_timeout_seconds * 1000)}")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+
+    # One snapshot for a whole reading transaction, as on SQLite.
+    reading = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    try:
+        reader = create_engine(url, pool_pre_ping=True, json_serializer=to_json, execution_options=reading)
+        writer = create_engine(url, pool_pre_ping=True, json_serializer=to_json)
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"{shown} needs the PostgreSQL driver, which is not installed. Run: pip install 'rlplan[postgres]'"
+        ) from error
+    event.listen(writer, "begin", lock)
+    return Engines(reader, writer, shown)
+
+
+def to_json(value: Any) -> str:
+    """Write JSON that every database accepts: numbers that are not finite become null."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

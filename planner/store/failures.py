@@ -1,0 +1,62 @@
+"""Turns what a database driver raises into errors that say what to do."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
+
+from budgets.errors import RlplanError, StoreError
+
+_NEEDS_DIRECTORY = (
+    "cannot be opened: SQLite must be able to write beside it too (its -wal and -shm files). Make its directory "
+    "writable, or copy the file to one that is"
+)
+
+# By SQLite's own name for what went wrong, in full or its first two words.
+_SQLITE = {
+    "SQLITE_BUSY": "is locked: another process has been writing to it all this time. Try again when it is done",
+    "SQLITE_READONLY": "cannot be written: the file or its directory is read-only. Make both writable, or give another "
+    "path with --db",
+    "SQLITE_READONLY_DIRECTORY": _NEEDS_DIRECTORY,
+    "SQLITE_READONLY_CANTINIT": _NEEDS_DIRECTORY,
+    "SQLITE_CANTOPEN": _NEEDS_DIRECTORY,
+    "SQLITE_CORRUPT": "is damaged; nothing in it was changed. Go back to a copy of it, or save what can be read: "
+    "sqlite3 DAMAGED .recover | sqlite3 NEW",
+    "SQLITE_NOTADB": "is not an SQLite database; it was left as it is. Give another path with --db",
+    "SQLITE_FULL": "cannot be written: the disk is full. What was committed is safe; free some space and try again",
+    "SQLITE_IOERR": "cannot be read or written: the disk reports an error",
+}
+
+_LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
+
+
+@contextmanager
+def explained(shown: str) -> Iterator[None]:
+    """Raise StoreError, naming the database as shown, for what is wrong with the database and not with the caller."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        message = explain(error)
+        if message is None:
+            raise
+        raise StoreError(f"{shown} {message}") from error
+    except StatementError as error:
+        # A column type of ours refused a value; SQLAlchemy wraps what it raised.
+        if isinstance(error.orig, RlplanError):
+            raise error.orig from None
+        raise
+
+
+def explain(error: Exception) -> str | None:
+    """Say what is wrong and what to do; None when the error is not about the database's condition."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, sqlite3.Error):
+        name = getattr(original, "sqlite_errorname", "")
+        return _SQLITE.get(name) or _SQLITE.get("_".join(name.split("_")[:2]))
+    if getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+        return _SQLITE["SQLITE_BUSY"]
+    if isinstance(error, OperationalError):
+        first_line = str(original).strip().partition("\n")[0]
+        return f"does not answer: {first_line}. Check the address, and that the server runs and lets you in"
+    return None

@@ -1,0 +1,150 @@
+"""Opens a database: refuses what is not ours, makes what is not there, upgrades what is older."""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect
+
+from budgets.errors import NotFoundError, StoreError
+from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
+from planner.store.failures import explained
+from planner.store.filesystems import mounted, refuse_network
+from planner.store.schema import HEAD, REVISIONS, create_schema
+from planner.store.store import Store
+
+LOCK_TIMEOUT_SECONDS = 30.0
+
+_OURS = {"alembic_version", "plans", "sweeps", "trials"}
+_HOW_TO_BEGIN = "Run: rlplan propose --budget 5000"
+
+
+def open_store(
+    location: str | Path,
+    *,
+    read_only: bool = False,
+    mountinfo: str | None = None,
+    lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
+) -> Store:
+    """Open the results database at a path or URL; make it, or upgrade it after a copy, unless it is only to be read.
+
+    What was done to it, such as an upgrade and where the copy lies, is in `Store.notices`. `mountinfo` is the text that
+    tells network file systems apart, by default what this machine has mounted.
+    """
+    place = locate(location)
+    path = place if isinstance(place, Path) else None
+    if isinstance(place, Path):
+        try:
+            _check_file(place, read_only, mounted() if mountinfo is None else mountinfo)
+        except OSError as error:
+            raise StoreError(f"{place} cannot be used: {error.strerror}. Give another path with --db") from error
+        engines = sqlite_engines(place, lock_timeout_seconds)
+    else:
+        engines = postgres_engines(place, lock_timeout_seconds)
+    try:
+        with explained(engines.shown):
+            notices = _prepare(engines, path, read_only, lock_timeout_seconds)
+    except BaseException:
+        engines.dispose()
+        raise
+    return Store(engines, read_only=read_only, notices=notices)
+
+
+def _check_file(path: Path, read_only: bool, mountinfo: str) -> None:
+    """Refuse a path that cannot hold the database, before SQLite touches anything."""
+    refuse_network(path.resolve(), mountinfo)
+    if path.is_dir():
+        raise StoreError(f"{path} is a directory; give a file in it: --db {path / 'rlplan.db'}")
+    if not path.parent.is_dir():
+        raise StoreError(f"{path} cannot be made: its directory does not exist. Run: mkdir -p {path.parent}")
+    if not path.exists():
+        if read_only:
+            raise NotFoundError(f"there is no results database at {path}. {_HOW_TO_BEGIN} --db {path}")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise StoreError(f"{path} cannot be made: this user may not write there; give another path with --db")
+        return
+    if not path.is_file():
+        raise StoreError(f"{path} is not a regular file; give another path with --db")
+    if not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
+        rights = "readable" if read_only else "readable and writable"
+        raise StoreError(f"{path} cannot be used: this user may not; make it {rights}, or give another path with --db")
+    with path.open("rb") as file:
+        head = file.read(16)
+    if head and head != b"SQLite format 3\0":
+        raise StoreError(f"{path} is not an SQLite database; it was left as it is. Give another path with --db")
+
+
+def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_seconds: float) -> list[str]:
+    """Bring the database to the current version and return what there is to tell about it."""
+    revision = None
+    if path is None or (path.exists() and path.stat().st_size > 0):
+        with engines.reader.connect() as connection:
+            revision = _revision(connection, engines.shown)
+    if read_only:
+        _check_readable(revision, engines.shown)
+        return []
+    if path is not None:
+        _enter_wal(engines.writer, lock_timeout_seconds)
+    if revision == HEAD:
+        return []
+    with engines.writer.begin() as connection:
+        # Another process may have made or upgraded it before this one got the lock.
+        revision = _revision(connection, engines.shown)
+        if revision is None:
+            create_schema(connection)
+        elif revision != HEAD:
+            from planner.store.upgrade import upgrade  # noqa: PLC0415 (alembic takes 0.1 s to import)
+
+            return upgrade(connection, revision, engines.shown, path)
+    return []
+
+
+def _revision(connection: Connection, shown: str) -> str | None:
+    """Return the database's version, None for an empty one; refuse one that is not ours or newer than this rlplan."""
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
+        return None
+    if not tables >= _OURS:
+        raise StoreError(
+            f"{shown} holds the tables of something else ({', '.join(sorted(tables)[:3])}, …); it was left as it is. "
+            "Give a path that does not exist yet, or an empty database, with --db"
+        )
+    revision: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if revision not in REVISIONS:
+        raise StoreError(
+            f"{shown} was written by a newer rlplan (its version is {revision}; this one knows up to {HEAD}). "
+            "Run: pip install --upgrade rlplan"
+        )
+    return revision
+
+
+def _check_readable(revision: str | None, shown: str) -> None:
+    if revision is None:
+        raise NotFoundError(f"{shown} is empty: nothing was stored in it yet. {_HOW_TO_BEGIN}")
+    if revision != HEAD:
+        raise StoreError(
+            f"{shown} was written by an older rlplan (version {revision}, this one reads {HEAD}), and reading alone "
+            "does not upgrade it. Open it once for writing: any rlplan command that stores something does"
+        )
+
+
+def _enter_wal(writer: Engine, lock_timeout_seconds: float) -> None:
+    """Switch the file to a write-ahead log, which lets readers and a writer work at once; the file remembers it.
+
+    SQLite does not wait for its lock here, unlike everywhere else, so that two processes that make the same file at
+    once would fail without the loop.
+    """
+    connection = writer.raw_connection()
+    deadline = time.monotonic() + lock_timeout_seconds
+    try:
+        while True:
+            try:
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+    finally:
+        connection.close()

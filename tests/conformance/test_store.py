@@ -1,0 +1,528 @@
+"""What every database must do that the store runs on: SQLite and PostgreSQL, one suite."""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from budgets.errors import IllegalTransitionError, InputError, NotFoundError, StoreError
+from planner.store import Store, open_store
+from planner.store.schema import (
+    COLUMNS,
+    Candidate,
+    Decision,
+    Fit,
+    Plan,
+    Point,
+    Ranking,
+    Recommendation,
+    Segment,
+    SegmentOutcome,
+    Sweep,
+    SweepStatus,
+    Transition,
+    Trial,
+)
+from planner.trials import TrialState
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON, at
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "rlplan.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[Store]:
+    with open_store(location) as opened:
+        yield opened
+
+
+def count(store: Store, table: type) -> int:
+    with store.read() as session:
+        return session.scalar(select(func.count()).select_from(table)) or 0
+
+
+# Plans
+
+
+def test_plans_get_names_in_order_and_come_back_whole(store: Store) -> None:
+    first = store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    second = store.save_plan(samples.plan(recipe="dapo"), [], created_at=at(1))
+    assert (first, second) == ("plan-1", "plan-2")
+    assert store.plan().name == "plan-2"
+    plan = store.plan("plan-1")
+    assert plan.created_at == NOON
+    assert plan.workload == {"model": "qwen3-8b", "response_tokens": 8192}
+    assert plan.assumptions[0]["source"] == "measured"
+    assert [(c.rank, c.rollouts_per_prompt, c.expected_score) for c in plan.candidates] == [(1, 8, 0.5), (2, 16, None)]
+    assert plan.candidates[0].notes == ["a note"]
+
+
+def test_a_name_given_by_hand_does_not_confuse_the_next(store: Store) -> None:
+    store.save_plan(samples.plan(), [], created_at=NOON)
+    with store.write() as session:
+        session.execute(text("UPDATE plans SET name = 'the-good-one'"))
+        session.execute(text("UPDATE plans SET config = '{}'"))
+    store.save_plan(samples.plan(), [], created_at=NOON)
+    assert store.plan().name == "plan-1"
+    assert store.plan("the-good-one").config == {}
+
+
+def test_unknown_plans_are_named_with_what_there_is(store: Store) -> None:
+    with pytest.raises(NotFoundError, match="rlplan propose --budget 5000"):
+        store.plan()
+    with pytest.raises(NotFoundError, match=r"'plan-7'.*rlplan propose --budget 5000"):
+        store.plan("plan-7")
+    for _ in range(2):
+        store.save_plan(samples.plan(), [], created_at=NOON)
+    with pytest.raises(NotFoundError, match="'plan-7'; there are: plan-1, plan-2"):
+        store.plan("plan-7")
+    for _ in range(4):
+        store.save_plan(samples.plan(), [], created_at=NOON)
+    with pytest.raises(NotFoundError, match="the newest are: plan-2, plan-3, plan-4, plan-5, plan-6"):
+        store.plan("plan-7")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"budget_gpu_hours": 0.0, "pilot_gpu_hours": 0.0, "final_gpu_hours": 0.0},
+        {"pilot_gpu_hours": -1.0},
+        {"final_gpu_hours": -1.0},
+        {"final_gpu_hours": 4000.01},
+    ],
+)
+def test_a_plan_that_breaks_its_budget_is_not_stored(store: Store, changes: dict[str, float]) -> None:
+    with pytest.raises(IntegrityError, match="ck_plans_"):
+        store.save_plan(samples.plan(**changes), samples.candidates(), created_at=NOON)
+    assert count(store, Plan) == count(store, Candidate) == 0
+
+
+def test_rounding_does_not_break_a_budget(store: Store) -> None:
+    store.save_plan(samples.plan(final_gpu_hours=4000.0 * (1 + 1e-12)), [], created_at=NOON)
+
+
+def test_times_are_utc_and_aware(store: Store) -> None:
+    tokyo = datetime(2026, 3, 1, 9, 30, 1, 250, tzinfo=timezone(timedelta(hours=9)))
+    store.save_plan(samples.plan(), [], created_at=tokyo)
+    stored = store.plan().created_at
+    assert stored == tokyo
+    assert stored.utcoffset() == timedelta(0)
+    with pytest.raises(InputError, match="no time zone"):
+        store.save_plan(samples.plan(), [], created_at=datetime(2026, 3, 1))
+
+
+def test_numbers_that_are_not_finite_become_null_in_json(store: Store) -> None:
+    config = {"loss": math.nan, "deep": [math.inf, (1.5, "x")]}
+    store.save_plan(samples.plan(config=config), [], created_at=NOON)
+    assert store.plan().config == {"loss": None, "deep": [None, [1.5, "x"]]}
+
+
+# Sweeps and trials
+
+
+def test_a_sweep_belongs_to_its_plan(store: Store) -> None:
+    store.save_plan(samples.plan(), [], created_at=NOON)
+    store.save_plan(samples.plan(), [], created_at=NOON)
+    assert store.create_sweep("plan-1", samples.sweep(), created_at=NOON) == "sweep-1"
+    assert store.create_sweep(None, samples.sweep(), created_at=NOON) == "sweep-2"
+    with store.read() as session:
+        rows = session.execute(select(Sweep.name, Plan.name, Sweep.status, Sweep.seed).join(Plan).order_by(Sweep.id))
+        assert [tuple(row) for row in rows] == [
+            ("sweep-1", "plan-1", SweepStatus.CREATED, 2**40),
+            ("sweep-2", "plan-2", SweepStatus.CREATED, 2**40),
+        ]
+    with pytest.raises(NotFoundError, match="plan-9"):
+        store.create_sweep("plan-9", samples.sweep(), created_at=NOON)
+
+
+def test_unknown_sweeps_are_named(store: Store) -> None:
+    with pytest.raises(NotFoundError, match=r"'sweep-1'.*rlplan sweep"):
+        store.ranked_allocations(sweep="sweep-1")
+    samples.started_sweep(store)
+    with pytest.raises(NotFoundError, match="'sweep-4'; there are: sweep-1"):
+        store.add_trial("sweep-4", samples.trial(), at=NOON)
+
+
+def test_a_trial_planned_again_is_the_same_trial(store: Store) -> None:
+    sweep = samples.started_sweep(store)
+    first = store.add_trial(sweep, samples.trial(), at=NOON)
+    store.move_trial(first, TrialState.RUNNING, at=at(1), reason="started")
+    assert store.add_trial(sweep, samples.trial(name="another name"), at=at(2)) == first
+    assert store.add_trial(sweep, samples.trial(seed=2), at=at(2)) != first
+    with store.read() as session:
+        trial = session.get_one(Trial, first)
+        assert (trial.state, trial.attempt, trial.gpu_hours_spent) == (TrialState.RUNNING, 1, 0.0)
+        assert (trial.created_at, trial.updated_at) == (NOON, at(1))
+    assert count(store, Trial) == 2
+
+
+def test_the_database_itself_refuses_a_trial_twice_and_an_unknown_state(store: Store) -> None:
+    samples.started_trial(store)
+    columns = ", ".join(column.key for column in Trial.__table__.columns if column.key != "id")
+    with pytest.raises(IntegrityError), store.write() as session:
+        session.execute(text(f"INSERT INTO trials ({columns}) SELECT {columns} FROM trials"))
+    with pytest.raises(IntegrityError, match="ck_trials_state"), store.write() as session:
+        session.execute(text("UPDATE trials SET state = 'asleep'"))
+
+
+def test_every_move_is_a_row(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    store.move_trial(trial_id, TrialState.RUNNING, at=at(1), reason="started on w1")
+    store.move_trial(
+        trial_id, TrialState.FAILED, at=at(2), reason="out of memory", failure_class="oom", failure_tail="CUDA …"
+    )
+    with store.read() as session:
+        failed = session.get_one(Trial, trial_id)
+        assert (failed.failure_class, failed.failure_tail, failed.attempt) == ("oom", "CUDA …", 1)
+    store.move_trial(trial_id, TrialState.PLANNED, at=at(3), reason="retry")
+    with store.read() as session:
+        moves = session.scalars(select(Transition).order_by(Transition.id)).all()
+        assert [(m.from_state, m.to_state, m.at, m.reason) for m in moves] == [
+            (None, "planned", NOON, "planned"),
+            ("planned", "running", at(1), "started on w1"),
+            ("running", "failed", at(2), "out of memory"),
+            ("failed", "planned", at(3), "retry"),
+        ]
+        again = session.get_one(Trial, trial_id)
+        assert (again.failure_class, again.failure_tail, again.attempt) == (None, None, 2)
+
+
+def test_a_lost_trial_goes_on_in_a_new_attempt(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    for minute, state in enumerate((TrialState.RUNNING, TrialState.LOST, TrialState.PAUSED)):
+        store.move_trial(trial_id, state, at=at(minute), reason="…")
+    with store.read() as session:
+        assert session.get_one(Trial, trial_id).attempt == 2
+
+
+def test_an_illegal_move_leaves_no_trace(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    with pytest.raises(IllegalTransitionError, match="planned trial cannot become finished"):
+        store.move_trial(trial_id, TrialState.FINISHED, at=at(1), reason="no")
+    with store.read() as session:
+        trial = session.get_one(Trial, trial_id)
+        assert (trial.state, trial.updated_at) == (TrialState.PLANNED, NOON)
+    assert count(store, Transition) == 1
+    with pytest.raises(NotFoundError, match="no trial with id 99"):
+        store.move_trial(99, TrialState.RUNNING, at=at(1), reason="no")
+
+
+# Segments and points
+
+
+def test_settling_charges_the_trial_once(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    first = store.open_segment(trial_id, samples.segment(1), started_at=NOON)
+    second = store.open_segment(trial_id, samples.segment(2), started_at=at(1))
+    for _ in range(2):
+        store.settle_segment(first, SegmentOutcome.COMMITTED, 4.5, ended_at=at(1), checkpoint_path="/c/1")
+    store.settle_segment(second, SegmentOutcome.LOST, 1.25, ended_at=at(2))
+    with store.read() as session:
+        trial = session.get_one(Trial, trial_id)
+        assert (trial.gpu_hours_spent, trial.checkpoint_path, trial.updated_at) == (5.75, "/c/1", at(2))
+        row = session.get_one(Segment, first)
+        assert (row.outcome, row.charged_gpu_hours, row.reserved_gpu_hours) == (SegmentOutcome.COMMITTED, 4.5, 5.0)
+        assert (row.started_at, row.ended_at, row.attempt, row.worker) == (NOON, at(1), 1, "w1")
+
+
+def test_settling_differently_again_is_refused(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
+    store.settle_segment(segment, SegmentOutcome.COMMITTED, 4.5, ended_at=at(1))
+    for outcome, charge in ((SegmentOutcome.COMMITTED, 4.6), (SegmentOutcome.LOST, 4.5)):
+        with pytest.raises(StoreError, match=r"settled already \(committed, 4.5 GPU-hours\)"):
+            store.settle_segment(segment, outcome, charge, ended_at=at(2))
+    with store.read() as session:
+        assert session.get_one(Trial, trial_id).gpu_hours_spent == 4.5
+
+
+def test_what_cannot_be_settled(store: Store) -> None:
+    segment = store.open_segment(samples.started_trial(store), samples.segment(), started_at=NOON)
+    with pytest.raises(InputError, match="committed, failed, lost, released"):
+        store.settle_segment(segment, SegmentOutcome.RESERVED, 1.0, ended_at=at(1))
+    for charge in (-1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="GPU-hours; give a number from 0 up"):
+            store.settle_segment(segment, SegmentOutcome.COMMITTED, charge, ended_at=at(1))
+    with pytest.raises(NotFoundError, match="no segment with id 77"):
+        store.settle_segment(77, SegmentOutcome.COMMITTED, 1.0, ended_at=at(1))
+    with pytest.raises(NotFoundError, match="no trial with id 99"):
+        store.open_segment(99, samples.segment(), started_at=NOON)
+
+
+def test_one_segment_number_per_attempt(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    store.open_segment(trial_id, samples.segment(1), started_at=NOON)
+    with pytest.raises(IntegrityError):
+        store.open_segment(trial_id, samples.segment(1), started_at=NOON)
+    for state in (TrialState.RUNNING, TrialState.LOST, TrialState.PLANNED):
+        store.move_trial(trial_id, state, at=at(1), reason="…")
+    store.open_segment(trial_id, samples.segment(1), started_at=at(2))
+    with store.read() as session:
+        assert session.scalars(select(Segment.attempt).order_by(Segment.id)).all() == [1, 2]
+
+
+def test_points_come_back_by_step_and_the_newest_attempt_wins(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    other = store.add_trial("sweep-1", samples.trial(seed=2), at=NOON)
+    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
+    rows = [samples.point(trial_id, step, score=step / 100) for step in (30, 10, 20)]
+    rows.append(samples.point(trial_id, 20, attempt=2, score=0.9, segment_id=segment, metrics={"kl": math.nan}))
+    rows.append(samples.point(other, 20, attempt=3))
+    assert store.add_points(rows) == 5
+    points = store.points(trial_id)
+    assert [(p.optimizer_step, p.attempt, p.score) for p in points] == [(10, 1, 0.1), (20, 2, 0.9), (30, 1, 0.3)]
+    assert (points[1].metrics, points[1].segment_id) == ({"kl": None}, segment)
+    assert (points[0].metrics, points[0].segment_id, points[0].tokens) == (None, None, 10 * 2**32)
+    assert store.points(other)[0].attempt == 3
+    assert store.points(99) == []
+
+
+def test_a_resent_point_is_stored_once_and_the_first_stays(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    assert store.add_points([samples.point(trial_id, 10, score=0.25)]) == 1
+    resent = [samples.point(trial_id, 10, score=0.75), samples.point(trial_id, 20), samples.point(trial_id, 20)]
+    assert store.add_points(resent) == 1
+    assert [(p.optimizer_step, p.score) for p in store.points(trial_id)] == [(10, 0.25), (20, 0.5)]
+    assert store.add_points([]) == 0
+
+
+def test_a_score_that_is_not_a_number_is_absent(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    store.add_points([samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)])
+    (point,) = store.points(trial_id)
+    assert (point.score, point.score_standard_error) == (None, None)
+
+
+def test_points_of_an_unknown_trial_are_refused_all_together(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    with pytest.raises(IntegrityError):
+        store.add_points([samples.point(trial_id, 1), samples.point(99, 1)])
+    assert count(store, Point) == 0
+
+
+def test_many_points_at_once(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    rows = [samples.point(trial_id, step) for step in range(5000)]
+    assert store.add_points(rows) == 5000
+    assert store.add_points(rows) == 0
+    assert len(store.points(trial_id)) == 5000
+
+
+# Results
+
+
+def test_decisions_are_numbered_within_their_sweep(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    second = store.create_sweep(None, samples.sweep(), created_at=NOON)
+    assert store.record_decision("sweep-1", samples.decision(trial_id=trial_id)) == 1
+    assert store.record_decision("sweep-1", samples.decision("continue")) == 2
+    assert store.record_decision(second, samples.decision()) == 1
+    with store.read() as session:
+        first = session.scalars(select(Decision).order_by(Decision.id)).first()
+        assert first is not None
+        assert (first.action, first.trial_id, first.seen, first.alternatives) == (
+            "prune",
+            trial_id,
+            {"p": 0.01},
+            ["continue"],
+        )
+
+
+def test_fits_are_stored(store: Store) -> None:
+    fit_id = store.record_fit(samples.fit(samples.started_trial(store)))
+    with store.read() as session:
+        fit = session.get_one(Fit, fit_id)
+        assert (fit.verdict, fit.predicted_low, fit.parameters["A"]["high"]) == ("rising", 0.5, 0.8)
+
+
+def test_a_recommendation_keeps_the_list_it_rests_on(store: Store) -> None:
+    sweep = samples.started_sweep(store)
+    rankings = [samples.ranking(1, 16), samples.ranking(2, 8, expected_score=None, probability_best=None)]
+    made = store.save_recommendation(sweep, samples.recommendation(), rankings)
+    with store.read() as session:
+        row = session.get_one(Recommendation, made)
+        assert (row.probability_best, row.details) == (0.9, {"equivalent": []})
+        stored = session.execute(select(Ranking.rank, Ranking.rollouts_per_prompt).order_by(Ranking.rank))
+        assert [tuple(each) for each in stored] == [(1, 16), (2, 8)]
+
+
+def test_cost_records_are_found_by_gpu_and_model(store: Store) -> None:
+    store.add_cost_records([])
+    store.add_cost_records(
+        [
+            samples.cost_record("h200", minutes=2),
+            samples.cost_record(minutes=1),
+            samples.cost_record(model="tiny", minutes=3),
+        ]
+    )
+    assert [(c.gpu, c.model) for c in store.cost_records()] == [
+        ("h100", "qwen3-8b"),
+        ("h200", "qwen3-8b"),
+        ("h100", "tiny"),
+    ]
+    (record,) = store.cost_records(gpu="h100", model="qwen3-8b")
+    assert (record.seconds, record.at, record.gpus) == ({"rollout": 30.0, "train": 10.0}, at(1), 8)
+    assert len(store.cost_records(model="qwen3-8b")) == 2
+
+
+# The view
+
+
+def test_the_view_has_its_columns_in_order(store: Store) -> None:
+    with store.read() as session:
+        result = session.execute(text("SELECT * FROM ranked_allocations"))
+        assert tuple(result.keys()) == COLUMNS
+    assert COLUMNS[:3] == ("sweep", "rank", "rollouts_per_prompt")
+    assert COLUMNS[-2:] == ("status", "plan")
+    assert store.ranked_allocations() == []
+
+
+def test_a_plan_that_never_ran_shows_its_candidates(store: Store) -> None:
+    store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    first, second = store.ranked_allocations(plan="plan-1")
+    assert first == {
+        "sweep": None,
+        "rank": 1,
+        "rollouts_per_prompt": 8,
+        "prompts_per_batch": 64,
+        "update_steps": 400,
+        "learning_rate": 1e-6,
+        "recipe": "grpo",
+        "expected_score": 0.5,
+        "score_low": 0.4,
+        "score_high": 0.6,
+        "probability_best": None,
+        "gpu_hours_spent": 0.0,
+        "gpu_hours_to_target": 4000.0,
+        "status": "proposed",
+        "plan": "plan-1",
+    }
+    assert (second["rank"], second["rollouts_per_prompt"], second["expected_score"]) == (2, 16, None)
+
+
+def test_a_sweep_without_a_recommendation_shows_what_was_spent_and_how_far_it_is(store: Store) -> None:
+    sweep = samples.started_sweep(store)
+    for seed, state in ((1, TrialState.PRUNED), (2, TrialState.RUNNING)):
+        trial_id = store.add_trial(sweep, samples.trial(8, 64, seed), at=NOON)
+        store.move_trial(trial_id, TrialState.RUNNING, at=NOON, reason="started")
+        segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
+        store.settle_segment(segment, SegmentOutcome.COMMITTED, 2.5, ended_at=at(1))
+        if state is TrialState.PRUNED:
+            store.move_trial(trial_id, state, at=at(1), reason="cannot win")
+    rows = store.ranked_allocations(sweep=sweep)
+    assert [(r["rollouts_per_prompt"], r["gpu_hours_spent"], r["status"]) for r in rows] == [
+        (8, 5.0, "running"),
+        (16, 0.0, "proposed"),
+    ]
+
+
+@pytest.mark.parametrize("state", list(TrialState))
+def test_the_view_shows_each_state(store: Store, state: TrialState) -> None:
+    samples.started_trial(store)
+    with store.write() as session:
+        session.execute(text("UPDATE trials SET state = :state"), {"state": state.value})
+    assert store.ranked_allocations()[0]["status"] == state
+
+
+def test_the_latest_recommendation_is_what_the_view_shows(store: Store) -> None:
+    sweep = samples.started_sweep(store)
+    store.save_recommendation(sweep, samples.recommendation(), [samples.ranking(1, 8)])
+    store.save_recommendation(sweep, samples.recommendation(), [samples.ranking(2, 8), samples.ranking(1, 16)])
+    rows = store.ranked_allocations(sweep=sweep)
+    assert [(r["rank"], r["rollouts_per_prompt"], r["probability_best"]) for r in rows] == [(1, 16, 0.9), (2, 8, 0.9)]
+    assert rows[0]["gpu_hours_to_target"] == 3900.0
+
+
+def test_the_newest_comes_first_then_by_rank(store: Store) -> None:
+    samples.started_sweep(store)
+    store.create_sweep("plan-1", samples.sweep(), created_at=NOON)
+    store.save_recommendation("sweep-1", samples.recommendation(), [samples.ranking(1, 8), samples.ranking(2, 16)])
+    store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    expected = [
+        ("plan-2", None, 1),
+        ("plan-2", None, 2),
+        ("plan-1", "sweep-2", 1),
+        ("plan-1", "sweep-2", 2),
+        ("plan-1", "sweep-1", 1),
+        ("plan-1", "sweep-1", 2),
+    ]
+    assert [(r["plan"], r["sweep"], r["rank"]) for r in store.ranked_allocations()] == expected
+    with store.read() as session:
+        plain = session.execute(text("SELECT plan, sweep, rank FROM ranked_allocations"))
+        assert [tuple(row) for row in plain] == expected
+    with pytest.raises(NotFoundError):
+        store.ranked_allocations(plan="plan-3")
+
+
+# Transactions
+
+
+def test_a_failed_transaction_leaves_nothing(store: Store) -> None:
+    def fail_after_writing() -> None:
+        with store.write() as session:
+            session.execute(text("INSERT INTO alembic_version VALUES ('x')"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_after_writing()
+    with store.read() as session:
+        assert session.scalar(text("SELECT count(*) FROM alembic_version")) == 1
+
+
+def test_a_reading_session_cannot_write(store: Store) -> None:
+    with pytest.raises((DBAPIError, StoreError)), store.read() as session:
+        session.execute(text("DELETE FROM plans"))
+
+
+def test_a_reader_sees_one_moment(store: Store) -> None:
+    with store.read() as session:
+        assert session.scalar(select(func.count()).select_from(Plan)) == 0
+        store.save_plan(samples.plan(), [], created_at=NOON)
+        assert session.scalar(select(func.count()).select_from(Plan)) == 0
+    assert count(store, Plan) == 1
+
+
+def test_a_writer_that_waits_too_long_is_told_so(location: str, store: Store) -> None:
+    with open_store(location, lock_timeout_seconds=0.1) as impatient, store.write() as session:
+        session.execute(text("SELECT 1"))
+        with pytest.raises(StoreError, match="is locked: another process"):
+            impatient.save_plan(samples.plan(), [], created_at=NOON)
+    store.save_plan(samples.plan(), [], created_at=NOON)
+
+
+def test_deleting_a_plan_takes_all_that_hangs_on_it(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
+    store.add_points([samples.point(trial_id, 1, segment_id=segment)])
+    store.record_fit(samples.fit(trial_id))
+    store.record_decision("sweep-1", samples.decision(trial_id=trial_id))
+    store.save_recommendation("sweep-1", samples.recommendation(), [samples.ranking(1, 8)])
+    store.add_cost_records([samples.cost_record()])
+    with store.write() as session:
+        session.execute(text(f"UPDATE cost_records SET trial_id = {trial_id}"))
+        session.execute(text("DELETE FROM plans"))
+    for table in (Candidate, Sweep, Trial, Segment, Point, Transition, Fit, Decision, Recommendation, Ranking):
+        assert count(store, table) == 0, table
+    assert [record.trial_id for record in store.cost_records()] == [None]
+
+
+# Opening
+
+
+def test_what_was_stored_is_there_when_opened_again(location: str) -> None:
+    with open_store(location) as store:
+        assert store.notices == []
+        store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    with open_store(location) as store:
+        store.save_plan(samples.plan(), [], created_at=NOON)
+    with open_store(location, read_only=True) as store:
+        assert len(store.plan("plan-1").candidates) == 2
+        with pytest.raises(StoreError, match="opened for reading only"):
+            store.save_plan(samples.plan(), [], created_at=datetime.now(UTC))

@@ -1,0 +1,189 @@
+"""Migrating from nothing and making afresh must give one schema, and an upgrade must keep what is there."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from budgets.errors import StoreError
+from planner.store import open_store
+from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
+from planner.store.schema import HEAD, REVISIONS, Base, create_schema
+from planner.store.upgrade import MIGRATIONS, migrate
+from tests.planner.store.samples import NOON, plan
+
+OLD_RECOMMENDATION = """
+INSERT INTO plans (name, created_at, budget_gpu_hours, pilot_gpu_hours, final_gpu_hours, recipe, difficulty, workload,
+    hardware, config, assumptions, outlook, rlplan_version)
+VALUES ('plan-1', '2026-03-01 12:00:00.000000', 10, 2, 8, 'grpo', 'hard', '{}', '{}', '{}', '[]', '[]', '0.0.9');
+INSERT INTO sweeps (plan_id, name, created_at, status, policy, seed, config, config_hash)
+VALUES (1, 'sweep-1', '2026-03-01 12:00:00.000000', 'finished', 'rlplan', 1, '{}', 'c0ffee');
+INSERT INTO trials (sweep_id, name, rollouts_per_prompt, prompts_per_batch, learning_rate, recipe, seed, config, state,
+    attempt, gpu_hours_spent, created_at, updated_at)
+VALUES (1, 't', 8, 64, 1e-6, 'grpo', 1, '{}', 'finished', 1, 1.5, '2026-03-01 12:00:00', '2026-03-01 12:00:00');
+INSERT INTO recommendations (sweep_id, made_at, rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate,
+    recipe, expected_score, score_low, score_high, probability_best, expected_regret, gpu_hours_to_target, details)
+VALUES (1, '2026-03-01 13:00:00', 8, 64, 100, 1e-6, 'grpo', 0.7, 0.6, 0.8, 0.9, 0.01, 8, '{}')"""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "rlplan.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def engines(location: str) -> Iterator[Engines]:
+    place = locate(location)
+    made = sqlite_engines(place, 5.0) if isinstance(place, Path) else postgres_engines(place, 5.0)
+    yield made
+    made.dispose()
+
+
+def made_at_version(engines: Engines, revision: str) -> None:
+    with engines.writer.begin() as connection:
+        migrate(connection, revision)
+
+
+def described(connection: Connection) -> set[Any]:
+    """Everything the database says about its tables, constraints, indexes and views, without regard to order."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master")
+        return {(row.type, row.name, *sorted(re.split(r",?\s*\n\s*|\s*,\s*$", row.sql or ""))) for row in rows}
+    queries = (
+        "SELECT table_name, column_name, ordinal_position, data_type, is_nullable, column_default, "
+        "character_maximum_length FROM information_schema.columns WHERE table_schema = current_schema()",
+        "SELECT conname, conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE connamespace = current_schema()::regnamespace",
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
+        "SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema()",
+    )
+    return {tuple(row) for query in queries for row in connection.exec_driver_sql(query)}
+
+
+def emptied(engines: Engines) -> None:
+    """Take everything out again, so that the same database can be made the other way."""
+    with engines.writer.begin() as connection:
+        connection.exec_driver_sql("DROP VIEW ranked_allocations")
+        connection.exec_driver_sql("DROP TABLE alembic_version")
+        Base.metadata.drop_all(connection)
+
+
+def test_migrating_and_making_afresh_agree(engines: Engines) -> None:
+    made_at_version(engines, HEAD)
+    with engines.reader.connect() as connection:
+        migrated = described(connection)
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    emptied(engines)
+    with engines.writer.begin() as connection:
+        create_schema(connection)
+    with engines.reader.connect() as connection:
+        fresh = described(connection)
+    assert len(fresh) > len(Base.metadata.tables)
+    assert fresh == migrated
+
+
+def test_the_list_of_versions_is_the_chain_of_migrations() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    chain = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert tuple(reversed(chain)) == REVISIONS
+
+
+def test_an_older_database_is_upgraded_and_keeps_its_rows(location: str, engines: Engines) -> None:
+    made_at_version(engines, "0001")
+    with engines.writer.begin() as connection:
+        for statement in OLD_RECOMMENDATION.split(";"):
+            connection.exec_driver_sql(statement)
+    with open_store(location) as store:
+        (notice,) = store.notices
+        assert f"upgraded {store.location} from version 0001 to {HEAD}" in notice
+        assert ("PostgreSQL" if "postgresql" in location else "a copy of what it was lies at") in notice
+        (row,) = store.ranked_allocations()
+        assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "recommended")
+        assert store.plan().created_at == NOON
+        assert store.save_plan(plan(), [], created_at=NOON) == "plan-2"
+    with open_store(location) as store:
+        assert store.notices == []
+
+
+def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: str, engines: Engines) -> None:
+    made_at_version(engines, "0001")
+    with engines.writer.begin() as connection:
+        for statement in OLD_RECOMMENDATION.split(";"):
+            connection.exec_driver_sql(statement)
+        # The last step of the upgrade makes a view of this name, after a table and rows.
+        connection.exec_driver_sql("CREATE VIEW ranked_allocations AS SELECT 1 AS taken")
+    with engines.reader.connect() as connection:
+        before = described(connection)
+    with pytest.raises(StoreError, match=r"could not be upgraded from version 0001 to 0002 and stays what it was"):
+        open_store(location)
+    with engines.reader.connect() as connection:
+        assert described(connection) == before
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
+        assert connection.scalar(text("SELECT count(*) FROM recommendations")) == 1
+    with engines.writer.begin() as connection:
+        connection.exec_driver_sql("DROP VIEW ranked_allocations")
+    with open_store(location) as store:
+        assert len(store.ranked_allocations()) == 1
+
+
+def test_reading_alone_does_not_upgrade(location: str, engines: Engines) -> None:
+    made_at_version(engines, "0001")
+    with pytest.raises(StoreError, match=r"older rlplan.*Open it once for writing"):
+        open_store(location, read_only=True)
+    with engines.reader.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
+
+
+def test_a_newer_database_is_refused(location: str) -> None:
+    with open_store(location) as store, store.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '0999'"))
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match=r"newer rlplan \(its version is 0999.*pip install --upgrade rlplan"):
+            open_store(location, read_only=read_only)
+
+
+def test_opening_does_not_import_alembic_or_psycopg_for_sqlite(tmp_path: Path) -> None:
+    code = (
+        "import sys; from planner.store import open_store; open_store(sys.argv[1]).close(); "
+        "print([name for name in ('alembic', 'psycopg', 'numpy', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "rlplan.db")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# PostgreSQL alone
+
+
+def test_a_postgresql_schema_with_other_tables_is_refused(postgres_url: str) -> None:
+    engines = postgres_engines(locate(postgres_url), 5.0)  # type: ignore[arg-type]
+    with engines.writer.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE customers (id integer)")
+    with pytest.raises(StoreError, match=r"tables of something else \(customers"):
+        open_store(postgres_url)
+    with engines.reader.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM information_schema.tables WHERE table_name = 'plans'")) == 0
+    engines.dispose()
+
+
+def test_an_empty_postgresql_schema_holds_nothing_to_read(postgres_url: str) -> None:
+    with pytest.raises(LookupError, match="is empty: nothing was stored"):
+        open_store(postgres_url, read_only=True)
+
+
+def test_a_postgresql_that_does_not_answer_is_named_without_its_password() -> None:
+    with pytest.raises(StoreError, match="does not answer") as raised:
+        open_store("postgresql://me:secret@127.0.0.1:1/nothing")
+    assert "postgresql://me:***@127.0.0.1:1/nothing" in str(raised.value)
+    assert "secret" not in str(raised.value)

@@ -1,0 +1,182 @@
+"""Rows to store in tests."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from planner.store import Store
+from planner.store.records import (
+    NewCandidate,
+    NewCostRecord,
+    NewDecision,
+    NewFit,
+    NewPlan,
+    NewPoint,
+    NewRanking,
+    NewRecommendation,
+    NewSegment,
+    NewSweep,
+    NewTrial,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def at(minutes: float) -> datetime:
+    return NOON + timedelta(minutes=minutes)
+
+
+def plan(**changes: Any) -> NewPlan:
+    values = {
+        "budget_gpu_hours": 5000.0,
+        "pilot_gpu_hours": 1000.0,
+        "final_gpu_hours": 4000.0,
+        "recipe": "grpo",
+        "difficulty": "hard",
+        "workload": {"model": "qwen3-8b", "response_tokens": 8192},
+        "hardware": {"gpu": "h100", "gpus": 64},
+        "config": {"seeds": [1, 2]},
+        "assumptions": [{"what": "tokens/s", "value": 2e3, "source": "measured"}],
+        "outlook": [{"budget_gpu_hours": 500, "rollouts_per_prompt": 8}],
+        "rlplan_version": "0.1.0",
+    }
+    return NewPlan(**{**values, **changes})
+
+
+def candidate(rank: int = 1, n: int = 8, B: int = 64, **changes: Any) -> NewCandidate:
+    values = {
+        "rank": rank,
+        "rollouts_per_prompt": n,
+        "prompts_per_batch": B,
+        "update_steps": 400,
+        "pilot_steps": 50,
+        "gpu_hours_per_step": 10.0,
+        "gpu_hours_per_step_low": 8.0,
+        "gpu_hours_per_step_high": 12.0,
+        "pilot_gpu_hours": 500.0,
+        "learning_rate": 1e-6,
+        "epochs": 1.5,
+        "signal_fraction": 0.8,
+        "pilot_reason": "among the best four",
+        "notes": ["a note"],
+    }
+    return NewCandidate(**{**values, **changes})
+
+
+def candidates() -> list[NewCandidate]:
+    return [candidate(2, 16, 32), candidate(1, 8, 64, expected_score=0.5, score_low=0.4, score_high=0.6)]
+
+
+def sweep(**changes: Any) -> NewSweep:
+    return NewSweep(**{"policy": "rlplan", "seed": 2**40, "config": {"a": 1}, "config_hash": "c0ffee", **changes})
+
+
+def trial(n: int = 8, B: int = 64, seed: int = 1, **changes: Any) -> NewTrial:
+    values = {
+        "name": f"n{n}-B{B}-s{seed}",
+        "rollouts_per_prompt": n,
+        "prompts_per_batch": B,
+        "learning_rate": 1e-6,
+        "recipe": "grpo",
+        "seed": seed,
+        "config": {"kl": 0.0},
+    }
+    return NewTrial(**{**values, **changes})
+
+
+def segment(number: int = 1, **changes: Any) -> NewSegment:
+    values = {"number": number, "from_step": 0, "to_step": 10, "reserved_gpu_hours": 5.0, "worker": "w1"}
+    return NewSegment(**{**values, **changes})
+
+
+def point(trial_id: int, step: int, attempt: int = 1, **changes: Any) -> NewPoint:
+    values = {"rollouts": step * 512, "tokens": step * 2**32, "seconds": step * 1.5, "gpu_hours": step * 0.1}
+    return NewPoint(
+        **{"trial_id": trial_id, "attempt": attempt, "optimizer_step": step, "score": 0.5, **values, **changes}
+    )
+
+
+def fit(trial_id: int) -> NewFit:
+    return NewFit(
+        trial_id=trial_id,
+        made_at=NOON,
+        model="sigmoid",
+        verdict="rising",
+        upto_gpu_hours=10.0,
+        target_gpu_hours=100.0,
+        parameters={"A": {"median": 0.7, "low": 0.6, "high": 0.8}},
+        predicted_mean=0.6,
+        predicted_low=0.5,
+        predicted_high=0.7,
+        level=0.9,
+        fit_milliseconds=0.4,
+    )
+
+
+def decision(action: str = "prune", trial_id: int | None = None) -> NewDecision:
+    return NewDecision(
+        at=NOON, action=action, trial_id=trial_id, reason="It cannot win.", seen={"p": 0.01}, alternatives=["continue"]
+    )
+
+
+def ranking(rank: int, n: int, **changes: Any) -> NewRanking:
+    values = {
+        "rank": rank,
+        "rollouts_per_prompt": n,
+        "prompts_per_batch": 64,
+        "update_steps": 390,
+        "learning_rate": 1e-6,
+        "recipe": "grpo",
+        "gpu_hours_spent": 20.0,
+        "gpu_hours_to_target": 3900.0,
+        "status": "finished",
+        "expected_score": 0.7,
+        "score_low": 0.6,
+        "score_high": 0.8,
+        "probability_best": 0.9,
+    }
+    return NewRanking(**{**values, **changes})
+
+
+def recommendation(**changes: Any) -> NewRecommendation:
+    values = {
+        "made_at": NOON,
+        "rollouts_per_prompt": 16,
+        "prompts_per_batch": 64,
+        "update_steps": 390,
+        "learning_rate": 1e-6,
+        "recipe": "grpo",
+        "expected_score": 0.7,
+        "score_low": 0.6,
+        "score_high": 0.8,
+        "probability_best": 0.9,
+        "expected_regret": 0.01,
+        "gpu_hours_to_target": 3900.0,
+        "details": {"equivalent": []},
+    }
+    return NewRecommendation(**{**values, **changes})
+
+
+def cost_record(gpu: str = "h100", model: str = "qwen3-8b", minutes: float = 0.0) -> NewCostRecord:
+    return NewCostRecord(
+        at=at(minutes),
+        gpu=gpu,
+        gpus=8,
+        model=model,
+        rollouts_per_prompt=8,
+        prompts_per_batch=64,
+        prompt_tokens=200.0,
+        response_tokens=900.0,
+        longest_response_tokens=4000.0,
+        seconds={"rollout": 30.0, "train": 10.0},
+    )
+
+
+def started_sweep(store: Store) -> str:
+    """Store a plan of two candidates and a sweep of it."""
+    store.save_plan(plan(), candidates(), created_at=NOON)
+    return store.create_sweep(None, sweep(), created_at=NOON)
+
+
+def started_trial(store: Store) -> int:
+    """Store a plan, a sweep and one planned trial."""
+    return store.add_trial(started_sweep(store), trial(), at=NOON)

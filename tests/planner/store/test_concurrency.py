@@ -1,0 +1,202 @@
+"""Several real processes on one SQLite file."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from budgets.errors import StoreError
+from planner.store import open_store, opening
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON
+
+PRELUDE = """
+import sys
+from pathlib import Path
+from planner.store import open_store
+from tests.planner.store import samples
+path, start, who = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+print("ready", flush=True)
+while not start.exists():
+    pass
+"""
+
+OPEN = PRELUDE + "open_store(path).close()"
+
+WRITE = (
+    PRELUDE
+    + """
+with open_store(path) as store:
+    for step in range(40):
+        store.save_plan(samples.plan(recipe=who), samples.candidates(), created_at=samples.NOON)
+        store.add_points([samples.point(1, step, attempt=int(who)), samples.point(1, 1000 + step, attempt=int(who))])
+"""
+)
+
+WRITE_UNTIL_KILLED = (
+    PRELUDE
+    + """
+with open_store(path) as store:
+    for step in range(1, 10**6):
+        store.add_points([samples.point(1, 1000 * step + part) for part in range(20)])
+        print(step, flush=True)
+"""
+)
+
+
+def together(code: str, path: Path, number: int) -> None:
+    """Run the code in that many processes, let go at once, and expect all to succeed."""
+    start = path.with_name("start")
+    processes = [spawned(code, path, start, str(who + 1)) for who in range(number)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    start.touch()
+    ends = [process.communicate(timeout=50) for process in processes]
+    assert [(process.returncode, end[1]) for process, end in zip(processes, ends, strict=True)] == [(0, "")] * number
+    start.unlink()
+
+
+def spawned(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_processes_that_make_the_same_file_at_once(tmp_path: Path) -> None:
+    for attempt in range(3):
+        together(OPEN, tmp_path / f"{attempt}.db", 3)
+        with open_store(tmp_path / f"{attempt}.db", read_only=True) as store:
+            assert store.ranked_allocations() == []
+
+
+def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    path.touch()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="is locked: another process"):
+            open_store(path, lock_timeout_seconds=0.05)
+        timer = threading.Timer(0.2, other.execute, ["ROLLBACK"])
+        timer.start()
+        with open_store(path, lock_timeout_seconds=20.0) as store:
+            assert store.ranked_allocations() == []
+        timer.join()
+
+
+def test_a_file_that_was_made_while_this_process_waited_is_taken_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rlplan.db"
+    enter_wal = opening._enter_wal
+
+    def be_overtaken(writer: Engine, lock_timeout_seconds: float) -> None:
+        monkeypatch.setattr(opening, "_enter_wal", enter_wal)
+        with open_store(path) as other:
+            other.save_plan(samples.plan(), [], created_at=NOON)
+        enter_wal(writer, lock_timeout_seconds)
+
+    monkeypatch.setattr(opening, "_enter_wal", be_overtaken)
+    with open_store(path) as store:
+        assert store.plan().name == "plan-1"
+
+
+def test_processes_that_upgrade_the_same_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    open_store(path).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "DROP VIEW ranked_allocations; DROP TABLE rankings; UPDATE alembic_version SET version_num = '0001'"
+        )
+    together(OPEN, path, 3)
+    assert len(list(tmp_path.glob("rlplan.db.backup-*"))) == 1
+    with open_store(path, read_only=True) as store:
+        assert store.ranked_allocations() == []
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    with open_store(path) as store:
+        samples.started_trial(store)
+    together(WRITE, path, 3)
+    with open_store(path, read_only=True) as store, store.read() as session:
+        names = set(session.scalars(text("SELECT name FROM plans")))
+        assert names == {f"plan-{number}" for number in range(1, 122)}
+        assert session.scalar(text("SELECT count(*) FROM candidates")) == 2 * 121
+        assert session.scalar(text("SELECT count(*) FROM points")) == 3 * 80
+
+
+def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    with open_store(path) as writer, writer.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = version_num"))
+        with open_store(path, read_only=True, lock_timeout_seconds=0.0) as reader:
+            assert reader.ranked_allocations() == []
+        with open_store(path, lock_timeout_seconds=0.0) as second:
+            assert second.ranked_allocations() == []
+
+
+def test_a_killed_writer_leaves_what_it_committed_and_nothing_torn(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    start = tmp_path / "start"
+    start.touch()
+    with open_store(path) as store:
+        trial_id = samples.started_trial(store)
+    process = spawned(WRITE_UNTIL_KILLED, path, start, "1")
+    assert process.stdout is not None
+    while process.stdout.readline() not in ("15\n", ""):
+        pass
+    time.sleep(0.003)  # into the middle of some transaction
+    process.kill()
+    rest, errors = process.communicate(timeout=20)
+    assert errors == ""
+    told = int([15, *rest.split()][-1])
+    assert path.with_name("rlplan.db-wal").stat().st_size > 0
+    with open_store(path, read_only=True) as store:
+        assert len(store.points(trial_id)) >= 20 * told
+    with open_store(path) as store:
+        points = store.points(trial_id)
+        assert len(points) % 20 == 0
+        # What was told to be stored is stored; of the last transaction all or nothing.
+        assert len(points) // 20 in (told, told + 1)
+        assert store.add_points([samples.point(trial_id, 1)]) == 1
+        store.save_plan(samples.plan(), [], created_at=NOON)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_writer_killed_within_a_transaction_leaves_none_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    start = tmp_path / "start"
+    start.touch()
+    with open_store(path) as store:
+        trial_id = samples.started_trial(store)
+    code = (
+        PRELUDE
+        + """
+from planner.store import segments
+with open_store(path) as store, store.write() as session:
+    segments.add_points(session, [samples.point(1, step) for step in range(20000)])
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path), str(start), "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "written\n"]
+    process.kill()
+    process.communicate(timeout=20)
+    with open_store(path) as store:
+        assert store.points(trial_id) == []
+        assert store.add_points([samples.point(trial_id, 1)]) == 1

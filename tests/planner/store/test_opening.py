@@ -1,0 +1,340 @@
+"""Opening an SQLite file: what is refused, with which words, and that what is refused stays as it was."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
+
+from budgets.errors import NotFoundError, StoreError
+from planner.store import open_store
+from planner.store.engine import locate, sqlite_engines
+from planner.store.failures import explain
+from planner.store.upgrade import migrate
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON
+
+
+def refusal(location: str | Path, *, read_only: bool = False) -> str:
+    with pytest.raises(StoreError) as raised:
+        open_store(location, read_only=read_only)
+    message = str(raised.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+def stored(path: Path, plans: int = 1) -> Path:
+    with open_store(path) as store:
+        for _ in range(plans):
+            store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    return path
+
+
+# Where
+
+
+def test_a_fresh_file_is_made_with_a_write_ahead_log(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store:
+        assert (store.notices, store.read_only, store.location) == ([], False, f"{tmp_path}/rlplan.db")
+        with store.write() as session:
+            settings = [
+                session.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "foreign_keys", "synchronous")
+            ]
+        assert settings == ["wal", 1, 1]
+        with store.read() as session:
+            assert session.scalar(text("PRAGMA query_only")) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["rlplan.db"]
+
+
+@pytest.mark.parametrize("name", ["a b.db", "what?.db", "50%.db", "#1&mode=ro.db", "ü.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    stored(tmp_path / name)
+    with open_store(tmp_path / name, read_only=True) as store:
+        assert store.plan().name == "plan-1"
+    assert (tmp_path / name).stat().st_size > 0
+
+
+def test_relative_paths_home_and_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    expected = tmp_path / "rlplan.db"
+    for location in ("rlplan.db", "~/rlplan.db", "sqlite:///rlplan.db", f"sqlite+pysqlite:///{expected}", expected):
+        assert locate(location) == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["postgresql://me@host/db", "postgres://me@host/db", "postgresql+psycopg://me@host/db"]
+)
+def test_postgresql_urls_use_psycopg_3(given: str) -> None:
+    assert str(locate(given)) == "postgresql+psycopg://me@host/db"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("mysql://host/db", "'mysql' is not a database that rlplan works with"),
+        ("postgresql+asyncpg://host/db", "'postgresql+asyncpg' is not a database"),
+        ("sqlite+aiosqlite:///x.db", "'sqlite+aiosqlite' is not a database"),
+        ("sqlite://", "'sqlite://' names no file"),
+        ("sqlite:///:memory:", "names no file"),
+        ("://x", "not a database URL"),
+    ],
+)
+def test_urls_that_are_not_ours(given: str, said: str) -> None:
+    message = refusal(given)
+    assert said in message
+    assert "allowed are a path, sqlite:///path and postgresql://user@host/database" in message
+
+
+def test_postgresql_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    message = refusal("postgresql://me:secret@host/db")
+    assert "pip install 'rlplan[postgres]'" in message
+    assert "secret" not in message
+
+
+# What cannot be opened
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    message = refusal(tmp_path)
+    assert f"{tmp_path} is a directory" in message
+    assert f"--db {tmp_path}/rlplan.db" in message
+
+
+def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
+    message = refusal(tmp_path / "runs" / "rlplan.db")
+    assert f"mkdir -p {tmp_path}/runs" in message
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    assert "is not a regular file" in refusal(tmp_path / "pipe.db")
+
+
+def test_reading_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(
+        NotFoundError, match=r"there is no results database at .*rlplan propose --budget 5000"
+    ) as raised:
+        open_store(tmp_path / "rlplan.db", read_only=True)
+    assert str(tmp_path) in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_becomes_a_database_when_written_and_holds_nothing_when_read(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    path.touch()
+    with pytest.raises(NotFoundError, match="is empty: nothing was stored in it yet"):
+        open_store(path, read_only=True)
+    assert path.stat().st_size == 0
+    stored(path)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("content", [b"step,score\n1,0.5\n", b"x", b"SQLite format 3", b"\0" * 5000])
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes, read_only: bool) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_bytes(content)
+    message = refusal(path, read_only=read_only)
+    assert f"{path} is not an SQLite database; it was left as it is" in message
+    assert path.read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.csv"]
+
+
+def test_a_file_that_only_begins_like_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    path.write_bytes(b"SQLite format 3\0" + b"junk" * 2000)
+    assert "is not an SQLite database; it was left as it is" in refusal(path)
+    assert path.read_bytes() == b"SQLite format 3\0" + b"junk" * 2000
+
+
+def test_a_damaged_database_is_said_to_be_damaged_and_left_alone(tmp_path: Path) -> None:
+    path = stored(tmp_path / "rlplan.db")
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996  # the first page, which lists the tables
+    path.write_bytes(content)
+    message = refusal(path)
+    assert f"{path} is damaged; nothing in it was changed" in message
+    assert ".recover" in message
+    assert path.read_bytes() == bytes(content)
+
+
+def test_damage_found_later_is_explained_too(tmp_path: Path) -> None:
+    path = stored(tmp_path / "rlplan.db", plans=60)
+    content = bytearray(path.read_bytes())
+    content[-3 * 4096 :] = b"\xff" * (3 * 4096)
+    path.write_bytes(content)
+
+    def read_all() -> None:
+        with open_store(path, read_only=True) as store:
+            for number in range(60):
+                store.plan(f"plan-{number + 1}")
+
+    with pytest.raises(StoreError, match="is damaged"):
+        read_all()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_the_database_of_something_else_is_left_alone(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "places.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE bookmarks (url)")
+        connection.execute("CREATE TABLE alembic_version (version_num)")
+    before = path.read_bytes()
+    message = refusal(path, read_only=read_only)
+    assert "holds the tables of something else (alembic_version, bookmarks" in message
+    assert "left as it is" in message
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["places.db"]
+
+
+def test_a_database_without_a_version_is_not_guessed_at(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
+        session.execute(text("DELETE FROM alembic_version"))
+    assert "newer rlplan" in refusal(tmp_path / "rlplan.db")
+
+
+# Rights. The superuser may do everything, so that these run as nobody.
+
+OPEN_AS_NOBODY = """
+import os, sys
+from sqlalchemy import create_engine
+from planner.store import open_store
+from budgets.errors import StoreError
+create_engine("sqlite://")  # imports all it needs while it may
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    open_store(sys.argv[1], read_only=sys.argv[2] == "ro").close()
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that others may enter, which they may not the folders that pytest makes."""
+    with tempfile.TemporaryDirectory(prefix="rlplan-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def said_to_nobody(path: Path, mode: str = "rw") -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_AS_NOBODY, str(path), mode], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_file_that_may_not_be_written(public: Path) -> None:
+    path = stored(public / "rlplan.db")
+    path.chmod(0o444)
+    message = said_to_nobody(path)
+    assert f"{path} cannot be used" in message
+    assert "make it readable and writable" in message
+    path.chmod(0o000)
+    assert "make it readable, or" in said_to_nobody(path, "ro")
+
+
+def test_a_directory_that_may_not_be_written(public: Path) -> None:
+    folder = public / "archive"
+    folder.mkdir()
+    path = stored(folder / "rlplan.db")
+    path.chmod(0o666)
+    folder.chmod(0o555)
+    for mode in ("rw", "ro"):
+        assert "SQLite must be able to write beside it" in said_to_nobody(path, mode)
+    assert "this user may not write there" in said_to_nobody(folder / "new.db")
+    folder.chmod(0o755)
+
+
+def test_a_place_where_nothing_can_be_made() -> None:
+    assert "/proc/rlplan.db cannot be opened" in refusal("/proc/rlplan.db")
+
+
+def test_a_path_that_cannot_even_be_looked_at(tmp_path: Path) -> None:
+    assert "cannot be used: File name too long. Give another path with --db" in refusal(tmp_path / ("x" * 300))
+
+
+# Upgrades
+
+
+def old_database(path: Path) -> None:
+    engines = sqlite_engines(path, 5.0)
+    with engines.writer.connect() as connection:
+        connection.exec_driver_sql("SELECT 1")
+    with engines.writer.begin() as connection:
+        migrate(connection, "0001")
+    engines.dispose()
+
+
+def test_an_upgrade_makes_a_copy_that_opens_and_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    old_database(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute(
+            "INSERT INTO plans VALUES (1, 'plan-1', '2026-03-01 12:00:00', 10, 2, 8, 'grpo', 'hard', '{}', '{}', '{}', "
+            "'[]', '[]', '0.0.9')"
+        )
+        connection.commit()  # lies in the write-ahead log alone while this connection is open
+        with open_store(path) as store:
+            (notice,) = store.notices
+            assert store.plan().name == "plan-1"
+    (copy,) = tmp_path.glob("rlplan.db.backup-0001-*")
+    assert str(copy) in notice
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT name FROM plans").fetchall() == [("plan-1",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_copy_that_cannot_be_made_stops_the_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rlplan.db"
+    old_database(path)
+
+    def full(*_: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+    monkeypatch.setattr("planner.store.upgrade.back_up", full)
+    assert "the disk is full. What was committed is safe" in refusal(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+
+
+# Errors that are not the database's are not hidden
+
+
+def test_errors_of_the_caller_pass_unchanged(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store:
+        with pytest.raises(IntegrityError), store.write() as session:
+            session.execute(text("INSERT INTO transitions (trial_id, to_state, at, reason) VALUES (1, 'lost', '', '')"))
+        with pytest.raises(DBAPIError, match="syntax"), store.read() as session:
+            session.execute(text("SELEKT"))
+        with pytest.raises(StatementError), store.read() as session:
+            session.execute(text("SELECT :missing"))
+        store.close()
+    assert explain(ValueError()) is None
+
+
+def test_writing_to_a_store_opened_for_reading(tmp_path: Path) -> None:
+    with open_store(stored(tmp_path / "rlplan.db"), read_only=True) as store:
+        assert store.read_only
+        with pytest.raises(StoreError, match="opened for reading only; open it for writing"):
+            store.save_plan(samples.plan(), [], created_at=NOON)
+        with pytest.raises(StoreError, match="cannot be written"), store.read() as session:
+            session.execute(text("DELETE FROM plans"))
+        assert store.plan().name == "plan-1"
