@@ -39,6 +39,8 @@ coverage: setup  ## branch coverage of what decides and what stores; fails below
 
 bench: setup  ## measure the bars of this stage
 	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/store_insert.py
+	$(BIN)/python bench/cost_check.py
 
 clean:  ## remove .venv and everything that tools left behind
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist

@@ -35,8 +35,7 @@ class Face(TyperGroup):
                 raise
             _fail(str(error), exit_code(error))
         except BrokenPipeError:
-            # The reader, such as `head`, has seen enough. Python would complain once more when it closes stdout.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence_stdout()
         except Exception as error:
             if debug:
                 raise
@@ -44,6 +43,19 @@ class Face(TyperGroup):
             _fail(f"internal error, {kind}: {error}. Please report it with the output of --debug", ExitCode.OUR_BUG)
         else:
             raise SystemExit(result if isinstance(result, int) else ExitCode.DONE)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; a reader that has seen enough, such as `head`, ends it without an error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _silence_stdout()
+            return ExitCode.DONE
+
+
+def _silence_stdout() -> None:
+    """Send what is still buffered nowhere, or Python complains about the broken pipe when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: ExitCode) -> None:

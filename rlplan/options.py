@@ -24,6 +24,16 @@ DatabaseOption = Annotated[
 DEFAULT_DATABASE = "rlplan.db"
 
 
+def number(text: str | None) -> int | float | str | None:
+    """Read a number where there is one; what is none goes on as text, and the configuration's check explains it."""
+    for kind in (int, float):
+        try:
+            return kind(text or "")
+        except ValueError:
+            continue
+    return text
+
+
 def gpu_hours(text: str | None) -> float | None:
     """Read a number of GPU-hours as a person may type it; thousands may be set off by commas or underscores."""
     if text is None:

@@ -3,13 +3,16 @@
 import csv
 import json
 import sys
-from collections import Counter
+from typing import TYPE_CHECKING
 
-from planner.proposals import Candidate, Outlook, Proposal
+from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
 from rlplan.numbers import aligned_hours, count, duration, hours
 from rlplan.options import Format
 from rlplan.plan_data import csv_rows, plan_data
 from rlplan.proposing import StoredPlan
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
@@ -34,21 +37,30 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
 
 def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
     from rich.console import Console  # noqa: PLC0415
-    from rich.padding import Padding  # noqa: PLC0415
 
     console = Console(highlight=False)
+    with console.capture() as captured:
+        _write_tables(console, plan, top, database)
+    # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.
+    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+
+
+def _write_tables(console: "Console", plan: StoredPlan, top: int, database: str) -> None:
+    from rich.padding import Padding  # noqa: PLC0415
+
     proposal = plan.proposal
     shown = _shown(proposal.candidates, top)
     console.print(_title(plan), style="bold")
     console.print(_legend(proposal), style="dim")
     console.print()
     console.print(_ranking(proposal, shown, console.width >= WIDE))
-    hidden = len(proposal.candidates) - len(shown)
-    if hidden:
+    if len(shown) < len(proposal.candidates):
+        hidden = len(proposal.candidates) - len(shown)
         console.print(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
     for heading, lines in (
         ("How the budget is split", _split(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
+        ("The best of them on fewer GPUs per trial", [_narrower(option) for option in proposal.narrower]),
         ("Mind", _reminders(shown)),
     ):
         if lines:
@@ -173,24 +185,26 @@ def _outlook(outlook: Outlook) -> str:
     )
 
 
+def _narrower(option: NarrowerTrial) -> str:
+    return (
+        f"{option.gpus_per_trial} GPUs: {aligned_hours(option.gpu_hours_per_step)} GPU-hours a step, "
+        f"M = {option.update_steps:,}; the final run takes {duration(option.final_wall_hours)}"
+    )
+
+
 def _reminders(shown: list[Candidate]) -> list[str]:
     """Gather the notes of the candidates that are shown, each with the rows it holds for."""
     rows: dict[str, list[int]] = {}
     for candidate in shown:
         for note in candidate.notes:
             rows.setdefault(note.split(" (")[0], []).append(candidate.rank)
-    lines = [f"{note}: row {_ranks(ranks)}" for note, ranks in rows.items()]
-    reasons = Counter(
-        candidate.pilot.reason.removeprefix("left out: ") for candidate in shown if not candidate.pilot.steps
-    )
-    without = sum(reasons.values())
+    lines = [
+        f"{note}: {'row' if len(ranks) == 1 else 'rows'} {', '.join(map(str, ranks))}" for note, ranks in rows.items()
+    ]
+    without = sum(not candidate.pilot.steps for candidate in shown)
     if without:
         lines.append(f"{without} of these rows get no pilot; --format json says why for each")
     return lines
-
-
-def _ranks(ranks: list[int]) -> str:
-    return ", ".join(str(rank) for rank in ranks)
 
 
 def _assumptions(plan: StoredPlan) -> object:

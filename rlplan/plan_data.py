@@ -47,6 +47,7 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "ranked_by": proposal.ranked_by,
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
+        "narrower_trials": [asdict(narrower) for narrower in proposal.narrower],
         "assumptions": [asdict(assumption) for assumption in taken_for_granted],
     }
 

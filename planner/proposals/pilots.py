@@ -17,6 +17,7 @@ FEWEST_FINAL_UPDATES = 20
 FAVOURITES = 2  # pilots that go to the top of the ranking; the rest fill the space
 FAVOURITES_APART = 2.0  # octaves, so that both favourites are not the same guess
 PILOTS_APART = 1.4  # octaves: only diagonal neighbours both get a pilot; longer ones tell more than more of them
+COST_TIE = 1.01  # costs this near are the same: at equal n·B cells differ only in prompts to read
 SEGMENTS_PER_PILOT = 4
 DOMINANCE_MARGIN = 0.05  # in expected score: the prior's losses per octave are themselves uncertain by half
 
@@ -68,14 +69,11 @@ def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: floa
 
 
 def _dominates(better: PricedCell, cell: PricedCell) -> bool:
-    """Whether the other costs no more, carries no less signal and is expected to do clearly better.
-
-    Costs within 1 % are the same: at equal n·B cells differ only in prompts to read.
-    """
+    """Say whether the other costs no more, carries no less signal and is expected to do clearly better."""
     if better.expected_score is None or cell.expected_score is None:
         return False
     return (
-        better.cost.gpu_hours_per_step <= 1.01 * cell.cost.gpu_hours_per_step
+        better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
         and better.signal_fraction >= cell.signal_fraction
         and better.expected_score.median > cell.expected_score.median + DOMINANCE_MARGIN
     )
@@ -90,6 +88,8 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
         spacing = FAVOURITES_APART if favourite else PILOTS_APART
         affordable = [cell for cell in eligible if least_pilot_hours(cell, rules) <= left]
         apart = [cell for cell in affordable if _distance_to(cell, chosen) >= spacing]
+        if not apart and len(chosen) == 1:  # one pilot compares nothing: better two neighbours than one cell
+            apart = [cell for cell in affordable if cell.key not in chosen]
         if not apart:
             break
         pick = apart[0] if favourite else max(apart, key=lambda cell: _gap_per_cost(cell, chosen, rules))

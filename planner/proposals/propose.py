@@ -1,16 +1,21 @@
 """From a budget to ranked candidates, a pilot plan and an outlook: a pure function of the request."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 from budgets.allocation import steps_for_budget
+from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
+from budgets.memory import fewest_gpus
 from planner.proposals.grid import CellCost, price_cells, rank_cells
 from planner.proposals.notes import notes_on
-from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
+from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
 from planner.proposals.prior import applicable_prior
-from planner.proposals.request import Candidate, Outlook, PilotGrant, PricedCell, Proposal, Request
+from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
 
 OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
+LEAST_SAVING = 0.05  # in GPU-hours per step, below which fewer GPUs are not worth a line
 
 
 def propose(request: Request) -> Proposal:
@@ -31,6 +36,7 @@ def propose(request: Request) -> Proposal:
             _candidate(rank, cell, grants[cell.key], request) for rank, cell in enumerate(ranked, start=1)
         ),
         outlooks=tuple(_outlook(request, costs, factor) for factor in OUTLOOK_FACTORS),
+        narrower=tuple(_narrower(request, ranked[0], final_gpu_hours)),
         ranked_by="expected score" if ranked[0].expected_score else "effective updates",
     )
 
@@ -41,7 +47,8 @@ def smallest_budget(request: Request, costs: list[CellCost]) -> float:
     useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
     second = sorted(useful, key=lambda cell: cell.gpu_hours(rules.fewest_steps))[1]
     least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
-    return max(2 * second.gpu_hours(rules.fewest_steps) / rules.fraction, least_final / (1 - rules.fraction))
+    least = max(2 * second.gpu_hours(rules.fewest_steps) / rules.fraction, least_final / (1 - rules.fraction))
+    return least * COST_TIE  # a cell may be left out in favour of one that costs as much up to this factor
 
 
 def _require_signal(request: Request, costs: list[CellCost]) -> None:
@@ -75,6 +82,23 @@ def _outlook(request: Request, costs: list[CellCost], factor: float) -> Outlook:
     prior = applicable_prior(request.workload, request.difficulty)
     law = prior.optimal_group(best.allocation.rollouts) if prior and best else None
     return Outlook(factor, factor * request.budget_gpu_hours, best, law)
+
+
+def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Iterator[NarrowerTrial]:
+    """Price the best cell on a half, a quarter and an eighth of the GPUs, where it fits and saves something."""
+    hardware, allocation = request.hardware, best.allocation
+    for divisor in (2, 4, 8):
+        gpus = hardware.gpus_per_trial // divisor
+        fewest = fewest_gpus(request.workload, request.traits, hardware.gpu)
+        if fewest is None or gpus < fewest:
+            return
+        narrower = replace(hardware, gpus_per_trial=gpus)
+        n, B = allocation.rollouts_per_prompt, allocation.prompts_per_batch
+        cost = step_cost(request.workload, narrower, request.traits, n, B, request.coefficients)
+        if cost.gpu_hours_per_step > (1 - LEAST_SAVING) * best.cost.gpu_hours_per_step:
+            continue
+        steps = steps_for_budget(final_gpu_hours, cost.gpu_hours_per_step, cost.start_up_gpu_hours)
+        yield NarrowerTrial(gpus, cost.gpu_hours_per_step, steps, final_gpu_hours / gpus)
 
 
 def _too_small(request: Request, costs: list[CellCost]) -> str:

@@ -142,6 +142,16 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
+class NarrowerTrial:
+    """The best cell run on fewer GPUs: cheaper per step, for a step waits for its longest response, but slower."""
+
+    gpus_per_trial: int
+    gpu_hours_per_step: float
+    update_steps: int
+    final_wall_hours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """The ranked candidates, how the budget is split, and what other budgets would choose."""
 
@@ -150,4 +160,5 @@ class Proposal:
     final_gpu_hours: float
     candidates: tuple[Candidate, ...]
     outlooks: tuple[Outlook, ...]
+    narrower: tuple[NarrowerTrial, ...]
     ranked_by: str

@@ -5,19 +5,21 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours, number
 
 
 def propose(
-    budget: Annotated[str | None, typer.Option("--budget", help="GPU-hours for pilots and final run together.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="<gpu-hours>", help="GPU-hours for pilots and final run together.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="A model of the catalogue, or a path to a config.json.")] = None,
     gpu: Annotated[str | None, typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.")] = None,
-    gpus: Annotated[int | None, typer.Option(help="How many GPUs there are.")] = None,
-    gpus_per_trial: Annotated[int | None, typer.Option(help="How many GPUs one run gets.")] = None,
-    response_tokens: Annotated[int | None, typer.Option(help="Most tokens of a response.")] = None,
+    gpus: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs there are.")] = None,
+    gpus_per_trial: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs one run gets.")] = None,
+    response_tokens: Annotated[str | None, typer.Option(metavar="<int>", help="Most tokens of a response.")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe, such as grpo, dapo or scalerl.")] = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
-    pass_rate: Annotated[float | None, typer.Option(help="Mean pass rate of the base model.")] = None,
+    pass_rate: Annotated[str | None, typer.Option(metavar="<float>", help="Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
     task: Annotated[str | None, typer.Option(help="An embedded task, on this machine's CPU.")] = None,
     config: Annotated[
@@ -40,13 +42,13 @@ def propose(
         {
             "budget.gpu_hours": ("--budget", gpu_hours(budget)),
             "workload.model": ("--model", model),
-            "workload.response_tokens": ("--response-tokens", response_tokens),
+            "workload.response_tokens": ("--response-tokens", number(response_tokens)),
             "workload.difficulty": ("--difficulty", difficulty),
-            "workload.pass_rate": ("--pass-rate", pass_rate),
+            "workload.pass_rate": ("--pass-rate", number(pass_rate)),
             "workload.pass_rates_file": ("--pass-rates-file", pass_rates_file),
             "hardware.gpu": ("--gpu", gpu),
-            "hardware.gpus": ("--gpus", gpus),
-            "hardware.gpus_per_trial": ("--gpus-per-trial", gpus_per_trial),
+            "hardware.gpus": ("--gpus", number(gpus)),
+            "hardware.gpus_per_trial": ("--gpus-per-trial", number(gpus_per_trial)),
             "recipe.name": ("--recipe", recipe),
         },
     )

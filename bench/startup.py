@@ -1,0 +1,63 @@
+"""Wall time of cold `rlplan` processes against their bars, and which imports take it.
+
+Python itself is timed in turn with each command, because the machine is noisy: the ratio holds when its speed drifts.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RUNS = 15
+RLPLAN = str(Path(sys.executable).with_name("rlplan"))
+COMMANDS = {
+    "rlplan --help": ([RLPLAN, "--help"], 0.5),
+    "rlplan propose --budget 5000": ([RLPLAN, "propose", "--budget", "5000"], 1.0),
+}
+PYTHON = [sys.executable, "-c", "pass"]
+WORST = 12
+
+
+def main() -> int:
+    missed = 0
+    print(f"{'command':<30} {'bar':>6} {'median':>8} {'slowest':>8} {'× python':>9}  ({RUNS} cold processes each)")
+    for name, (command, bar) in COMMANDS.items():
+        pairs = [(timed(command), timed(PYTHON)) for _ in range(RUNS)]
+        median = statistics.median(own for own, _ in pairs)
+        ratio = statistics.median(own / python for own, python in pairs)
+        verdict = "met" if median <= bar else f"MISSED by {median - bar:.2f} s"
+        missed += median > bar
+        slowest = max(own for own, _ in pairs)
+        print(f"{name:<30} {bar:>4.1f} s {median:>6.2f} s {slowest:>6.2f} s {ratio:>9.1f}  {verdict}")
+    print(f"\nimports of `rlplan propose` that take the most (self, ms)\n{import_profile()}")
+    return missed
+
+
+def timed(command: list[str]) -> float:
+    """Run a command once in an empty directory, and return its seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"})
+        return time.perf_counter() - begin
+
+
+def import_profile() -> str:
+    """Return the packages whose modules take the most time to import, summed over each package."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-X", "importtime", RLPLAN, "propose", "--budget", "5000"]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    spent: dict[str, float] = {}
+    for line in done.stderr.splitlines():
+        fields = line.removeprefix("import time:").split("|")
+        if len(fields) == 3 and fields[0].strip().isdigit():
+            package = fields[2].strip().split(".")[0]
+            spent[package] = spent.get(package, 0.0) + int(fields[0]) / 1000
+    worst = sorted(spent.items(), key=lambda item: -item[1])[:WORST]
+    return "\n".join(f"  {package:<28} {milliseconds:>7.1f}" for package, milliseconds in worst)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import ConfigError, UnknownNameError
+from planner.config import Layer, embedded_tasks, file_layer, flag_layer, resolve, task_layers
+
+
+def test_a_flag_wins_over_the_file_and_the_file_over_the_default() -> None:
+    file = Layer("rlplan.toml", {"hardware": {"gpu": "h200", "gpus": 8}})
+    flags = flag_layer({"hardware.gpus": ("--gpus", 16), "workload.model": ("--model", None)})
+    resolved = resolve([file, *flags])
+    assert (resolved.config.hardware.gpu, resolved.config.hardware.gpus) == ("h200", 16)
+    assert resolved.source("hardware.gpu") == "rlplan.toml"
+    assert resolved.source("hardware.gpus") == "--gpus"
+    assert resolved.source("workload.model") == "default"
+
+
+def test_a_file_wins_over_the_task_it_is_combined_with() -> None:
+    resolved = resolve([*task_layers("sum-easy", cores=2), Layer("rlplan.toml", {"hardware": {"gpus": 1}})])
+    assert resolved.config.hardware.gpus == 1
+    assert resolved.config.hardware.gpu == "cpu"
+    assert resolved.source("workload.difficulty") == "task sum-easy"
+
+
+@pytest.mark.parametrize("task", embedded_tasks())
+def test_every_embedded_task_loads(task: str) -> None:
+    config = resolve(task_layers(task, cores=2)).config
+    assert config.workload.task == task
+    assert config.hardware.gpus == 2
+
+
+def test_an_unknown_task_gets_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="unknown task 'sum-esy': did you mean 'sum-easy'"):
+        task_layers("sum-esy", cores=2)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"workload": {"modle": "x"}}, "rlplan.toml: unknown key 'workload.modle': did you mean 'model'"),
+        ({"wrkload": {"model": "x"}}, "rlplan.toml: unknown key 'wrkload': did you mean 'workload'"),
+        ({"workload": {"response_tokens": "many"}}, "workload.response_tokens = 'many' should be a valid integer"),
+        ({"workload": {"response_tokens": "8192"}}, "workload.response_tokens = '8192' should be a valid integer"),
+        ({"hardware": {"gpus": 0}}, "hardware.gpus = 0 should be greater than or equal to 1"),
+        ({"hardware": 3}, r"hardware = 3 should be a table, such as \[hardware\]"),
+        ({"gpus": {"mine": 4}}, r"gpus.mine = 4 should be a table, such as \[gpus.mine\]"),
+        ({"budget": {"gpu_hours": float("nan")}}, "budget.gpu_hours = nan should be a finite number"),
+        ({"pilot": {"fraction": 1.5}}, "pilot.fraction = 1.5 should be less than 1"),
+    ],
+)
+def test_a_mistake_names_its_source_the_value_and_the_fix(tables: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve([Layer("rlplan.toml", tables)])
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve([Layer("a.toml", {"grid": {"lowest": 1}}), Layer("--gpus", {"hardware": {"gpus": -1}})])
+    assert "a.toml: unknown key 'grid.lowest'" in str(caught.value)
+    assert "--gpus: hardware.gpus = -1" in str(caught.value)
+
+
+def test_file_errors_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"does not exist; `rlplan init` writes one"):
+        file_layer(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"cannot be read: Is a directory"):
+        file_layer(tmp_path)
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[workload\n")
+    with pytest.raises(ConfigError, match=r"broken.toml is not TOML: .*line 1"):
+        file_layer(broken)
+    broken.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="is not TOML"):
+        file_layer(broken)

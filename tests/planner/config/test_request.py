@@ -1,0 +1,144 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import ConfigError, InfeasibleError, InputError, UnknownNameError
+from budgets.signal import BetaPassRates, MeasuredPassRates
+from planner.config import Layer, assumptions, build_request, resolve, resolved_values
+from planner.proposals import Request, propose
+
+
+def built(**sections: dict[str, Any]) -> Request:
+    return build_request(resolve([Layer("test", {"budget": {"gpu_hours": 5000.0}, **sections})]))
+
+
+def test_the_defaults_are_the_stated_ones() -> None:
+    request = built()
+    assert request.workload.model.name == "qwen3-8b"
+    assert (request.hardware.gpus, request.hardware.gpu.name, request.hardware.gpus_per_trial) == (64, "h100", 64)
+    assert request.workload.responses.cap == 8192
+    assert request.difficulty == "easy"
+    assert request.traits.name == "easy"
+
+
+@pytest.mark.parametrize(
+    ("difficulty", "recipe"), [("easy", "easy"), ("medium", "easy"), ("hard", "hard"), ("mixed", "hard")]
+)
+def test_the_recipe_follows_the_difficulty(difficulty: str, recipe: str) -> None:
+    assert built(workload={"difficulty": difficulty}).traits.name == recipe
+    assert built(workload={"difficulty": difficulty}, recipe={"name": "scalerl"}).traits.name == "scalerl"
+
+
+@pytest.mark.parametrize(("rate", "difficulty"), [(0.45, "easy"), (0.2, "medium"), (0.03, "hard"), (0.9, "mixed")])
+def test_a_pass_rate_says_how_hard_the_problems_are(rate: float, difficulty: str) -> None:
+    request = built(workload={"pass_rate": rate})
+    assert request.difficulty == difficulty
+    assert isinstance(request.workload.pass_rates, BetaPassRates)
+    assert request.workload.pass_rates.mean == pytest.approx(rate)
+
+
+def test_measured_pass_rates_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "rates.txt"
+    file.write_text("# avg@16\n0.5\n\n0.25\n0.5\n")
+    request = built(workload={"pass_rates_file": str(file)})
+    assert request.workload.pass_rates == MeasuredPassRates((0.5, 0.25, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"0.5\nhalf\n", "line 2: 'half' is not a number"),
+        (b"50\n", "percentages must be divided by 100"),
+        (b"nan\n", "must lie between 0 and 1"),
+        (b"", "no pass rates given"),
+        (b"\xff\xfe", "it is not text"),
+    ],
+)
+def test_a_broken_file_of_pass_rates_is_explained(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "rates.txt"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        built(workload={"pass_rates_file": str(file)})
+
+
+def test_a_missing_file_of_pass_rates_is_explained() -> None:
+    with pytest.raises(InputError, match=r"no-such-file.txt cannot be read \(No such file"):
+        built(workload={"pass_rates_file": "no-such-file.txt"})
+
+
+def test_two_statements_of_the_same_thing_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"workload.pass_rate \(0.3\) and workload.pass_rates_file \(x\) are both given"
+    ):
+        built(workload={"pass_rate": 0.3, "pass_rates_file": "x"})
+
+
+def test_no_budget_is_asked_for() -> None:
+    with pytest.raises(InputError, match="say how many GPU-hours there are, such as --budget 5000"):
+        build_request(resolve([]))
+
+
+@pytest.mark.parametrize(
+    ("sections", "error", "message"),
+    [
+        ({"workload": {"difficulty": "hrd"}}, UnknownNameError, "unknown difficulty 'hrd': did you mean 'hard'"),
+        ({"workload": {"model": "qwen3-80b"}}, UnknownNameError, "did you mean 'qwen3-8b'"),
+        ({"recipe": {"name": "gpro"}}, UnknownNameError, "unknown recipe 'gpro': did you mean .*'grpo'"),
+        ({"hardware": {"gpu": "h1000"}}, UnknownNameError, "did you mean 'h100'.* Add your own under"),
+        ({"workload": {"response_tokens": 100_000}}, InputError, "may have at most 40,704 tokens"),
+        (
+            {"workload": {"model": "qwen2.5-72b"}, "hardware": {"gpus": 2}},
+            InfeasibleError,
+            "does not fit 2 h100.*It fits .* h100 or",
+        ),
+        ({"hardware": {"gpus": 4, "gpus_per_trial": 8}}, InputError, "8 GPUs per trial of 4 GPUs"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_way_out(
+    sections: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        built(**sections)
+
+
+def test_a_gpu_of_ones_own_can_be_used_and_is_offered_as_a_way_out() -> None:
+    own = {
+        "memory_gb": 1000.0,
+        "bandwidth_gb_per_s": 9000,
+        "dense_tflops": 3000,
+        "link_gb_per_s": 900,
+        "decode_overhead_ms": 3,
+        "layer_overhead_us": 30,
+        "fixed_overhead_s": 4,
+        "start_up_s": 100,
+        "dollars_per_hour": 9,
+    }
+    assert built(gpus={"huge": own}, hardware={"gpu": "huge", "gpus": 2}).hardware.gpu.memory_gb == 1000
+    with pytest.raises(InfeasibleError, match="or 2 huge"):
+        built(gpus={"huge": own}, workload={"model": "qwen2.5-72b"}, hardware={"gpus": 2})
+
+
+def test_assumptions_name_their_sources() -> None:
+    resolved = resolve(
+        [
+            Layer("rlplan.toml", {"budget": {"gpu_hours": 5000}, "workload": {"mean_response_tokens": 1500}}),
+            Layer("--gpu", {"hardware": {"gpu": "h200"}}),
+        ]
+    )
+    listed = {entry.what: entry for entry in assumptions(propose(build_request(resolved)), resolved)}
+    assert listed["hardware"].source == "--gpu"
+    assert listed["responses"].source == "rlplan.toml"
+    assert "1,500 tokens on average" in listed["responses"].value
+    assert listed["prompts"].source == "default"
+    assert listed["cost of a step"].source == "not measured yet; a sweep's steps calibrate it"
+    assert "2603.12151" in listed["expected score"].source
+
+
+def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> None:
+    resolved = resolve([Layer("test", {"budget": {"gpu_hours": 5000.0}, "workload": {"difficulty": "hard"}})])
+    values = resolved_values(build_request(resolved), resolved)
+    assert values["sources"] == {"budget.gpu_hours": "test", "workload.difficulty": "test"}
+    assert values["recipe_traits"]["name"] == "hard"
+    again = resolve([Layer("stored", {k: v for k, v in values.items() if k not in ("sources", "recipe_traits")})])
+    assert again.config == resolved.config

@@ -1,0 +1,183 @@
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import BudgetError, InputError
+from budgets.signal import MeasuredPassRates
+from planner.proposals import GridBounds, PilotRules, propose
+from planner.proposals.pilots import PILOTS_APART
+from planner.proposals.request import Request
+from tests.planner.proposals.requests import request
+
+requests = st.builds(
+    request,
+    budget=st.floats(600, 3e5),
+    model=st.sampled_from(["qwen2.5-1.5b", "qwen3-4b", "qwen2.5-7b", "qwen3-30b-a3b"]),
+    gpu=st.sampled_from(["a100-80", "h100", "b200"]),
+    gpus=st.sampled_from([16, 32, 64]),
+    difficulty=st.sampled_from(["easy", "medium", "hard", "mixed"]),
+    recipe=st.sampled_from(["grpo", "dapo", "scalerl", "hard"]),
+    response_tokens=st.sampled_from([1024, 4096, 8192]),
+    prompt_set_size=st.sampled_from([40, 500, 6000, 50_000]),
+    pilots=st.builds(
+        PilotRules, fraction=st.floats(0.05, 0.6), most_pilots=st.integers(2, 16), fewest_steps=st.integers(5, 100)
+    ),
+)
+
+
+@given(requests)
+@settings(max_examples=60, deadline=None)
+def test_the_promises_of_the_contract_hold_for_every_proposal(wanted: Request) -> None:
+    try:
+        proposal = propose(wanted)
+    except BudgetError:
+        return
+    budget = wanted.budget_gpu_hours
+    pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
+    assert math.fsum(pilot.gpu_hours for pilot in pilots) <= proposal.pilot_gpu_hours * (1 + 1e-12)
+    assert proposal.pilot_gpu_hours + proposal.final_gpu_hours <= budget * (1 + 1e-12)
+    assert 2 <= len(pilots) <= wanted.pilots.most_pilots
+    assert [candidate.rank for candidate in proposal.candidates] == list(range(1, len(proposal.candidates) + 1))
+    assert len({candidate.cell.key for candidate in proposal.candidates}) == len(proposal.candidates)
+    for candidate in proposal.candidates:
+        cell, cost = candidate.cell, candidate.cell.cost
+        assert cell.allocation.update_steps * cost.gpu_hours_per_step <= proposal.final_gpu_hours
+        assert cost.gpu_hours_per_step_low < cost.gpu_hours_per_step < cost.gpu_hours_per_step_high
+        assert 0 <= cell.signal_fraction <= 1
+        if cell.expected_score is not None:
+            score = cell.expected_score
+            assert 0 <= score.low < score.median < score.high <= 1
+            assert score.high - score.low > 0.05
+        if candidate.pilot.steps:
+            assert candidate.pilot.steps >= wanted.pilots.fewest_steps
+            assert 0 < candidate.pilot.segment_steps <= candidate.pilot.steps
+            used = cost.start_up_gpu_hours + candidate.pilot.steps * cost.gpu_hours_per_step
+            assert candidate.pilot.gpu_hours == pytest.approx(used)
+        else:
+            assert candidate.pilot.reason.startswith("left out: ")
+
+
+@given(requests)
+@settings(max_examples=25, deadline=None)
+def test_the_smallest_budget_that_a_refusal_names_suffices_and_much_less_does_not(wanted: Request) -> None:
+    with pytest.raises(BudgetError) as refusal:
+        propose(replace(wanted, budget_gpu_hours=1e-3))
+    named = re.search(r"smallest budget that would do is ([\d,.]+) GPU-hours", str(refusal.value))
+    assert named is not None
+    smallest = float(named.group(1).replace(",", ""))
+    assert len([c for c in propose(replace(wanted, budget_gpu_hours=smallest)).candidates if c.pilot.steps]) >= 2
+    with pytest.raises(BudgetError):
+        propose(replace(wanted, budget_gpu_hours=0.85 * smallest))
+
+
+def test_candidates_with_a_prior_come_first_and_in_its_order() -> None:
+    scores = [candidate.cell.expected_score for candidate in propose(request()).candidates]
+    medians = [score.median for score in scores if score is not None]
+    assert medians == sorted(medians, reverse=True)
+    assert scores.index(None) == len(medians) if None in scores else len(medians) == len(scores)
+
+
+def test_the_published_direction_holds_larger_budgets_want_larger_groups() -> None:
+    outlooks = propose(request(2000.0)).outlooks
+    best = [outlook.best.allocation.rollouts_per_prompt for outlook in outlooks if outlook.best]
+    assert best == sorted(best)
+    assert best[0] < best[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"difficulty": "mixed"}, "no study of mixed difficulty"),
+        ({"model": "qwen2.5-0.5b"}, "too small a model"),
+        ({"model": "qwen3-30b-a3b"}, "a mixture of experts"),
+        ({"response_tokens": 512}, "too short responses"),
+    ],
+)
+def test_no_score_is_expected_where_nothing_published_supports_one(changes: dict[str, object], what: str) -> None:
+    proposal = propose(request(**changes))  # type: ignore[arg-type]
+    assert all(candidate.cell.expected_score is None for candidate in proposal.candidates), what
+    assert proposal.ranked_by == "effective updates"
+
+
+def test_too_few_updates_are_noted_get_no_score_and_no_pilot() -> None:
+    proposal = propose(request(560.0))
+    few = [c for c in proposal.candidates if c.cell.allocation.update_steps < 20]
+    assert few
+    for candidate in few:
+        assert candidate.cell.expected_score is None
+        assert (
+            candidate.pilot.reason
+            == f"left out: the final budget buys only {candidate.cell.allocation.update_steps} updates"
+        )
+        assert any(note.startswith("few updates") for note in candidate.notes)
+
+
+def test_pilots_keep_their_distance_and_the_favourite_has_one() -> None:
+    proposal = propose(request())
+    chosen = [c.cell.key for c in proposal.candidates if c.pilot.steps]
+    assert proposal.candidates[0].cell.key in chosen
+    for i, a in enumerate(chosen):
+        for b in chosen[i + 1 :]:
+            octaves = math.dist([math.log2(x) for x in a], [math.log2(x) for x in b])
+            assert octaves >= PILOTS_APART, (a, b)
+
+
+def test_pilots_reach_over_the_grid_not_only_around_the_favourite() -> None:
+    chosen = [c.cell.key for c in propose(request(20_000.0)).candidates if c.pilot.steps]
+    groups = {n for n, _ in chosen}
+    prompts = {B for _, B in chosen}
+    assert max(groups) / min(groups) >= 32
+    assert max(prompts) / min(prompts) >= 8
+
+
+def test_a_small_prompt_set_bounds_the_batch_and_is_noted_for_its_epochs() -> None:
+    proposal = propose(request(prompt_set_size=300))
+    assert max(c.cell.allocation.prompts_per_batch for c in proposal.candidates) == 256
+    assert any("epochs" in note for c in proposal.candidates for note in c.notes)
+
+
+def test_prompts_that_nobody_or_everybody_solves_are_refused_with_the_figure() -> None:
+    with pytest.raises(InputError, match=r"at most 0\.0% of the groups carry signal .* choose prompts with pass rates"):
+        propose(request(pass_rates=MeasuredPassRates((0.0, 0.0, 1.0))))
+
+
+def test_an_impossible_grid_is_refused_with_its_bounds() -> None:
+    with pytest.raises(InputError, match=r"no power of two .* widen \[grid\]"):
+        propose(request(grid=GridBounds(fewest_prompts_per_batch=33, most_prompts_per_batch=63)))
+
+
+@pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf, 1e12])
+def test_a_budget_out_of_bounds_is_refused(budget: float) -> None:
+    with pytest.raises(InputError, match=r"must be more than 0 and at most 1,000,000,000"):
+        request(budget)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PilotRules(fraction=1.0), "must lie between 0 and 1"),
+        (lambda: PilotRules(most_pilots=1), "two pilots are the fewest"),
+        (lambda: GridBounds(fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
+    proposal = propose(request())
+    cells = {candidate.cell.key: candidate.cell for candidate in proposal.candidates}
+    pattern = re.compile(r"left out: n=(\d+), B=(\d+) costs no more")
+    dominated = [(c, m) for c in proposal.candidates if (m := pattern.match(c.pilot.reason))]
+    assert dominated
+    for candidate, match in dominated:
+        better = cells[int(match[1]), int(match[2])]
+        assert better.cost.gpu_hours_per_step <= 1.01 * candidate.cell.cost.gpu_hours_per_step
+        assert better.expected_score is not None
+        assert candidate.cell.expected_score is not None
+        assert better.expected_score.median > candidate.cell.expected_score.median + 0.05

@@ -1,0 +1,151 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rlplan.commands.propose
+from planner.config import Config, Layer, resolve
+from tests.rlplan.conftest import Run
+
+
+def test_help_names_the_commands_and_gives_examples(run: Run) -> None:
+    for args in (["--help"], ["-h"], []):
+        ran = run(*args)
+        assert ran.code == 0
+        assert "propose" in ran.out
+        assert "Exit codes" in ran.out
+    assert "Example: rlplan propose --budget 5000" in run("propose", "--help").out
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out.startswith("rlplan 0.")
+
+
+def test_an_unknown_command_gets_the_nearest(run: Run) -> None:
+    ran = run("propos")
+    assert ran.code == 2
+    assert "Did you mean 'propose'?" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_init_writes_a_file_that_loads_and_does_not_overwrite_one(run: Run, tmp_path: Path) -> None:
+    import tomllib
+
+    assert run("init").code == 0
+    assert resolve([Layer("x", tomllib.loads((tmp_path / "rlplan.toml").read_text()))]).config == Config()
+    (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus = 8\n")
+    ran = run("init")
+    assert ran.code == 2
+    assert "rlplan.toml exists already; give another path, or --force to overwrite it" in ran.err
+    assert (tmp_path / "rlplan.toml").read_text() == "[hardware]\ngpus = 8\n"
+    assert run("init", "--force").code == 0
+    assert run("init", "no/such/folder.toml").code == 2
+
+
+def test_an_internal_error_is_one_line_and_debug_shows_where(
+    run: Run, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("nobody expected this")
+
+    monkeypatch.setattr("rlplan.proposing.load_configuration", broken)
+    ran = run("propose", "--budget", "5000")
+    assert ran.code == 1
+    assert ran.err == (
+        "rlplan: internal error, ZeroDivisionError: nobody expected this. Please report it with the output of --debug\n"
+    )
+    with pytest.raises(ZeroDivisionError):
+        run("propose", "--budget", "5000", "--debug")
+    traced = process("propose", "--budget", "5k", "--debug")
+    assert traced.code == 1
+    assert "Traceback" in traced.err
+    assert "InputError" in traced.err
+
+
+def test_ctrl_c_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rlplan.proposing.load_configuration", interrupted)
+    assert run("propose", "--budget", "5000").code == 130
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    command = f"{Path(sys.executable).with_name('rlplan')} propose --budget 5000 --format json | head -c 10"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == '{\n  "plan"'
+
+
+def test_a_terminal_without_unicode_still_gets_its_table(process: Run) -> None:
+    ran = process("propose", "--budget", "5000", PYTHONIOENCODING="ascii")
+    assert (ran.code, ran.err) == (0, "")
+    assert "GPU-h/step" in ran.out
+
+
+def test_colour_comes_only_where_it_is_wanted(process: Run) -> None:
+    assert "\x1b[" not in process("propose", "--budget", "5000").out
+    assert "\x1b[" in process("propose", "--budget", "5000", FORCE_COLOR="1").out
+    assert "\x1b[3" not in process("propose", "--budget", "5000", FORCE_COLOR="1", NO_COLOR="1").out
+
+
+def test_help_and_propose_import_nothing_heavy() -> None:
+    """What the start-up bar rests on, checked without a clock."""
+    heavy = {"torch", "ray", "transformers", "plotly", "pandas", "scipy", "numpy", "alembic", "psycopg"}
+    code = (
+        "import sys\nfrom rlplan.cli import app\n"
+        "try: app(['propose', '--budget', '5000', '--format', 'json'])\nexcept SystemExit: pass\n"
+        f"print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"RLPLAN_DB": "/dev/null/nowhere", "PATH": "/usr/bin:/bin"},
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_two_processes_may_propose_at_once(tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("rlplan")), "propose", "--budget", "5000", "--format", "csv"]
+    running = [
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = sorted(process.communicate()[1].strip() for process in running)
+    assert [process.returncode for process in running] == [0, 0, 0, 0]
+    assert said == [f"stored as plan-{i} in rlplan.db" for i in (1, 2, 3, 4)]
+
+
+def test_a_directory_that_may_not_be_written_is_explained(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    folder.chmod(0o555)
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == 0 and parent != Path("/") and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    code = (
+        "import os, sys\n"
+        "from rlplan.cli import app\n"
+        "try: app(['propose', '--budget', '5000', '--db', sys.argv[1]])\n"  # imports all, while it still may
+        "except SystemExit: pass\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "app(['propose', '--budget', '5000'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "first.db"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "rlplan.db" in done.stderr
+    assert "--db" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_commands_import_nothing_heavy_at_the_top() -> None:
+    names = set(vars(rlplan.commands.propose))
+    assert not names & {"planner", "sqlalchemy", "rich"}

@@ -1,0 +1,46 @@
+"""Every command line in README and docs is run, and the output that README shows is the real one."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.rlplan.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
+NEEDS_A_SERVER = "postgresql://"
+
+
+def commands(document: Path) -> list[str]:
+    blocks = BLOCK.findall(document.read_text(encoding="utf-8"))
+    lines = (line.removeprefix("$ ").strip() for block in blocks for line in block.splitlines())
+    return [line for line in lines if line.startswith("rlplan ") and NEEDS_A_SERVER not in line]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_line_works(run: Run, document: Path) -> None:
+    for command in commands(document):
+        ran = run(*shlex.split(command, comments=True)[1:])
+        assert ran.code == 0, (command, ran.err)
+
+
+def test_the_readme_has_commands() -> None:
+    assert len(commands(ROOT / "README.md")) >= 5
+
+
+def test_the_readme_shows_the_real_output(run: Run) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"\$ rlplan propose --budget 5000\n(.*?)```", readme, re.DOTALL)
+    assert shown is not None
+    real = run("propose", "--budget", "5000").out
+    assert [line.rstrip() for line in shown[1].splitlines()] == [line.rstrip() for line in real.splitlines()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_local_link_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target

@@ -1,0 +1,236 @@
+import csv
+import io
+import json
+import math
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.rlplan.conftest import Run
+
+CANDIDATE_KEYS = {
+    "rank",
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "update_steps",
+    "pilot_steps",
+    "gpu_hours_per_step",
+    "pilot_gpu_hours",
+    "learning_rate",
+    "epochs",
+    "signal_fraction",
+    "expected_score",
+    "notes",
+}
+
+CONTRACT_COLUMNS = (
+    "sweep rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe expected_score score_low "
+    "score_high probability_best gpu_hours_spent gpu_hours_to_target status"
+)
+
+
+def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
+    ran = run("propose", "--budget", "5000", "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    plan = json.loads(ran.out)
+    assert plan["plan"] == "plan-1"
+    assert plan["budget_gpu_hours"] == 5000
+    assert plan["workload"]["model"] == "qwen3-8b"
+    assert plan["workload"]["response_tokens"] == 8192
+    assert plan["hardware"]["gpu"] == "h100"
+    assert plan["hardware"]["gpus"] == 64
+    assert plan["recipe"] == "easy"
+    assert plan["difficulty"] == "easy"
+    assert all(set(entry) == {"what", "value", "source"} for entry in plan["assumptions"])
+    for candidate in plan["candidates"]:
+        assert set(candidate) >= CANDIDATE_KEYS
+        assert candidate["expected_score"] is None or set(candidate["expected_score"]) == {"median", "low", "high"}
+        assert candidate["update_steps"] * candidate["gpu_hours_per_step"] <= plan["final_gpu_hours"]
+    assert math.fsum(c["pilot_gpu_hours"] for c in plan["candidates"]) <= plan["pilot_gpu_hours"]
+    assert plan["pilot_gpu_hours"] + plan["final_gpu_hours"] <= plan["budget_gpu_hours"]
+    assert [entry["budget_factor"] for entry in plan["outlook"]] == [0.25, 1.0, 4.0]
+
+
+def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
+    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    ran = run("propose", "--budget", "5000", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert len(rows) == len(plan["candidates"])
+    assert float(rows[0]["expected_score"]) == plan["candidates"][0]["expected_score"]["median"]
+    assert ran.err.strip() == "stored as plan-2 in rlplan.db"
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_fits_the_terminal_and_starts_with_the_ranking(run: Run, width: int) -> None:
+    out = run("propose", "--budget", "5000", width=width).out
+    assert max(len(line) for line in out.splitlines()) <= width
+    ranking, split, assumptions = (
+        out.index(heading) for heading in ("GPU-h/step", "How the budget is split", "What this takes for granted")
+    )
+    assert ranking < split < assumptions
+    heading = next(line for line in out.splitlines() if "GPU-h/step" in line)
+    assert ("notes" in heading) == (width == 200)
+    assert "\x1b[" not in out
+
+
+def test_the_table_shows_every_pilot_and_says_how_to_see_the_rest(run: Run) -> None:
+    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    out = run("propose", "--budget", "5000", "--top", "2").out
+    assert out.count(" steps\n") >= sum(candidate["pilot_steps"] > 0 for candidate in plan["candidates"])
+    assert f"--top {len(plan['candidates'])}" in out
+    assert "more: --top" not in run("propose", "--budget", "5000", "--top", "999").out
+
+
+def test_the_plan_is_stored_and_ranked_allocations_answers(run: Run, tmp_path: Path) -> None:
+    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    with sqlite3.connect(tmp_path / "rlplan.db") as database:
+        cursor = database.execute("select * from ranked_allocations")
+        names = [column[0] for column in cursor.description]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    database.close()
+    assert names[:14] == CONTRACT_COLUMNS.split()
+    assert len(rows) == len(plan["candidates"])
+    for row, candidate in zip(rows, plan["candidates"], strict=True):
+        assert row["rank"] == candidate["rank"]
+        assert row["rollouts_per_prompt"] == candidate["rollouts_per_prompt"]
+        assert row["update_steps"] == candidate["update_steps"]
+        assert row["sweep"] is None
+        assert row["gpu_hours_spent"] == 0
+
+
+def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus = 32\n")
+    run("propose", "--budget", "5000", "--gpu", "h200")
+    with sqlite3.connect(tmp_path / "rlplan.db") as database:
+        config = json.loads(database.execute("select config from plans").fetchone()[0])
+    database.close()
+    assert config["hardware"] == {"gpu": "h200", "gpus": 32, "gpus_per_trial": None}
+    assert config["sources"]["hardware.gpu"] == "--gpu"
+    assert config["sources"]["hardware.gpus"] == "rlplan.toml"
+
+
+def test_measured_steps_in_the_database_narrow_the_cost(run: Run, tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    from planner.store import open_store
+    from planner.store.records import NewCostRecord
+
+    before = json.loads(run("propose", "--budget", "5000", "--format", "json").out)["candidates"]
+    record = NewCostRecord(
+        at=datetime.now(UTC),
+        gpu="h100",
+        gpus=64,
+        model="qwen3-8b",
+        rollouts_per_prompt=64,
+        prompts_per_batch=64,
+        prompt_tokens=256,
+        response_tokens=64 * 64 * 3300,
+        longest_response_tokens=8192,
+        seconds={"generate": 200.0, "reference": 20.0, "train": 80.0, "sync": 1.0},
+    )
+    with open_store(tmp_path / "rlplan.db") as store:
+        store.add_cost_records([record] * 20)
+    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    after = plan["candidates"]
+
+    def spread(candidates: list[dict[str, float]]) -> float:
+        cell = next(c for c in candidates if (c["rollouts_per_prompt"], c["prompts_per_batch"]) == (64, 64))
+        return cell["gpu_hours_per_step_high"] / cell["gpu_hours_per_step_low"]
+
+    assert spread(after) < 0.5 * spread(before)
+    cost = next(entry for entry in plan["assumptions"] if entry["what"] == "cost of a step")
+    assert cost["source"] == "calibrated on 20 measured steps"
+
+
+def test_a_task_is_planned_for_this_machine(run: Run) -> None:
+    plan = json.loads(run("propose", "--task", "sum-easy", "--budget", "0.03", "--format", "json").out)
+    assert plan["hardware"]["gpu"] == "cpu"
+    assert plan["hardware"]["gpus_per_trial"] == 1
+    assert all(32 <= c["rollouts_per_prompt"] * c["prompts_per_batch"] <= 1024 for c in plan["candidates"])
+    assert all(c["expected_score"] is None for c in plan["candidates"])
+    assert "GPU-s/step" in run("propose", "--task", "sum-easy", "--budget", "0.03").out
+
+
+def test_the_task_may_stand_in_the_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[workload]\ntask = "sum-hard"\n[budget]\ngpu_hours = 0.05\n')
+    plan = json.loads(run("propose", "--config", "own.toml", "--format", "json").out)
+    assert (plan["difficulty"], plan["budget_gpu_hours"]) == ("hard", 0.05)
+
+
+def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
+    shape = {
+        "hidden_size": 2048,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 8192,
+        "vocab_size": 128256,
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": True,
+    }
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(shape))
+    plan = json.loads(run("propose", "--budget", "5000", "--model", "./my-model", "--format", "json").out)
+    assert plan["workload"]["model"] == "my-model"
+    assert plan["workload"]["parameters"] == pytest.approx(1.236e9, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--budget", "0"], 2, "budget '0' is not a number of GPU-hours above zero"),
+        (["--budget", "-5"], 2, "budget '-5' is not a number of GPU-hours above zero"),
+        (["--budget", "nan"], 2, "budget 'nan' is not a number"),
+        (["--budget", "inf"], 2, "budget 'inf' is not a number"),
+        (["--budget", "5k"], 2, "budget '5k' is not a number of GPU-hours above zero: write it out"),
+        (["--budget", "1e12"], 2, "at most 1,000,000,000"),
+        ([], 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
+        (["--budget", "3"], 4, "The smallest budget that would do is"),
+        (["--budget", "5000", "--gpu", "h10"], 2, "unknown GPU 'h10': did you mean 'h100'"),
+        (["--budget", "5000", "--model", "qwen3-9b"], 2, "unknown model 'qwen3-9b': did you mean 'qwen3-8b'"),
+        (["--budget", "5000", "--response-tokens", "99999"], 2, "exceed the context of qwen3-8b, 40,960"),
+        (["--budget", "5000", "--model", "qwen2.5-72b", "--gpus", "2"], 2, "does not fit 2 h100"),
+        (["--budget", "5000", "--task", "sum-eazy"], 2, "unknown task 'sum-eazy': did you mean 'sum-easy'"),
+        (["--budget", "5000", "--config", "none.toml"], 2, "none.toml does not exist; `rlplan init` writes one"),
+        (["--budget", "5000", "--budgett", "1"], 2, "No such option: --budgett"),
+        (["--budget", "5000", "--gpus", "many"], 2, "--gpus: hardware.gpus = 'many' should be a valid integer"),
+        (["--budget", "5000", "--gpus", "8.5"], 2, "--gpus: hardware.gpus = 8.5 should be a valid integer"),
+        (["--budget", "5000", "--format", "xml"], 2, "'xml' is not one of 'table', 'json', 'csv'"),
+        (["--budget", "5000", "--pass-rate", "1.5"], 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
+        (["--budget", "5000", "--db", "no/such/dir/x.db"], 2, "its directory does not exist. Run: mkdir -p"),
+        (["--budget", "5000", "--db", "."], 2, "is a directory"),
+    ],
+)
+def test_every_mistake_gets_one_line_that_says_what_to_do(
+    run: Run, tmp_path: Path, args: list[str], code: int, message: str
+) -> None:
+    ran = run("propose", *args)
+    assert ran.code == code
+    assert ran.out == ""
+    assert message in ran.err
+    assert ran.err.startswith("rlplan: ")
+    assert ran.err.count("\n") == 1
+    assert not list(tmp_path.iterdir()), "a refused proposal leaves no file behind"
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, just text", b"SQLite format 3\x00" + b"\x00" * 200])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(run: Run, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "notes.db"
+    file.write_bytes(content)
+    ran = run("propose", "--budget", "5000", "--db", "notes.db")
+    assert ran.code == 2
+    assert "notes.db" in ran.err
+    assert file.read_bytes() == content
+
+
+def test_somebody_elses_database_is_refused_and_left_alone(run: Run, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "other.db") as database:
+        database.execute("create table songs (title text)")
+    database.close()
+    before = (tmp_path / "other.db").read_bytes()
+    ran = run("propose", "--budget", "5000", "--db", "other.db")
+    assert ran.code == 2
+    assert "other.db" in ran.err
+    assert (tmp_path / "other.db").read_bytes() == before
