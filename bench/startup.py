@@ -22,6 +22,7 @@ WORST = 12
 
 
 def main() -> int:
+    """Print the table, and return how many bars were missed."""
     missed = 0
     print(f"{'command':<30} {'bar':>6} {'median':>8} {'slowest':>8} {'× python':>9}  ({RUNS} cold processes each)")
     for name, (command, bar) in COMMANDS.items():

@@ -7,7 +7,7 @@ estimated with it, shrunk towards its prior. Lengths are measured beside the sec
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from budgets.cost import PRIOR_LENGTH_LOG_SD, PRIOR_LOG_SD, Coefficients, phase_
 from budgets.errors import InputError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, StepLoad, evaluate_seconds
 from budgets.workload import RecipeTraits, Workload
 
@@ -30,18 +29,24 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStep:
-    """One update as it was timed: what it generated, on which GPUs, and the seconds of each phase."""
+    """One update as it was timed: how it was trained, what it generated, on which GPUs, the seconds of each phase.
+
+    `generated_rollouts` counts refills too; `trained_rollouts` leaves out what a filter dropped.
+    """
 
     rollouts_per_prompt: int
-    prompts_per_batch: int
     placement: Placement
-    prompt_tokens: float
-    response_tokens: float
+    traits: RecipeTraits
+    generated_rollouts: float
+    trained_rollouts: float
+    mean_prompt_tokens: float
+    mean_response_tokens: float
     seconds: Mapping[Phase, float]
 
     def __post_init__(self) -> None:
-        if min(self.rollouts_per_prompt, self.prompts_per_batch, self.prompt_tokens, self.response_tokens) <= 0:
-            raise InputError(f"a measured step needs positive rollouts, prompts and tokens; given was {self}")
+        counts = (self.rollouts_per_prompt, self.generated_rollouts, self.mean_prompt_tokens, self.mean_response_tokens)
+        if min(counts) <= 0 or self.trained_rollouts < 0:
+            raise InputError(f"a measured step needs positive rollouts and tokens; given was {self}")
         for phase, seconds in self.seconds.items():
             if not (math.isfinite(seconds) and seconds >= 0):
                 raise InputError(
@@ -49,9 +54,10 @@ class MeasuredStep:
                 )
 
     @property
-    def mean_response(self) -> float:
-        """Response tokens per rollout."""
-        return self.response_tokens / (self.rollouts_per_prompt * self.prompts_per_batch)
+    def load(self) -> StepLoad:
+        """The rollouts as the cost model counts them."""
+        prompts = self.generated_rollouts / self.rollouts_per_prompt
+        return StepLoad(prompts, self.generated_rollouts, self.trained_rollouts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +69,14 @@ class Calibration:
     noise_log_sd: float
 
 
-def calibrate(workload: Workload, gpu: Gpu, traits: RecipeTraits, measured: Sequence[MeasuredStep]) -> Calibration:
+def calibrate(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Calibration:
     """Return the posterior of the coefficients after so many measured steps; the prior when there are none."""
     if not measured:
         return Calibration(Coefficients(), None, NOISE_PRIOR_SD)
-    features, seconds = _design(workload, gpu, traits, measured)
+    features, seconds = _design(workload, gpu, measured)
     prior_precision = np.diag([1 / PRIOR_LOG_SD[driver] ** 2 for driver in Driver])
     mode, covariance, noise = _posterior(features, np.log(seconds), prior_precision)
-    lengths = np.log([step.mean_response for step in measured])
+    lengths = np.log([step.mean_response_tokens for step in measured])
     length_precision = 1 / PRIOR_LENGTH_LOG_SD**2 + len(measured) / LENGTH_STEP_LOG_SD**2
     return Calibration(
         Coefficients(
@@ -86,16 +92,12 @@ def calibrate(workload: Workload, gpu: Gpu, traits: RecipeTraits, measured: Sequ
     )
 
 
-def _design(
-    workload: Workload, gpu: Gpu, traits: RecipeTraits, measured: Sequence[MeasuredStep]
-) -> tuple[Vector, Vector]:
+def _design(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> tuple[Vector, Vector]:
     """Lay out one row of base seconds per measured phase, and the seconds it took."""
     rows, seconds = [], []
     for step in measured:
-        seen = workload.with_mean_response(step.mean_response)
-        signal = signal_fraction(workload.pass_rates, step.rollouts_per_prompt)
-        load = StepLoad.of(step.rollouts_per_prompt, step.prompts_per_batch, traits, signal)
-        base = phase_seconds(seen, gpu, step.placement, traits, load, Coefficients())
+        seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
+        base = phase_seconds(seen, gpu, step.placement, step.traits, step.load, Coefficients())
         base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus)
         for phase, took in step.seconds.items():
             row = [base[phase].get(driver, 0.0) for driver in Driver]

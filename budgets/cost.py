@@ -41,7 +41,7 @@ PRIOR_LOG_SD: dict[Driver, float] = {
 PRIOR_LENGTH_LOG_SD = 0.35
 # What the form itself leaves out (restarts, stragglers, a slower engine than assumed): published runs took up to
 # several times the prediction, see docs/concepts/costs.md. Measured steps shrink it as 1/√(1 + records), to a floor.
-UNMODELLED_LOG_SD = 0.40
+UNMODELLED_LOG_SD = 0.60
 UNMODELLED_FLOOR_LOG_SD = 0.03
 
 

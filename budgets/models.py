@@ -102,7 +102,7 @@ def shape_from_config(name: str, config: Mapping[str, Any]) -> ModelShape:
             intermediate=0 if experts else int(text["intermediate_size"]),
             vocabulary=int(text["vocab_size"]),
             context=int(text["max_position_embeddings"]),
-            tied_embeddings=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
+            tied_embeddings=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", True))),
             experts=experts,
             experts_per_token=int(text.get("num_experts_per_tok") or 0),
             expert_intermediate=int(text.get("moe_intermediate_size") or text["intermediate_size"]) if experts else 0,

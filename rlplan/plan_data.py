@@ -146,6 +146,7 @@ def _new_candidate(candidate: Candidate) -> NewCandidate:
         prompts_per_batch=cell.allocation.prompts_per_batch,
         update_steps=cell.allocation.update_steps,
         pilot_steps=candidate.pilot.steps,
+        segment_steps=candidate.pilot.segment_steps,
         gpu_hours_per_step=cell.cost.gpu_hours_per_step,
         gpu_hours_per_step_low=cell.cost.gpu_hours_per_step_low,
         gpu_hours_per_step_high=cell.cost.gpu_hours_per_step_high,

@@ -34,6 +34,7 @@ class NewCandidate:
     gpu_hours_per_step: float
     gpu_hours_per_step_low: float
     gpu_hours_per_step_high: float
+    segment_steps: int
     pilot_gpu_hours: float
     learning_rate: float
     epochs: float
@@ -172,12 +173,17 @@ class NewCostRecord:
 
     at: datetime
     gpu: str
-    gpus: int
+    generator_gpus: int
+    trainer_gpus: int
+    colocated: bool
     model: str
+    recipe: str
     rollouts_per_prompt: int
     prompts_per_batch: int
-    prompt_tokens: float
-    response_tokens: float
+    generated_rollouts: int
+    trained_rollouts: int
+    mean_prompt_tokens: float
+    mean_response_tokens: float
     longest_response_tokens: float
     seconds: dict[str, float]
     trial_id: int | None = None

@@ -368,7 +368,7 @@ def test_cost_records_are_found_by_gpu_and_model(store: Store) -> None:
         ("h100", "tiny"),
     ]
     (record,) = store.cost_records(gpu="h100", model="qwen3-8b")
-    assert (record.seconds, record.at, record.gpus) == ({"rollout": 30.0, "train": 10.0}, at(1), 8)
+    assert (record.seconds, record.at, record.colocated) == ({"rollout": 30.0, "train": 10.0}, at(1), True)
     assert len(store.cost_records(model="qwen3-8b")) == 2
 
 

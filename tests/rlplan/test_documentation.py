@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,15 @@ def test_the_readme_shows_the_real_output(run: Run) -> None:
     assert shown is not None
     real = run("propose", "--budget", "5000").out
     assert [line.rstrip() for line in shown[1].splitlines()] == [line.rstrip() for line in real.splitlines()]
+
+
+def test_the_check_against_public_runs_is_what_the_bench_prints() -> None:
+    shown = (ROOT / "docs" / "concepts" / "costs.md").read_text(encoding="utf-8")
+    command = [sys.executable, "bench/cost_check.py", "--markdown"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    rows = [line for line in printed.splitlines() if line.startswith("| ") and "---" not in line]
+    assert len(rows) >= 14
+    assert [row for row in rows if row not in shown] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

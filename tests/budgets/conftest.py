@@ -1,0 +1,45 @@
+"""Builders that the tests of the cost model share."""
+
+from collections.abc import Callable
+
+import pytest
+
+from budgets import catalogue
+from budgets.hardware import Hardware
+from budgets.lengths import ResponseLengths
+from budgets.models import ModelShape
+from budgets.signal import DIFFICULTIES, PassRates
+from budgets.workload import Validation, Workload
+
+
+def build_workload(
+    model: str | ModelShape = "qwen3-8b",
+    cap: int = 8192,
+    mean_share: float = 0.4,
+    spread: float = 0.6,
+    prompt: float = 256,
+    difficulty: str | PassRates = "mixed",
+    validation: Validation | None = None,
+) -> Workload:
+    return Workload(
+        model=catalogue.model(model) if isinstance(model, str) else model,
+        prompt_tokens=prompt,
+        responses=ResponseLengths(mean_share * cap, cap, spread),
+        prompt_set_size=6000,
+        pass_rates=DIFFICULTIES[difficulty] if isinstance(difficulty, str) else difficulty,
+        validation=validation or Validation(),
+    )
+
+
+def build_hardware(gpu: str = "h100", gpus: int = 64) -> Hardware:
+    return Hardware(catalogue.gpu(gpu), gpus, gpus)
+
+
+@pytest.fixture(scope="session")
+def workload_of() -> Callable[..., Workload]:
+    return build_workload
+
+
+@pytest.fixture(scope="session")
+def hardware_of() -> Callable[..., Hardware]:
+    return build_hardware

@@ -1,0 +1,90 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.allocation import Allocation, steps_for_budget
+from budgets.errors import BudgetError, InputError
+
+
+def test_counts_follow_from_the_three_numbers() -> None:
+    allocation = Allocation(rollouts_per_prompt=16, prompts_per_batch=48, update_steps=1000)
+    assert allocation.rollouts_per_step == 768
+    assert allocation.rollouts == 768_000
+    assert allocation.prompts_seen == 48_000
+    assert allocation.epochs(24_000) == 2.0
+    assert allocation.tokens(prompt_tokens=100, response_tokens=900) == 768e6
+
+
+@pytest.mark.parametrize(
+    ("n", "prompts", "steps", "named"),
+    [(1, 8, 10, "rollouts per prompt is 1"), (2, 0, 10, "prompts per batch is 0"), (2, 8, -1, "update steps is -1")],
+)
+def test_impossible_numbers_are_refused(n: int, prompts: int, steps: int, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        Allocation(n, prompts, steps)
+
+
+def test_the_smallest_allocation_is_allowed() -> None:
+    assert Allocation(2, 1, 0).rollouts == 0
+
+
+def test_learning_rate_grows_with_the_root_of_the_batch() -> None:
+    assert Allocation(8, 128, 1).learning_rate(1e-6, 1024) == 1e-6
+    assert Allocation(32, 128, 1).learning_rate(1e-6, 1024) == pytest.approx(2e-6)
+    assert Allocation(8, 32, 1).learning_rate(1e-6, 1024) == pytest.approx(0.5e-6)
+
+
+def test_the_budget_fixes_the_steps() -> None:
+    assert Allocation.for_budget(8, 32, gpu_hours=100, gpu_hours_per_step=3, start_up_gpu_hours=10).update_steps == 30
+    assert Allocation.for_budget(8, 32, gpu_hours=13, gpu_hours_per_step=3, start_up_gpu_hours=10).update_steps == 1
+
+
+def test_too_small_a_budget_says_what_is_needed() -> None:
+    with pytest.raises(BudgetError, match=r"12 GPU-hours do not pay for one step of n=8, B=32: it needs at least 13$"):
+        Allocation.for_budget(8, 32, gpu_hours=12, gpu_hours_per_step=3, start_up_gpu_hours=10)
+
+
+@pytest.mark.parametrize("per_step", [0.0, -1.0, math.nan])
+def test_a_step_must_cost_something(per_step: float) -> None:
+    with pytest.raises(InputError, match="must be positive"):
+        steps_for_budget(10.0, per_step)
+
+
+@pytest.mark.parametrize(
+    ("budget", "per_step", "start_up", "steps"),
+    [
+        (1.0, 0.1, 0.0, 10),
+        (0.3, 0.1, 0.0, 2),
+        (220.32, 6.48, 0.0, 33),
+        (0.5, 1.0, 0.0, 0),
+        (5.0, 1.0, 6.0, 0),
+        (0.0, 1.0, 0.0, 0),
+    ],
+)
+def test_whole_steps(budget: float, per_step: float, start_up: float, steps: int) -> None:
+    # 34 · 6.48 is a little above 220.32, and 3 · 0.1 above 0.3: one step more would break the promise.
+    assert steps_for_budget(budget, per_step, start_up) == steps
+
+
+POSITIVE = st.floats(1e-6, 1e3)
+
+
+@given(budget=st.floats(0, 1e5), per_step=POSITIVE, start_up=st.floats(0, 100))
+def test_the_steps_fit_the_budget_and_one_more_does_not(budget: float, per_step: float, start_up: float) -> None:
+    steps = steps_for_budget(budget, per_step, start_up)
+    if steps:
+        assert steps * per_step + start_up <= budget
+    assert (steps + 1) * per_step + start_up > budget * (1 - 1e-12)
+
+
+@given(per_step=POSITIVE, steps=st.integers(1, 10**6), start_up=st.floats(0, 100), nudge=st.sampled_from([-1, 0, 1]))
+def test_budgets_that_pay_exactly(per_step: float, steps: int, start_up: float, nudge: int) -> None:
+    budget = steps * per_step + start_up
+    budget = budget if nudge == 0 else math.nextafter(budget, nudge * math.inf)
+    found = steps_for_budget(budget, per_step, start_up)
+    assert found * per_step + start_up <= budget
+    # A start-up far above the price of a step leaves few digits for the quotient: count steps within an ulp of it.
+    slack = 1 + math.ceil(4 * math.ulp(budget) / per_step)
+    assert steps - slack <= found <= steps + slack

@@ -1,0 +1,264 @@
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from budgets import catalogue
+from budgets.calibration import NOISE_PRIOR_SD, MeasuredStep, calibrate
+from budgets.cost import PRIOR_LOG_SD, Z90, Coefficients, StepCost, phase_seconds, step_cost
+from budgets.errors import InputError
+from budgets.hardware import Hardware
+from budgets.memory import Placement
+from budgets.signal import signal_fraction
+from budgets.work import Driver, Phase, StepLoad, evaluate_seconds, total
+from budgets.workload import Workload
+
+Build = Callable[..., Workload]
+GPU = catalogue.gpu("h100")
+EIGHT = Hardware(GPU, 8, 8)
+TOGETHER = Placement(8, 8, colocated=True)
+SHAPES = [(n, prompts) for n in (4, 16, 64) for prompts in (8, 32, 128)]
+# Each of these alone makes up a phase, or most of one at some (n, B); the parts of decoding trade off between them.
+IDENTIFIABLE = [Driver.DECODE_OVERHEAD, Driver.REWARD, Driver.TRAIN_COMPUTE, Driver.FIXED, Driver.WEIGHT_SYNC]
+
+
+def phases_of(
+    workload: Workload, recipe: str, placement: Placement, n: int, prompts: int, truth: Coefficients
+) -> dict[Phase, float]:
+    traits = catalogue.recipe(recipe)
+    load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
+    phases = phase_seconds(workload, GPU, placement, traits, load, truth)
+    phases[Phase.EVALUATE] = truth.apply(evaluate_seconds(workload, GPU, placement.generator_gpus))
+    return {phase: total(seconds) for phase, seconds in phases.items() if seconds}
+
+
+def measure(
+    workload: Workload,
+    recipe: str,
+    truth: Coefficients,
+    rng: np.random.Generator,
+    shapes: list[tuple[int, int]],
+    noise: float = 0.08,
+    placement: Placement = TOGETHER,
+) -> list[MeasuredStep]:
+    """Time steps of a machine whose coefficients are known, with log-normal noise on each phase."""
+    steps = []
+    for n, prompts in shapes:
+        seen = workload.with_mean_response(workload.responses.mean * math.exp(rng.normal(0, 0.05)))
+        exact = phases_of(seen, recipe, placement, n, prompts, truth)
+        seconds = {phase: value * math.exp(rng.normal(0, noise)) for phase, value in exact.items()}
+        steps.append(step_of(workload, recipe, n, prompts, seconds, placement, seen.responses.mean))
+    return steps
+
+
+def step_of(
+    workload: Workload,
+    recipe: str,
+    n: int,
+    prompts: int,
+    seconds: dict[Phase, float],
+    placement: Placement = TOGETHER,
+    mean_response: float | None = None,
+) -> MeasuredStep:
+    traits = catalogue.recipe(recipe)
+    load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
+    return MeasuredStep(
+        rollouts_per_prompt=n,
+        placement=placement,
+        traits=traits,
+        generated_rollouts=load.generated,
+        trained_rollouts=load.trained,
+        mean_prompt_tokens=workload.prompt_tokens,
+        mean_response_tokens=mean_response or workload.responses.mean,
+        seconds=seconds,
+    )
+
+
+def drawn(rng: np.random.Generator) -> Coefficients:
+    return Coefficients(log_mean={driver: rng.normal(0, sd) for driver, sd in PRIOR_LOG_SD.items()})
+
+
+def priced(workload: Workload, recipe: str, known: Coefficients, n: int = 32, prompts: int = 64) -> StepCost:
+    return step_cost(workload, EIGHT, catalogue.recipe(recipe), n, prompts, known)
+
+
+def test_without_records_the_prior_stands(workload_of: Build) -> None:
+    calibration = calibrate(workload_of(), GPU, [])
+    assert calibration.coefficients == Coefficients()
+    assert calibration.mean_response is None
+    assert calibration.noise_log_sd == NOISE_PRIOR_SD
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "dapo"])
+def test_coefficients_are_recovered_within_their_intervals(workload_of: Build, recipe: str) -> None:
+    workload = workload_of(cap=4096)
+    hits: dict[Driver, list[bool]] = {driver: [] for driver in Driver}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        truth = drawn(rng)
+        records = measure(workload, recipe, truth, rng, SHAPES * 2)
+        known = calibrate(workload, GPU, records).coefficients
+        for driver in Driver:
+            sd = math.sqrt(known.log_covariance[driver, driver])
+            hits[driver].append(abs(known.log_mean[driver] - truth.log_mean[driver]) < Z90 * sd)
+    assert np.mean([hits[driver] for driver in IDENTIFIABLE]) >= 0.85
+    assert np.mean(list(hits.values())) >= 0.85
+    assert min(np.mean(hits[driver]) for driver in Driver) >= 0.75
+
+
+def test_identifiable_coefficients_are_learned_and_not_only_covered(workload_of: Build) -> None:
+    workload, rng = workload_of(cap=4096), np.random.default_rng(1)
+    truth = Coefficients(log_mean={driver: 1.2 * sd for driver, sd in PRIOR_LOG_SD.items()})
+    records = measure(workload, "grpo", truth, rng, SHAPES * 2)
+    known = calibrate(workload, GPU, records).coefficients
+    for driver in IDENTIFIABLE:
+        assert known.log_mean[driver] == pytest.approx(truth.log_mean[driver], abs=0.35 * PRIOR_LOG_SD[driver])
+        assert known.log_covariance[driver, driver] < 0.25 * PRIOR_LOG_SD[driver] ** 2
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl", "dapo"])
+def test_predictions_narrow_and_cover_the_true_cost(workload_of: Build, recipe: str) -> None:
+    workload = workload_of(cap=4096)
+    placement = Placement(6, 2, colocated=False) if recipe == "scalerl" else TOGETHER
+    inside = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = drawn(rng)
+        records = measure(workload, recipe, truth, rng, SHAPES * 2, placement=placement)
+        widths = [priced(workload, recipe, Coefficients()).log_sd]
+        for count in (1, 4, 18):
+            calibration = calibrate(workload, GPU, records[:count])
+            assert calibration.mean_response == pytest.approx(workload.responses.mean, rel=0.2)
+            seen = workload.with_mean_response(calibration.mean_response)
+            cost = priced(seen, recipe, calibration.coefficients)
+            widths.append(cost.log_sd)
+            inside.append(
+                abs(math.log(true_seconds(workload, recipe, cost, truth) / cost.step_seconds)) < Z90 * cost.log_sd
+            )
+        assert widths == sorted(widths, reverse=True)
+        assert widths[-1] < 0.4 * widths[0]
+    assert np.mean(inside) >= 0.9
+
+
+def true_seconds(workload: Workload, recipe: str, cost: StepCost, truth: Coefficients) -> float:
+    phases = phases_of(workload, recipe, cost.placement, 32, 64, truth)
+    phases[Phase.EVALUATE] /= workload.validation.every_steps
+    training = sum(phases.pop(phase, 0.0) for phase in (Phase.TRAIN, Phase.REFERENCE))
+    generating = sum(phases.values())
+    return max(training, generating) if catalogue.recipe(recipe).asynchronous else training + generating
+
+
+def test_the_prediction_moves_to_the_truth(workload_of: Build) -> None:
+    workload, rng = workload_of(cap=4096), np.random.default_rng(4)
+    truth = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2.5)))
+    records = measure(workload, "grpo", truth, rng, SHAPES * 2)
+    known = calibrate(workload, GPU, records).coefficients
+    ratio = priced(workload, "grpo", known).step_seconds / priced(workload, "grpo", Coefficients()).step_seconds
+    assert ratio == pytest.approx(2.5, rel=0.06)  # at a shape that was never measured
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.1, 10, 1e6])
+def test_one_odd_record_does_not_carry_the_rest_away(workload_of: Build, factor: float) -> None:
+    workload, rng = workload_of(cap=4096), np.random.default_rng(0)
+    records = measure(workload, "grpo", Coefficients(), rng, [(8, 32)] * 8, noise=0.05)
+    odd = {phase: seconds * factor for phase, seconds in records[0].seconds.items()}
+    odd_step = replace(records[0], seconds=odd)
+    calm, upset = (calibrate(workload, GPU, steps) for steps in (records, [*records, odd_step]))
+    before, after = (priced(workload, "grpo", one.coefficients, 8, 32) for one in (calm, upset))
+    assert after.step_seconds / before.step_seconds == pytest.approx(1, abs=0.45)
+    assert after.log_sd > before.log_sd
+    assert upset.noise_log_sd > 3 * calm.noise_log_sd
+    assert before.gpu_hours_per_step < after.gpu_hours_per_step_high
+    assert before.gpu_hours_per_step > after.gpu_hours_per_step_low
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_an_odd_record_alone_leaves_the_prior_its_weight(workload_of: Build, factor: float) -> None:
+    workload, rng = workload_of(cap=4096), np.random.default_rng(0)
+    (record,) = measure(workload, "grpo", Coefficients(), rng, [(8, 32)])
+    odd = {phase: seconds * factor for phase, seconds in record.seconds.items()}
+    step = replace(record, seconds=odd)
+    known = calibrate(workload, GPU, [step]).coefficients
+    assert all(abs(value) < 3 * PRIOR_LOG_SD[driver] for driver, value in known.log_mean.items())
+
+
+def test_noise_is_estimated(workload_of: Build) -> None:
+    workload = workload_of(cap=4096)
+    quiet, loud = (
+        calibrate(
+            workload,
+            GPU,
+            measure(workload, "grpo", Coefficients(), np.random.default_rng(3), SHAPES * 2, noise=noise),
+        ).noise_log_sd
+        for noise in (0.03, 0.3)
+    )
+    assert quiet == pytest.approx(0.035, abs=0.02)
+    assert loud == pytest.approx(0.3, abs=0.06)
+
+
+def test_longer_responses_are_learned(workload_of: Build) -> None:
+    workload, rng = workload_of(cap=4096, mean_share=0.2), np.random.default_rng(0)
+    longer = workload.with_mean_response(2500)
+    records = measure(longer, "grpo", Coefficients(), rng, SHAPES)
+    calibration = calibrate(workload, GPU, records)
+    assert calibration.mean_response == pytest.approx(2500, rel=0.06)
+    assert calibration.coefficients.length_log_sd < Coefficients().length_log_sd
+    # The longer responses explain the longer seconds; the coefficients stay near 1.
+    assert all(abs(value) < 0.15 for value in calibration.coefficients.log_mean.values())
+
+
+def test_phases_that_the_recipe_lacks_or_that_took_no_time_are_left_out(workload_of: Build) -> None:
+    workload, rng = workload_of(cap=4096), np.random.default_rng(0)
+    (record,) = measure(workload, "dr-grpo", Coefficients(), rng, [(8, 32)])
+    more = {**record.seconds, Phase.REFERENCE: 5.0, Phase.EVALUATE: 0.0}
+    fewer = {phase: seconds for phase, seconds in record.seconds.items() if phase is not Phase.EVALUATE}
+    results = [
+        calibrate(
+            workload,
+            GPU,
+            [replace(record, seconds=seconds)],
+        )
+        for seconds in (more, fewer)
+    ]
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rollouts_per_prompt": 0},
+        {"generated_rollouts": -1},
+        {"trained_rollouts": -1},
+        {"mean_prompt_tokens": 0},
+        {"mean_response_tokens": 0.0},
+    ],
+)
+def test_a_measured_step_has_rollouts_and_tokens(workload_of: Build, change: dict[str, Any]) -> None:
+    step = step_of(workload_of(), "grpo", 8, 4, {})
+    assert step.load == StepLoad(prompts=4, generated=32, trained=32)
+    with pytest.raises(InputError, match="needs positive rollouts and tokens"):
+        replace(step, **change)
+
+
+def test_what_was_generated_counts_and_not_what_the_batch_holds(workload_of: Build) -> None:
+    """Refills are in the record: the same seconds for twice the rollouts mean a machine twice as fast."""
+    workload = workload_of(cap=4096)
+    (record,) = measure(workload, "grpo", Coefficients(), np.random.default_rng(0), [(8, 32)], noise=0.0)
+    doubled = replace(record, generated_rollouts=2 * record.generated_rollouts, trained_rollouts=2 * 256)
+    once, twice = (calibrate(workload, GPU, [step] * 30).coefficients for step in (record, doubled))
+    assert twice.log_mean[Driver.TRAIN_COMPUTE] < once.log_mean[Driver.TRAIN_COMPUTE] - 0.3
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
+def test_measured_seconds_are_finite(workload_of: Build, seconds: float) -> None:
+    with pytest.raises(InputError, match=f"gives {seconds} seconds for train: it must be finite and not negative"):
+        step_of(workload_of(), "grpo", 8, 4, {Phase.TRAIN: seconds})
+
+
+def test_records_without_any_time_teach_nothing(workload_of: Build) -> None:
+    step = step_of(workload_of(), "dr-grpo", 8, 4, {Phase.TRAIN: 0.0, Phase.REFERENCE: 1.0})
+    with pytest.raises(InputError, match="none of the measured steps has a phase with positive seconds"):
+        calibrate(workload_of(), GPU, [step])

@@ -1,0 +1,311 @@
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from budgets import catalogue
+from budgets.cost import (
+    PRIOR_LOG_SD,
+    UNMODELLED_FLOOR_LOG_SD,
+    UNMODELLED_LOG_SD,
+    Coefficients,
+    StepCost,
+    phase_seconds,
+    step_cost,
+)
+from budgets.errors import InfeasibleError
+from budgets.hardware import Hardware
+from budgets.memory import Placement, engine_sizes, fewest_gpus, training_gpus
+from budgets.signal import MeasuredPassRates, signal_fraction
+from budgets.work import Driver, Phase, StepLoad, total
+from budgets.workload import Validation, Workload
+
+Build = Callable[..., Workload]
+HardwareOf = Callable[..., Hardware]
+GENERATING = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
+TRAINING = (Phase.REFERENCE, Phase.TRAIN)
+
+RECIPES = st.sampled_from(catalogue.names("recipes"))
+MODELS = st.sampled_from(["qwen2.5-0.5b", "qwen3-8b", "qwen3-30b-a3b", "llama-3.1-70b"])
+ROLLOUTS = st.integers(2, 256)
+PROMPTS = st.integers(1, 1024)
+SHARES = st.floats(0.05, 0.9)
+SPREADS = st.floats(0, 1.5)
+
+
+def priced(workload: Workload, hardware: Hardware, recipe: str, n: int, prompts: int) -> StepCost:
+    return step_cost(workload, hardware, catalogue.recipe(recipe), n, prompts)
+
+
+def fits(workload: Workload, hardware: Hardware, recipe: str) -> bool:
+    fewest = fewest_gpus(workload, catalogue.recipe(recipe), hardware.gpu)
+    return fewest is not None and fewest <= hardware.gpus_per_trial
+
+
+def side(cost: StepCost, phases: tuple[Phase, ...]) -> float:
+    return sum(cost.seconds_by_phase[phase] for phase in phases)
+
+
+@given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, spread=SPREADS)
+def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
+    workload_of: Build,
+    hardware_of: HardwareOf,
+    model: str,
+    recipe: str,
+    n: int,
+    prompts: int,
+    share: float,
+    spread: float,
+) -> None:
+    cost = priced(workload_of(model, mean_share=share, spread=spread), hardware_of(), recipe, n, prompts)
+    generating, training = side(cost, GENERATING), side(cost, TRAINING)
+    whole = max(generating, training) if catalogue.recipe(recipe).asynchronous else generating + training
+    assert cost.step_seconds == pytest.approx(whole, rel=1e-12)
+    assert set(cost.seconds_by_phase) == set(Phase)
+
+
+@given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, gpus=st.integers(1, 64))
+def test_gpu_hours_are_seconds_times_gpus(
+    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, n: int, prompts: int, gpus: int
+) -> None:
+    assume(fits(workload_of(model), hardware_of(gpus=gpus), recipe))
+    cost = priced(workload_of(model), hardware_of(gpus=gpus), recipe, n, prompts)
+    assert cost.placement.gpus == gpus
+    assert cost.gpu_hours_per_step == pytest.approx(cost.step_seconds * gpus / 3600, rel=1e-12)
+    assert cost.start_up_gpu_hours == pytest.approx(cost.start_up_seconds * gpus / 3600, rel=1e-12)
+    assert 0 < cost.gpu_hours_per_step_low < cost.gpu_hours_per_step < cost.gpu_hours_per_step_high
+    assert cost.gpu_hours_per_step_low * cost.gpu_hours_per_step_high == pytest.approx(cost.gpu_hours_per_step**2)
+
+
+@given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, more_n=st.integers(0, 64), more=st.integers(0, 256), share=SHARES)
+def test_more_rollouts_or_prompts_never_cost_less(
+    workload_of: Build, hardware_of: HardwareOf, recipe: str, n: int, prompts: int, more_n: int, more: int, share: float
+) -> None:
+    # Dynamic sampling is the exception in n: larger groups carry signal more often, so that fewer are refilled.
+    workload = workload_of(mean_share=share)
+    base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
+    assert priced(workload, hardware_of(), recipe, n, prompts + more).step_seconds >= base * (1 - 1e-9)
+    if not catalogue.recipe(recipe).refills_groups:
+        assert priced(workload, hardware_of(), recipe, n + more_n, prompts).step_seconds >= base * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "dapo", "scalerl"])
+def test_a_batch_many_times_larger_costs_clearly_more(workload_of: Build, hardware_of: HardwareOf, recipe: str) -> None:
+    costs = [priced(workload_of(), hardware_of(), recipe, 16, prompts).step_seconds for prompts in (128, 1024, 8192)]
+    assert costs[1] > 2 * costs[0]
+    assert costs[2] == pytest.approx(8 * costs[1], rel=0.2)  # at the end everything grows in proportion
+
+
+@given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, longer=st.floats(1, 3), spread=SPREADS)
+def test_longer_responses_never_cost_less(
+    workload_of: Build,
+    hardware_of: HardwareOf,
+    recipe: str,
+    n: int,
+    prompts: int,
+    share: float,
+    longer: float,
+    spread: float,
+) -> None:
+    workload = workload_of(mean_share=share, spread=spread)
+    base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
+    more = workload.with_mean_response(workload.responses.mean * longer)
+    assert priced(more, hardware_of(), recipe, n, prompts).step_seconds >= base * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    "family", [("qwen2.5", ("0.5b", "1.5b", "7b", "14b", "32b", "72b")), ("llama-3.1", ("8b", "70b"))]
+)
+@pytest.mark.parametrize("recipe", ["grpo", "dapo", "scalerl"])
+def test_larger_models_cost_more(
+    workload_of: Build, hardware_of: HardwareOf, recipe: str, family: tuple[str, tuple[str, ...]]
+) -> None:
+    costs = [
+        priced(workload_of(f"{family[0]}-{size}"), hardware_of(), recipe, 16, 128).step_seconds for size in family[1]
+    ]
+    assert all(small < large for small, large in pairwise(costs))
+
+
+@given(model=MODELS, recipe=RECIPES, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)
+def test_more_gpus_never_take_longer(
+    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, gpus: int, n: int, prompts: int, spread: float
+) -> None:
+    workload = workload_of(model, spread=spread)
+    assume(fits(workload, hardware_of(gpus=gpus), recipe))
+    few = priced(workload, hardware_of(gpus=gpus), recipe, n, prompts).step_seconds
+    assert priced(workload, hardware_of(gpus=gpus + 1), recipe, n, prompts).step_seconds <= few * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
+def test_twice_the_gpus_are_clearly_faster_but_not_free(
+    workload_of: Build, hardware_of: HardwareOf, recipe: str
+) -> None:
+    few, many = (priced(workload_of(), hardware_of(gpus=gpus), recipe, 16, 512) for gpus in (16, 32))
+    assert many.step_seconds < 0.7 * few.step_seconds
+    assert many.gpu_hours_per_step > few.gpu_hours_per_step
+
+
+def slower_side(
+    workload: Workload, hardware: Hardware, recipe: str, placement: Placement, n: int, prompts: int
+) -> float:
+    traits = catalogue.recipe(recipe)
+    load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
+    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, Coefficients())
+    return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
+
+
+@given(
+    model=MODELS,
+    recipe=st.sampled_from(["scalerl", "magistral"]),
+    gpus=st.integers(2, 64),
+    n=ROLLOUTS,
+    prompts=PROMPTS,
+    share=SHARES,
+)
+def test_the_split_is_the_best_of_all(
+    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, gpus: int, n: int, prompts: int, share: float
+) -> None:
+    workload, hardware = workload_of(model, mean_share=share), hardware_of("gb200", gpus)
+    assume(fits(workload, hardware, recipe))
+    cost = priced(workload, hardware, recipe, n, prompts)
+    trainers = training_gpus(workload, catalogue.recipe(recipe), hardware.gpu)
+    unit = engine_sizes(workload, hardware.gpu, gpus)[0]
+    splits = [Placement(count, gpus - count, colocated=False) for count in range(unit, gpus - trainers + 1, unit)]
+    fastest = min(slower_side(workload, hardware, recipe, split, n, prompts) for split in splits)
+    assert cost.placement in splits
+    assert cost.step_seconds == pytest.approx(fastest, rel=1e-9)
+
+
+def test_a_synchronous_recipe_uses_all_gpus_for_both(workload_of: Build, hardware_of: HardwareOf) -> None:
+    assert priced(workload_of(), hardware_of(), "grpo", 8, 64).placement == Placement(64, 64, colocated=True)
+
+
+def test_only_a_kl_term_has_a_reference_phase(workload_of: Build, hardware_of: HardwareOf) -> None:
+    with_kl, without = (priced(workload_of(), hardware_of(), recipe, 8, 64) for recipe in ("grpo", "dr-grpo"))
+    assert without.seconds_by_phase[Phase.REFERENCE] == 0
+    reference = with_kl.seconds_by_phase[Phase.REFERENCE]
+    assert reference > 0
+    assert with_kl.step_seconds - without.step_seconds == pytest.approx(reference)
+
+
+@given(n=ROLLOUTS, prompts=PROMPTS, rate=st.floats(0.02, 0.5))
+def test_dynamic_sampling_pays_for_low_signal(
+    workload_of: Build, hardware_of: HardwareOf, n: int, prompts: int, rate: float
+) -> None:
+    hard, easy = (workload_of(difficulty=MeasuredPassRates((value,))) for value in (rate / 2, rate))
+    refilled = [priced(one, hardware_of(), "dapo", n, prompts).step_seconds for one in (hard, easy)]
+    assert refilled[0] >= refilled[1]
+    assert priced(hard, hardware_of(), "grpo", n, prompts).step_seconds == pytest.approx(
+        priced(easy, hardware_of(), "grpo", n, prompts).step_seconds
+    )
+
+
+def test_refills_are_felt_where_groups_agree(workload_of: Build, hardware_of: HardwareOf) -> None:
+    rare, even = (
+        priced(workload_of(difficulty=MeasuredPassRates((rate,))), hardware_of(), "dapo", 8, 512)
+        for rate in (0.02, 0.5)
+    )
+    assert rare.seconds_by_phase[Phase.GENERATE] > 4 * even.seconds_by_phase[Phase.GENERATE]
+    assert rare.seconds_by_phase[Phase.TRAIN] == even.seconds_by_phase[Phase.TRAIN]
+
+
+def test_filtering_trains_on_less_and_generates_the_same(workload_of: Build, hardware_of: HardwareOf) -> None:
+    hard, easy = (
+        priced(workload_of(difficulty=MeasuredPassRates((rate,))), hardware_of(), "minimax", 8, 512)
+        for rate in (0.02, 0.5)
+    )
+    assert hard.seconds_by_phase[Phase.GENERATE] == easy.seconds_by_phase[Phase.GENERATE]
+    assert hard.seconds_by_phase[Phase.TRAIN] < 0.5 * easy.seconds_by_phase[Phase.TRAIN]
+
+
+@given(n=ROLLOUTS, prompts=PROMPTS, spread=st.floats(0, 1.2), wider=st.floats(0.05, 0.5))
+def test_a_synchronous_step_waits_for_the_longest_response(
+    workload_of: Build, hardware_of: HardwareOf, n: int, prompts: int, spread: float, wider: float
+) -> None:
+    narrow, wide = (
+        priced(workload_of(mean_share=0.2, spread=one), hardware_of(), "dr-grpo", n, prompts)
+        for one in (spread, spread + wider)
+    )
+    assert wide.step_seconds > narrow.step_seconds
+
+
+def test_the_tail_costs_a_synchronous_step_more_than_an_asynchronous_one(
+    workload_of: Build, hardware_of: HardwareOf
+) -> None:
+    growth = {}
+    for recipe in ("dr-grpo", "scalerl"):
+        alike, tailed = (
+            priced(workload_of(mean_share=0.2, spread=spread), hardware_of(), recipe, 16, 32).step_seconds
+            for spread in (0.0, 1.0)
+        )
+        growth[recipe] = tailed / alike
+    assert growth["dr-grpo"] > 2
+    assert 1 < growth["scalerl"] < 1.5
+
+
+def test_validations_are_spread_over_the_steps_between_them(workload_of: Build, hardware_of: HardwareOf) -> None:
+    often, rarely = (
+        priced(workload_of(validation=Validation(500, 8, every)), hardware_of(), "grpo", 8, 64) for every in (10, 100)
+    )
+    assert often.seconds_by_phase[Phase.EVALUATE] == pytest.approx(10 * rarely.seconds_by_phase[Phase.EVALUATE])
+    whole = 100 * rarely.seconds_by_phase[Phase.EVALUATE]
+    loading = workload_of().model.weight_bytes / 2e9
+    assert rarely.start_up_seconds == pytest.approx(180 + loading + whole)
+
+
+def test_what_does_not_fit_is_not_priced(workload_of: Build, hardware_of: HardwareOf) -> None:
+    with pytest.raises(InfeasibleError, match=r"llama-3\.1-70b does not fit 4 h100"):
+        step_cost(workload_of("llama-3.1-70b"), hardware_of(gpus=4), catalogue.recipe("grpo"), 8, 64)
+
+
+@given(driver=st.sampled_from(list(Driver)), factor=st.floats(1.0, 5.0), recipe=RECIPES)
+def test_a_larger_coefficient_never_makes_a_step_cheaper(
+    workload_of: Build, hardware_of: HardwareOf, driver: Driver, factor: float, recipe: str
+) -> None:
+    slow = Coefficients(log_mean={**dict.fromkeys(Driver, 0.0), driver: math.log(factor)})
+    arguments = (workload_of(), hardware_of(), catalogue.recipe(recipe), 16, 64)
+    nominal, slowed = step_cost(*arguments), step_cost(*arguments, slow)
+    assert nominal.step_seconds * (1 - 1e-9) <= slowed.step_seconds <= nominal.step_seconds * factor * (1 + 1e-9)
+
+
+def test_doubling_every_coefficient_doubles_the_step(workload_of: Build, hardware_of: HardwareOf) -> None:
+    doubled = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2)))
+    arguments = (workload_of(), hardware_of(), catalogue.recipe("grpo"), 16, 64)
+    assert step_cost(*arguments, doubled).step_seconds == pytest.approx(2 * step_cost(*arguments).step_seconds)
+
+
+def test_the_spread_of_a_single_driver_by_hand() -> None:
+    seconds = {Driver.TRAIN_COMPUTE: 10.0}
+    expected = math.sqrt(PRIOR_LOG_SD[Driver.TRAIN_COMPUTE] ** 2 + 0.35**2 + UNMODELLED_LOG_SD**2)
+    assert Coefficients().log_sd(seconds) == pytest.approx(expected)
+    fixed = math.sqrt(PRIOR_LOG_SD[Driver.FIXED] ** 2 + UNMODELLED_LOG_SD**2)  # does not depend on any length
+    assert Coefficients().log_sd({Driver.FIXED: 10.0}) == pytest.approx(fixed)
+
+
+def test_the_spread_of_a_sum_against_monte_carlo() -> None:
+    import numpy as np
+
+    seconds = {Driver.DECODE_BANDWIDTH: 6.0, Driver.TRAIN_COMPUTE: 3.0, Driver.FIXED: 1.0}
+    known = Coefficients(
+        log_covariance={(driver, driver): 0.05**2 for driver in Driver}, length_log_sd=0.0, records=10**9
+    )
+    rng = np.random.default_rng(2)
+    sums = sum(part * np.exp(rng.normal(0, 0.05, 200_000)) for part in seconds.values())
+    expected = math.hypot(float(np.log(sums).std()), UNMODELLED_FLOOR_LOG_SD)
+    assert known.log_sd(seconds) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("known_to", [0.0, 0.2, 0.6])
+def test_a_better_known_length_narrows_the_interval(
+    workload_of: Build, hardware_of: HardwareOf, known_to: float
+) -> None:
+    arguments = (workload_of(), hardware_of(), catalogue.recipe("grpo"), 16, 64)
+    better, worse = (
+        step_cost(*arguments, replace(Coefficients(), length_log_sd=sd)) for sd in (known_to, known_to + 0.1)
+    )
+    assert better.log_sd < worse.log_sd
+    assert better.step_seconds == worse.step_seconds

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from budgets.lengths import ResponseLengths
+
+CASES = [
+    (0.4 * 8192, 8192, 0.6),
+    (0.1 * 8192, 8192, 1.0),
+    (0.7 * 14336, 14336, 0.8),
+    (0.9 * 4096, 4096, 0.4),
+    (150, 16384, 0.5),
+    (40, 8192, 0.1),
+    (0.3 * 32768, 32768, 2.0),
+]
+
+
+def log_mean(lengths: ResponseLengths, normals: np.ndarray) -> float:
+    """Find the log-normal's location anew: the one whose cut draws have the mean that was asked for."""
+    low, high = 0.0, 30.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        mean = np.minimum(np.exp(middle + lengths.spread * normals), lengths.cap).mean()
+        low, high = (middle, high) if mean < lengths.mean else (low, middle)
+    return low
+
+
+def draws_of(lengths: ResponseLengths, size: int, seed: int = 11) -> np.ndarray:
+    """Draw min(log-normal, cap), without any help of the class that is tested."""
+    location = log_mean(lengths, np.random.default_rng(seed).standard_normal(200_000))
+    normals = np.random.default_rng(seed + 1).standard_normal(size)
+    return np.minimum(np.exp(location + lengths.spread * normals), lengths.cap)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_moments_and_truncation_against_monte_carlo(case: tuple[float, int, float]) -> None:
+    lengths = ResponseLengths(*case)
+    sample = draws_of(lengths, 400_000)
+    assert sample.mean() == pytest.approx(lengths.mean, rel=0.02)
+    assert lengths.mean_square == pytest.approx((sample**2).mean(), rel=0.03)
+    assert lengths.truncated_share == pytest.approx((sample >= lengths.cap).mean(), abs=0.005)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("draws", [2, 8, 64, 512])
+def test_the_longest_against_monte_carlo(case: tuple[float, int, float], draws: int) -> None:
+    lengths = ResponseLengths(*case)
+    sample = draws_of(lengths, draws * (400_000 // draws)).reshape(-1, draws).max(axis=1)
+    assert lengths.longest_of(draws) == pytest.approx(sample.mean(), rel=0.04)
+
+
+ANY_LENGTHS = st.builds(
+    lambda cap, share, spread: ResponseLengths(share * cap, cap, spread),
+    cap=st.integers(4, 65536),
+    share=st.floats(0.005, 1.0),
+    spread=st.floats(0, 3),
+)
+
+
+@given(lengths=ANY_LENGTHS)
+def test_one_draw_is_the_mean(lengths: ResponseLengths) -> None:
+    assert lengths.longest_of(1) == lengths.mean
+    assert lengths.longest_of(1 + 1e-9) == pytest.approx(lengths.mean, rel=1e-6)
+
+
+@given(lengths=ANY_LENGTHS, draws=st.floats(1, 1e6), factor=st.floats(1, 100))
+def test_more_draws_reach_further_up_to_the_cap(lengths: ResponseLengths, draws: float, factor: float) -> None:
+    few, many = lengths.longest_of(draws), lengths.longest_of(draws * factor)
+    assert lengths.mean * (1 - 1e-9) <= few <= many + 1e-9 * lengths.cap
+    assert many <= lengths.cap
+
+
+@given(lengths=ANY_LENGTHS)
+def test_the_square_lies_between_its_bounds(lengths: ResponseLengths) -> None:
+    assert lengths.mean**2 * (1 - 1e-6) <= lengths.mean_square <= lengths.mean * lengths.cap * (1 + 1e-2)
+    assert 0 <= lengths.truncated_share <= 1
+
+
+@given(share=st.floats(0.05, 0.9), spread=st.floats(0.05, 2))
+def test_lengths_scale_with_the_cap(share: float, spread: float) -> None:
+    small, large = ResponseLengths(share * 1000, 1000, spread), ResponseLengths(share * 8000, 8000, spread)
+    assert large.longest_of(64) == pytest.approx(8 * small.longest_of(64), rel=1e-6)
+    assert large.mean_square == pytest.approx(64 * small.mean_square, rel=1e-6)
+
+
+def test_without_spread_all_are_alike() -> None:
+    lengths = ResponseLengths(5, 8, 0.0)
+    assert (lengths.longest_of(1e6), lengths.mean_square, lengths.truncated_share) == (5, 25, 0.0)
+
+
+def test_a_mean_at_the_cap_is_all_truncated() -> None:
+    lengths = ResponseLengths(4096, 4096, 0.6)
+    assert (lengths.longest_of(64), lengths.mean_square, lengths.truncated_share) == (4096, 4096**2, 1.0)
+
+
+def test_truncation_and_the_longest_grow_with_the_spread() -> None:
+    spreads = [ResponseLengths(2000, 8192, spread) for spread in (0.2, 0.4, 0.6, 0.8)]
+    assert sorted(lengths.truncated_share for lengths in spreads) == [one.truncated_share for one in spreads]
+    assert sorted(lengths.longest_of(64) for lengths in spreads) == [one.longest_of(64) for one in spreads]
+    assert spreads[-1].longest_of(64) > 1.5 * spreads[0].longest_of(64)
+
+
+def test_another_mean_keeps_cap_and_spread() -> None:
+    lengths = ResponseLengths(2000, 8192, 0.6)
+    assert lengths.with_mean(3000) == ResponseLengths(3000, 8192, 0.6)
+    assert lengths.with_mean(1e9) == ResponseLengths(8192, 8192, 0.6)
+
+
+@pytest.mark.parametrize("mean", [0.0, -5.0, 9000.0, math.nan])
+def test_the_mean_lies_within_the_cap(mean: float) -> None:
+    with pytest.raises(InputError, match="positive and at most the cap, 8192"):
+        ResponseLengths(mean, 8192, 0.6)
+
+
+@pytest.mark.parametrize("spread", [-0.1, 3.1, math.nan])
+def test_the_spread_is_bounded(spread: float) -> None:
+    with pytest.raises(InputError, match=r"between 0 .* and 3"):
+        ResponseLengths(2000, 8192, spread)

@@ -1,0 +1,162 @@
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from budgets import catalogue
+from budgets.cost import step_cost
+from budgets.errors import InfeasibleError
+from budgets.hardware import Hardware
+from budgets.memory import (
+    Placement,
+    activation_bytes,
+    cache_tokens,
+    engine_sizes,
+    fewest_gpus,
+    memory_share,
+    require_fit,
+    training_bytes,
+    training_gpus,
+)
+from budgets.workload import Workload
+
+Build = Callable[..., Workload]
+GPUS = [catalogue.gpu(name) for name in catalogue.names("gpus")]
+GRPO, HARD, SCALERL = (catalogue.recipe(name) for name in ("grpo", "hard", "scalerl"))
+
+
+def refusal(workload: Workload, recipe: str, gpu: str, gpus: int, *, alternatives: bool = False) -> str:
+    hardware = Hardware(catalogue.gpu(gpu), gpus, gpus)
+    with pytest.raises(InfeasibleError) as raised:
+        require_fit(workload, catalogue.recipe(recipe), hardware, GPUS if alternatives else ())
+    return str(raised.value)
+
+
+def gigabytes(message: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(r"([\d,.]+) GB", message)]
+
+
+def test_a_colocated_placement_counts_its_gpus_once() -> None:
+    assert Placement(8, 8, colocated=True).gpus == 8
+    assert Placement(6, 2, colocated=False).gpus == 8
+
+
+def test_states_are_shared_and_activations_are_not(workload_of: Build) -> None:
+    workload = workload_of()
+    states = 16 * workload.model.parameters
+    assert training_bytes(workload, HARD, 1) == states + activation_bytes(workload)
+    assert training_bytes(workload, HARD, 8) == states / 8 + activation_bytes(workload)
+    # A KL term keeps a second copy of the weights, 2 bytes each.
+    assert training_bytes(workload, GRPO, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
+
+
+def test_activations_by_hand(workload_of: Build) -> None:
+    assert activation_bytes(workload_of()) == (256 + 8192) * (36 * 4096 * 2 + 4 * 151936)
+
+
+def test_the_cache_is_what_the_weights_leave(workload_of: Build) -> None:
+    workload, h100 = workload_of(), catalogue.gpu("h100")
+    assert cache_tokens(workload, h100, 1) == pytest.approx((72e9 - 16.38e9) / 147_456, rel=0.001)
+    assert cache_tokens(workload_of("llama-3.1-70b"), h100, 1) < 0
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "sizes"),
+    [
+        ("qwen3-8b", 8, [1, 2, 4, 8]),
+        ("qwen3-8b", 7, [1, 2, 4]),
+        ("qwen3-8b", 512, [1, 2, 4, 8]),
+        ("qwen2.5-72b", 8, [4, 8]),
+        ("qwen2.5-72b", 3, []),
+    ],
+)
+def test_engines_span_powers_of_two(workload_of: Build, model: str, gpus: int, sizes: list[int]) -> None:
+    assert engine_sizes(workload_of(model), catalogue.gpu("h100"), gpus) == sizes
+
+
+def test_the_memory_share_falls_with_the_trainers(workload_of: Build) -> None:
+    shares = [memory_share(workload_of(), HARD, catalogue.gpu("h100"), gpus) for gpus in (1, 2, 4, 64)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 1 > shares[2]
+
+
+def test_what_fits_is_let_through(workload_of: Build) -> None:
+    require_fit(workload_of(), SCALERL, Hardware(catalogue.gpu("h100"), 8, 8))
+
+
+def test_the_message_of_a_synchronous_shortfall(workload_of: Build) -> None:
+    assert refusal(workload_of(), "hard", "h100", 1) == (
+        "qwen3-8b does not fit 1 h100: training needs 139 GB (states, one sequence of 8,448 tokens per GPU), "
+        "72 GB are usable. It fits 3 h100, or a smaller model"
+    )
+
+
+def test_the_message_of_a_split_that_does_not_fit(workload_of: Build) -> None:
+    message = refusal(workload_of("qwen3-1.7b"), "scalerl", "gb200", 1, alternatives=True)
+    assert re.match(
+        r"qwen3-1.7b does not fit 1 gb200: training needs .* GB .* and an engine .* GB on GPUs of its own", message
+    )
+    assert "It fits 2 gb200 or 2 " in message
+
+
+def test_the_message_of_an_engine_that_does_not_fit(workload_of: Build) -> None:
+    message = refusal(workload_of("qwen3-14b", cap=64), "hard", "cpu", 76, alternatives=True)
+    assert "an engine needs 30 GB (weights, one sequence of 320 tokens), 29 GB are usable on the 8 GPUs" in message
+    assert "No number of cpu will do; it fits 2 b200 or 2 gb200" in message
+
+
+def test_the_message_of_one_gpu_that_an_engine_does_not_fit(workload_of: Build) -> None:
+    # One layer with many cached heads: a sequence's keys and values outweigh its training.
+    from dataclasses import replace
+
+    shape = replace(catalogue.model("qwen2.5-0.5b"), name="wide-cache", layers=2, kv_heads=512, vocabulary=64)
+    message = refusal(workload_of(shape, cap=30000), "hard", "cpu", 1)
+    assert re.search(r"an engine needs \S+ GB .*, 3.6 GB are usable on the GPU that it may span", message)
+
+
+def test_when_one_sequence_is_too_long_no_number_will_do(workload_of: Build) -> None:
+    message = refusal(workload_of("qwen2.5-7b", cap=30000), "grpo", "rtx4090", 56)
+    assert message.endswith("No number of rtx4090 will do; shorten the response or the model")
+
+
+MODELS = st.sampled_from(catalogue.names("models"))
+RECIPES = st.sampled_from(catalogue.names("recipes"))
+GPU_NAMES = st.sampled_from(catalogue.names("gpus"))
+
+
+@given(
+    model=MODELS, recipe=RECIPES, gpu=GPU_NAMES, cap=st.sampled_from([64, 2048, 8192, 30000]), gpus=st.integers(1, 60)
+)
+def test_refusals_are_true(workload_of: Build, model: str, recipe: str, gpu: str, cap: int, gpus: int) -> None:
+    """What a refusal offers fits, one GPU less does not, and the figures it names do show a shortfall."""
+    workload, traits, kind = workload_of(model, cap=cap), catalogue.recipe(recipe), catalogue.gpu(gpu)
+    fewest = fewest_gpus(workload, traits, kind)
+    assume(fewest is None or fewest > gpus)
+    message = refusal(workload, recipe, gpu, gpus, alternatives=True)
+    assert message.startswith(f"{model} does not fit {gpus} {gpu}: ")
+    needed, *_, usable = gigabytes(message)
+    assert traits.asynchronous or needed >= usable
+    for count, name in re.findall(
+        r"(\d+) ([a-z0-9-]+)(?= or|,|$)", message.rsplit("it fits" if fewest is None else "It fits")[-1]
+    ):
+        offered = Hardware(catalogue.gpu(name), int(count), int(count))
+        assert step_cost(workload, offered, traits, 8, 8).step_seconds > 0
+        if int(count) > 1:
+            with pytest.raises(InfeasibleError):
+                step_cost(workload, Hardware(offered.gpu, int(count) - 1, int(count) - 1), traits, 8, 8)
+    assert fewest is None or f"It fits {fewest} {gpu}" in message
+
+
+@given(model=MODELS, recipe=RECIPES, gpu=GPU_NAMES, cap=st.sampled_from([64, 8192]))
+def test_the_fewest_trainers_fit_and_one_less_does_not(
+    workload_of: Build, model: str, recipe: str, gpu: str, cap: int
+) -> None:
+    workload, traits, kind = workload_of(model, cap=cap), catalogue.recipe(recipe), catalogue.gpu(gpu)
+    trainers = training_gpus(workload, traits, kind)
+    if trainers is None:
+        assert activation_bytes(workload) >= kind.usable_bytes
+        return
+    assert memory_share(workload, traits, kind, trainers) <= 1 + 1e-12
+    assert trainers == 1 or memory_share(workload, traits, kind, trainers - 1) > 1

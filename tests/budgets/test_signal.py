@@ -1,0 +1,139 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from budgets.signal import (
+    DIFFICULTIES,
+    BetaPassRates,
+    MeasuredPassRates,
+    PassRates,
+    UniformPassRates,
+    difficulty_of,
+    signal_fraction,
+)
+
+GROUP = st.integers(2, 256)
+
+
+def carried(rates: np.ndarray, n: int) -> np.ndarray:
+    return 1 - rates**n - (1 - rates) ** n
+
+
+@pytest.mark.parametrize(("rate", "n", "share"), [(0.5, 8, 0.992), (0.05, 8, 0.337), (0.01, 8, 0.077)])
+def test_known_shares(rate: float, n: int, share: float) -> None:
+    assert signal_fraction(MeasuredPassRates((rate,)), n) == pytest.approx(share, abs=6e-4)
+
+
+@pytest.mark.parametrize(("n", "unanimous"), [(2, 0.70), (8, 0.20)])
+def test_unanimous_groups_at_a_pass_rate_of_18_percent(n: int, unanimous: float) -> None:
+    assert MeasuredPassRates((0.18,)).unanimous(n) == pytest.approx(unanimous, abs=0.01)
+
+
+@pytest.mark.parametrize("band", [(0.3, 0.6), (0.0, 0.0625), (0.0, 1.0), (0.9, 0.95)])
+@pytest.mark.parametrize("n", [2, 3, 8, 64])
+def test_uniform_bands_against_numerical_integration(band: tuple[float, float], n: int) -> None:
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    rates = band[0] + (band[1] - band[0]) * (nodes + 1) / 2
+    integral = float(weights @ carried(rates, n)) / 2
+    assert signal_fraction(UniformPassRates(*band), n) == pytest.approx(integral, abs=1e-12)
+
+
+@pytest.mark.parametrize(("mean", "concentration"), [(0.5, 2.0), (0.2, 3.0), (0.05, 3.0), (0.7, 20.0)])
+@pytest.mark.parametrize("n", [2, 8, 64])
+def test_beta_moments_against_monte_carlo(mean: float, concentration: float, n: int) -> None:
+    rng = np.random.default_rng(7)
+    shares = carried(rng.beta(mean * concentration, (1 - mean) * concentration, 200_000), n)
+    error = shares.std() / math.sqrt(shares.size)
+    assert signal_fraction(BetaPassRates(mean, concentration), n) == pytest.approx(shares.mean(), abs=4.5 * error)
+
+
+def test_a_flat_beta_is_the_uniform_band() -> None:
+    for n in (2, 8, 100):
+        assert BetaPassRates(0.5, 2.0).unanimous(n) == pytest.approx(UniformPassRates(0, 1).unanimous(n), rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.93])
+def test_groups_drawn_at_random_agree_with_the_closed_form(rate: float) -> None:
+    rewards = np.random.default_rng(3).random((200_000, 8)) < rate
+    differing = float((rewards.any(axis=1) & ~rewards.all(axis=1)).mean())
+    assert signal_fraction(MeasuredPassRates((rate,)), 8) == pytest.approx(differing, abs=0.005)
+
+
+ANY_RATES = (
+    st.tuples(st.floats(0, 0.9), st.floats(0.01, 0.1)).map(lambda pair: UniformPassRates(pair[0], pair[0] + pair[1]))
+    | st.tuples(st.floats(0.01, 0.99), st.floats(0.1, 100)).map(lambda pair: BetaPassRates(*pair))
+    | st.lists(st.floats(0, 1), min_size=1, max_size=20).map(lambda rates: MeasuredPassRates(tuple(rates)))
+)
+
+
+@given(rates=ANY_RATES, n=GROUP)
+def test_larger_groups_carry_signal_more_often(rates: PassRates, n: int) -> None:
+    small, large = signal_fraction(rates, n), signal_fraction(rates, n + 1)
+    assert 0 <= small <= large + 1e-9
+    assert large <= 1
+
+
+@given(rates=ANY_RATES)
+def test_a_single_rollout_never_carries_signal(rates: PassRates) -> None:
+    assert signal_fraction(rates, 1) == pytest.approx(0, abs=1e-9)
+
+
+@given(rate=st.floats(0.001, 0.999), n=GROUP)
+def test_right_and_wrong_are_symmetric(rate: float, n: int) -> None:
+    assert BetaPassRates(rate).unanimous(n) == pytest.approx(BetaPassRates(1 - rate).unanimous(n), rel=1e-6)
+
+
+def test_prompts_always_or_never_solved_carry_nothing() -> None:
+    assert signal_fraction(MeasuredPassRates((0.0, 1.0)), 512) == 0
+    assert signal_fraction(MeasuredPassRates((0.0, 0.5)), 64) == pytest.approx(0.5)
+
+
+def test_means() -> None:
+    assert UniformPassRates(0.2, 0.6).mean == pytest.approx(0.4)
+    assert BetaPassRates(0.3).mean == 0.3
+    assert MeasuredPassRates((0.1, 0.2, 0.6)).mean == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("bounds", [(0.5, 0.5), (0.6, 0.5), (-0.1, 0.5), (0.5, 1.1), (math.nan, 0.5)])
+def test_wrong_bounds(bounds: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="0 ≤ low < high ≤ 1"):
+        UniformPassRates(*bounds)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.2, math.nan])
+def test_a_mean_pass_rate_of_nothing_or_all_cannot_be_planned(rate: float) -> None:
+    with pytest.raises(InputError, match="strictly between 0 and 1"):
+        BetaPassRates(rate)
+
+
+def test_measured_rates_are_checked() -> None:
+    with pytest.raises(InputError, match="at least one prompt"):
+        MeasuredPassRates(())
+    with pytest.raises(InputError, match=r"pass rate 35: .*percentages must be divided by 100"):
+        MeasuredPassRates((0.2, 35))
+
+
+@pytest.mark.parametrize(
+    ("rates", "band"),
+    [
+        (0.45, "easy"),
+        (0.18, "medium"),
+        (0.03, "hard"),
+        (0.0625, "hard"),
+        (0.8, "mixed"),
+        ([0.02, 0.0, 0.05, 0.06], "hard"),
+        ([0.35, 0.4, 0.5, 0.58, 0.9], "easy"),  # one of five outside is still the band
+        ([0.0, 0.0, 0.9, 0.9], "mixed"),  # the mean is easy, no prompt is
+    ],
+)
+def test_the_band_of_measured_rates(rates: float | list[float], band: str) -> None:
+    assert difficulty_of(rates) == band
+
+
+@given(rates=st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_every_set_of_rates_has_a_band(rates: list[float]) -> None:
+    assert difficulty_of(rates) in DIFFICULTIES

@@ -1,0 +1,147 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets import catalogue
+from budgets.signal import MeasuredPassRates
+from budgets.work import (
+    Driver,
+    StepLoad,
+    evaluate_seconds,
+    generate_seconds,
+    reference_seconds,
+    reward_seconds,
+    sync_seconds,
+    total,
+    train_seconds,
+)
+from budgets.workload import Validation, Workload
+
+Build = Callable[..., Workload]
+H100 = catalogue.gpu("h100")
+GRPO, DR_GRPO, DAPO, SCALERL = (catalogue.recipe(name) for name in ("grpo", "dr-grpo", "dapo", "scalerl"))
+
+
+def load_of(rollouts: float, prompts: float = 8) -> StepLoad:
+    return StepLoad(prompts=prompts, generated=rollouts, trained=rollouts)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "signal", "expected"),
+    [
+        ("grpo", 0.5, (32, 256, 256)),  # keeps all it generates
+        ("dapo", 0.5, (64, 512, 256)),  # generates until the batch is full
+        ("dapo", 0.01, (320, 2560, 256)),  # and gives up at ten times the batch
+        ("dapo", 0.0, (320, 2560, 256)),
+        ("scalerl", 0.5, (32, 256, 128)),  # drops without refilling
+    ],
+)
+def test_what_a_recipe_generates_and_trains_on(
+    recipe: str, signal: float, expected: tuple[float, float, float]
+) -> None:
+    assert StepLoad.of(8, 32, catalogue.recipe(recipe), signal) == StepLoad(*expected)
+
+
+def test_one_sequence_alone_decodes_its_tokens_one_by_one(workload_of: Build) -> None:
+    """By hand: every token costs the engine's overhead and one reading of the weights and of the cache so far."""
+    workload = workload_of("qwen2.5-0.5b", cap=1000, mean_share=0.5, spread=0.0, prompt=100)
+    seconds = generate_seconds(workload, H100, 1, load_of(1, prompts=1), DR_GRPO)
+    model, bandwidth = workload.model, 3350e9 * 0.65
+    assert seconds[Driver.DECODE_OVERHEAD] == pytest.approx(500 * (3e-3 + 24 * 30e-6))
+    cache = (100 * 500 + 500**2 / 2) * model.kv_bytes_per_token
+    assert seconds[Driver.DECODE_BANDWIDTH] == pytest.approx((500 * 2 * model.matmul_parameters + cache) / bandwidth)
+    assert seconds[Driver.DECODE_COMPUTE] == 0
+
+
+def test_a_large_batch_decodes_at_the_peak_of_operations(workload_of: Build) -> None:
+    workload = workload_of("qwen2.5-0.5b", cap=1000, mean_share=0.5, spread=0.0, prompt=100)
+    seconds = generate_seconds(workload, H100, 1, load_of(4096), DR_GRPO)
+    assert seconds[Driver.DECODE_COMPUTE] == pytest.approx(
+        2 * workload.model.matmul_parameters * 4096 * 500 / (989e12 * 0.5)
+    )
+
+
+def test_training_by_hand(workload_of: Build) -> None:
+    workload = workload_of(cap=1000, mean_share=0.5, spread=0.0, prompt=100)
+    model = workload.model
+    forward = 64 * (2 * model.matmul_parameters * 600 + 2 * model.layers * model.attention_width * 600**2)
+    seconds = train_seconds(workload, H100, 4, load_of(64), DR_GRPO)
+    assert seconds[Driver.TRAIN_COMPUTE] == pytest.approx(3 * forward / (4 * 989e12 * 0.35))
+    assert seconds[Driver.FIXED] == 4.0
+    several = train_seconds(workload, H100, 4, load_of(64), DAPO)  # scores the old policy once more
+    assert several[Driver.TRAIN_COMPUTE] == pytest.approx(4 / 3 * seconds[Driver.TRAIN_COMPUTE])
+
+
+def test_only_a_kl_term_pays_for_the_reference(workload_of: Build) -> None:
+    workload, load = workload_of(), load_of(64)
+    assert reference_seconds(workload, H100, 4, load, DR_GRPO) == {}
+    training = train_seconds(workload, H100, 4, load, GRPO)[Driver.TRAIN_COMPUTE]
+    assert total(reference_seconds(workload, H100, 4, load, GRPO)) == pytest.approx(training / 3)
+
+
+def test_a_short_cache_makes_waves(workload_of: Build) -> None:
+    """With the cache for a quarter of the batch, an engine decodes about four times as many steps."""
+    workload = workload_of("qwen3-8b", cap=8192, mean_share=0.5, spread=0.0)
+    fits = 0.9 * 80e9 - workload.model.weight_bytes
+    resident = 256 + 0.5 * workload.responses.mean
+    batch = 4 * int(fits / workload.model.kv_bytes_per_token / resident)
+    short = generate_seconds(workload, H100, 1, load_of(batch), DR_GRPO)[Driver.DECODE_OVERHEAD]
+    roomy = generate_seconds(workload, replace(H100, memory_gb=1000), 1, load_of(batch), DR_GRPO)
+    assert short / roomy[Driver.DECODE_OVERHEAD] == pytest.approx(4, rel=0.05)
+
+
+def test_a_cache_that_holds_the_batch_makes_none(workload_of: Build) -> None:
+    workload = workload_of("qwen2.5-0.5b", cap=1024)
+    small = generate_seconds(workload, H100, 1, load_of(16), DR_GRPO)
+    assert small == generate_seconds(workload, replace(H100, memory_gb=1000), 1, load_of(16), DR_GRPO)
+
+
+def test_an_asynchronous_generator_waits_for_no_straggler(workload_of: Build) -> None:
+    synchronous, streaming = (
+        generate_seconds(workload_of(spread=1.0), H100, 8, load_of(512), recipe) for recipe in (DR_GRPO, SCALERL)
+    )
+    assert streaming[Driver.DECODE_OVERHEAD] < 0.6 * synchronous[Driver.DECODE_OVERHEAD]
+
+
+def test_updates_on_one_batch_share_its_generation(workload_of: Build) -> None:
+    """Sixteen updates on a batch sixteen times as large: an update pays a sixteenth of that, and waits less often."""
+    workload, sixteen = workload_of(), replace(DR_GRPO, updates_per_batch=16)
+    shared = generate_seconds(workload, H100, 8, load_of(64, 8), sixteen)
+    whole = generate_seconds(workload, H100, 8, load_of(16 * 64, 16 * 8), DR_GRPO)
+    assert total(shared) == pytest.approx(total(whole) / 16)
+    assert total(shared) < 0.5 * total(generate_seconds(workload, H100, 8, load_of(64, 8), DR_GRPO))
+
+
+def test_more_staleness_allows_more_in_flight(workload_of: Build) -> None:
+    seconds = [
+        generate_seconds(workload_of(), H100, 8, load_of(128), replace(SCALERL, staleness_bound=bound))
+        for bound in (1, 4, 8)
+    ]
+    overheads = [one[Driver.DECODE_OVERHEAD] for one in seconds]
+    assert overheads[0] > 1.3 * overheads[1] > 1.3 * overheads[2]
+
+
+def test_weights_travel_over_the_link(workload_of: Build) -> None:
+    workload = workload_of()
+    assert total(sync_seconds(workload, H100)) == pytest.approx(workload.model.weight_bytes / (450e9 * 0.3))
+
+
+@given(rollouts=st.integers(1, 10**6))
+def test_rewards_cost_by_the_rollout(rollouts: int) -> None:
+    assert total(reward_seconds(load_of(rollouts))) == pytest.approx(2e-5 * rollouts)
+
+
+def test_a_validation_is_generated_like_any_rollouts(workload_of: Build) -> None:
+    workload = workload_of(validation=Validation(100, 4, 10))
+    assert evaluate_seconds(workload, H100, 8) == generate_seconds(workload, H100, 8, load_of(400, 100), DR_GRPO)
+
+
+def test_refills_follow_the_signal_of_the_prompts(workload_of: Build) -> None:
+    from budgets.signal import signal_fraction
+
+    rates = MeasuredPassRates((0.5, 0.0))
+    load = StepLoad.of(64, 32, DAPO, signal_fraction(workload_of(difficulty=rates).pass_rates, 64))
+    assert load.generated == pytest.approx(2 * load.trained)
