@@ -40,7 +40,10 @@ class Face(TyperGroup):
             if debug:
                 raise
             kind = type(error).__name__
-            _fail(f"internal error, {kind}: {error}. Please report it with the output of --debug", ExitCode.OUR_BUG)
+            first_line = str(error).partition("\n")[0]
+            _fail(
+                f"internal error, {kind}: {first_line}. Please report it with the output of --debug", ExitCode.OUR_BUG
+            )
         else:
             raise SystemExit(result if isinstance(result, int) else ExitCode.DONE)
 

@@ -13,10 +13,15 @@ def aligned_hours(amount: float) -> str:
 
 def count(number: float) -> str:
     """Write a large count with its unit, such as 9.4M."""
-    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+    for size, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{unit}"
     return f"{number:.0f}"
+
+
+def steps(number: int) -> str:
+    """Write a number of steps in full, unless it has more digits than a column holds."""
+    return f"{number:,}" if number < 1_000_000 else count(number)
 
 
 def duration(wall_hours: float) -> str:

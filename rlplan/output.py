@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
-from rlplan.numbers import aligned_hours, count, duration, hours
+from rlplan.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.options import Format
 from rlplan.plan_data import csv_rows, plan_data
 from rlplan.proposing import StoredPlan
@@ -129,12 +129,12 @@ def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool) -> li
         str(candidate.rank),
         str(cell.allocation.rollouts_per_prompt),
         str(cell.allocation.prompts_per_batch),
-        f"{cell.allocation.update_steps:,}",
+        steps(cell.allocation.update_steps),
         aligned_hours(cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
         count(cell.allocation.rollouts),
         f"{cell.signal_fraction:.0%}",
         outlook,
-        f"{pilot.steps} steps" if pilot.steps else "–",
+        f"{steps(pilot.steps)} steps" if pilot.steps else "–",
     ]
     if wide:
         row += [
@@ -181,14 +181,14 @@ def _outlook(outlook: Outlook) -> str:
     published = f"; the published law says n = {law:.0f}" if law else ""
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
-        f"M = {allocation.update_steps:,}{expected}{published}"
+        f"M = {steps(allocation.update_steps)}{expected}{published}"
     )
 
 
 def _narrower(option: NarrowerTrial) -> str:
     return (
         f"{option.gpus_per_trial} GPUs: {aligned_hours(option.gpu_hours_per_step)} GPU-hours a step, "
-        f"M = {option.update_steps:,}; the final run takes {duration(option.final_wall_hours)}"
+        f"M = {steps(option.update_steps)}; the final run takes {duration(option.final_wall_hours)}"
     )
 
 

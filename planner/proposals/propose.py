@@ -114,9 +114,18 @@ def _too_small(request: Request, costs: list[CellCost]) -> str:
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
         f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}, on {hardware.gpus_per_trial} "
-        f"{hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} GPU-hours; fewer GPUs per trial, "
-        "shorter responses or a smaller model lower it"
+        f"{hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
     )
+
+
+def _on_fewer_gpus(request: Request) -> str:
+    """Say what the smallest budget would be on the fewest GPUs per trial, which use them best."""
+    fewest = fewest_gpus(request.workload, request.traits, request.hardware.gpu)
+    if fewest is None or fewest >= request.hardware.gpus_per_trial:
+        return "; shorter responses or a smaller model lower it"
+    narrow = replace(request, hardware=replace(request.hardware, gpus_per_trial=fewest))
+    needed = _rounded_up(smallest_budget(narrow, price_cells(narrow)))
+    return f", or {needed:,.10g} with --gpus-per-trial {fewest}"
 
 
 def _rounded_up(gpu_hours: float) -> float:
