@@ -1,0 +1,85 @@
+"""A learning curve: scores against compute, cleaned of what cannot be fitted."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from budgets.errors import InputError
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points in ascending x, all finite, x at least 0 (0 is before training); `bounded` scores lie in [0, 1].
+
+    `standard_errors` are those of the scores, where the size of the evaluation is known.
+    """
+
+    name: str
+    x: Vector
+    y: Vector
+    bounded: bool
+    standard_errors: Vector | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        bounded: bool | None = None,
+        standard_errors: ArrayLike | None = None,
+    ) -> Self:
+        """Sort points, drop those that are not finite or lie at negative x, and note what was done.
+
+        Whether scores are bounded is seen from them unless it is said: all within [0, 1].
+        """
+        xs, ys = np.asarray(x, dtype=float).ravel(), np.asarray(y, dtype=float).ravel()
+        if xs.shape != ys.shape:
+            raise InputError(f"curve '{name}' has {xs.size} x values and {ys.size} scores: they must be as many")
+        errors = None if standard_errors is None else np.asarray(standard_errors, dtype=float).ravel()
+        if errors is not None and errors.shape != ys.shape:
+            raise InputError(f"curve '{name}' has {ys.size} scores and {errors.size} standard errors")
+        notes = []
+        usable = np.isfinite(xs) & np.isfinite(ys) & (np.abs(ys) < 1e150) & (xs < 1e150)
+        if errors is not None:
+            usable &= np.isfinite(errors) & (errors >= 0)
+        if dropped := int((~usable).sum()):
+            notes.append(f"{dropped} points dropped: not finite")
+        if negative := int((usable & (xs < 0)).sum()):
+            notes.append(f"{negative} points dropped: negative x")
+            usable &= xs >= 0
+        xs, ys = xs[usable], ys[usable]
+        if np.any(np.diff(xs) < 0):
+            notes.append("points sorted by x")
+        order = np.argsort(xs, kind="stable")
+        xs, ys = xs[order], ys[order]
+        errors = None if errors is None else errors[usable][order]
+        seen_bounded = bool(ys.size) and ys.min() >= 0 and ys.max() <= 1
+        return cls(name, xs, ys, seen_bounded if bounded is None else bounded, errors, tuple(notes))
+
+    def until(self, x: float) -> "Curve":
+        """Return the points up to an x, inclusive."""
+        return self._where(self.x <= x)
+
+    def first_fraction(self, fraction: float) -> "Curve":
+        """Return the points in the first part of the x range, measured from 0."""
+        if not 0 < fraction <= 1:
+            raise InputError(f"fraction {fraction} of curve '{self.name}': it must lie above 0 and be at most 1")
+        return self.until(fraction * float(self.x[-1])) if self.x.size else self
+
+    @property
+    def end(self) -> tuple[float, float]:
+        """The middle of the last tenth of the x range, and the mean score over that tenth."""
+        first, last = float(self.x[0]), float(self.x[-1])
+        tenth = self.x >= last - 0.1 * (last - first)
+        return last - 0.05 * (last - first), float(self.y[tenth].mean())
+
+    def _where(self, mask: NDArray[np.bool_]) -> "Curve":
+        errors = None if self.standard_errors is None else self.standard_errors[mask]
+        return Curve(self.name, self.x[mask], self.y[mask], self.bounded, errors, self.notes)

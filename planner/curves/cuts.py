@@ -1,0 +1,52 @@
+"""Where to start fitting: the early regime of a run often follows another law than the rest.
+
+The published rule skips the first 1,500 GPU-hours, about one pass over the prompts (arXiv 2510.13786, A.7). Without
+such a figure, the cut is chosen that best predicts points which were held out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve
+from planner.curves.posterior import predict_quantiles
+from planner.curves.scoring import LEVELS, crps_of_quantiles
+
+PUBLISHED_CUT_GPU_HOURS = 1500.0
+CANDIDATES = (0.0, 0.02, 0.05, 0.10, 0.20)  # of the last x
+TRAINED_ON = 0.6  # of the x range; the later points judge
+FEWEST_POINTS = 12  # below this no cut can be told from another
+WORTHWHILE = 0.9  # a cut must lower the score by a tenth, or none is made
+
+
+def cut_before(curve: Curve, x: float) -> Curve:
+    """Drop the points before an x, except the one before training, which R0 is measured by."""
+    kept = (curve.x >= x) | (curve.x == 0)
+    if not np.any(curve.x[kept] > 0):
+        raise InputError(
+            f"cutting curve '{curve.name}' before {x:g} leaves no point of {curve.x.size}; the last lies at "
+            f"{curve.x[-1]:g}"
+        )
+    dropped = int((~kept).sum())
+    errors = None if curve.standard_errors is None else curve.standard_errors[kept]
+    note = (f"{dropped} points before x = {x:g} left out",) if dropped else ()
+    return replace(curve, x=curve.x[kept], y=curve.y[kept], standard_errors=errors, notes=(*curve.notes, *note))
+
+
+def best_cut(curve: Curve, candidates: Sequence[float] = CANDIDATES) -> float:
+    """Return the x whose earlier points are best left out: that predicts the later part of the curve best, or 0."""
+    if int((curve.x > 0).sum()) < FEWEST_POINTS:
+        return 0.0
+    last = float(curve.x[-1])
+    early, later = curve.until(TRAINED_ON * last), curve.x > TRAINED_ON * last
+    middle, truth = float(curve.x[later].mean()), float(curve.y[later].mean())
+    scores: dict[float, float] = {}
+    for fraction in candidates:
+        window = early.x[(early.x >= fraction * last) & (early.x > 0)]
+        if window.size >= FEWEST_POINTS // 2:
+            quantiles = predict_quantiles([cut_before(early, fraction * last)], [middle], LEVELS)
+            scores[fraction] = float(crps_of_quantiles(quantiles, np.array([truth]))[0])
+    best = min(scores, key=lambda fraction: scores[fraction], default=0.0)
+    return best * last if scores and scores[best] < WORTHWHILE * scores.get(0.0, np.inf) else 0.0

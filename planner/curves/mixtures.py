@@ -1,0 +1,82 @@
+"""Mixtures of normal distributions, many at once: the form in which every posterior here comes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from planner.curves.curve import Vector
+
+BISECTIONS = 10
+STEPS = 16
+ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """n mixtures of k normals each as (n, k) arrays; weights of a row sum to 1, values lie within [low, high]."""
+
+    weight: Vector
+    mean: Vector
+    sd: Vector
+    low: Vector
+    high: Vector
+
+    @classmethod
+    def heaviest(cls, weight: Vector, mean: Vector, sd: Vector, low: Vector, high: Vector, keep: int) -> "Mixtures":
+        """Keep the components that matter, since thousands carry next to nothing."""
+        if weight.shape[1] > keep:
+            top = np.argpartition(weight, -keep, axis=1)[:, -keep:]
+            weight, mean, sd = (np.take_along_axis(part, top, axis=1) for part in (weight, mean, sd))
+        weight = np.maximum(weight, 1e-300)  # components that all underflow count alike
+        return cls(weight / weight.sum(axis=1, keepdims=True), mean, sd, low, high)
+
+    def cdf(self, value: Vector) -> Vector:
+        """Return the probability of less than a value, one value per mixture."""
+        inside = (self.weight * ndtr((value[:, None] - self.mean) / self.sd)).sum(axis=1)
+        return np.where(value < self.low, 0.0, np.where(value >= self.high, 1.0, inside))
+
+    def quantile(self, level: float) -> Vector:
+        """Return a quantile of every mixture: bisection to about its place, then Newton's steps within the bracket."""
+        # A mixture's quantile lies between the least and the greatest of its components'.
+        of_components = self.mean + ndtri(level) * self.sd
+        low, high = of_components.min(axis=1), of_components.max(axis=1)
+        value = (low + high) / 2
+        for step in range(STEPS):
+            z = (value[:, None] - self.mean) / self.sd
+            excess = (self.weight * ndtr(z)).sum(axis=1) - level
+            low, high = np.where(excess < 0, value, low), np.where(excess < 0, high, value)
+            value = (low + high) / 2
+            if step >= BISECTIONS:
+                density = (self.weight * np.exp(-(z**2) / 2) / self.sd).sum(axis=1) / ROOT_TWO_PI
+                newton = np.where(excess < 0, low, high) - excess / np.maximum(density, 1e-300)
+                value = np.where((newton > low) & (newton < high), newton, value)
+        return np.asarray(np.clip(value, self.low, self.high))
+
+    def average(self) -> Vector:
+        """Return the mean of every mixture, what lies beyond the bounds counted at them (as `quantile` does)."""
+        return np.asarray((self.weight * (self._capped(self.high) - self._excess_below())).sum(axis=1))
+
+    def draw(self, generator: np.random.Generator, size: int) -> Vector:
+        """Draw (n, size) values, independent between mixtures."""
+        n, k = self.weight.shape
+        cumulative = np.cumsum(self.weight, axis=1)
+        uniform = generator.random((n, size))
+        component = np.minimum((cumulative[:, None, :] < uniform[:, :, None]).sum(axis=2), k - 1)
+        mean, sd = (np.take_along_axis(part, component, axis=1) for part in (self.mean, self.sd))
+        values = mean + sd * generator.standard_normal((n, size))
+        return np.asarray(np.clip(values, self.low[:, None], self.high[:, None]))
+
+    def _capped(self, bound: Vector) -> Vector:
+        """E[min(X, bound)] of each component."""
+        finite = np.isfinite(bound)
+        z = (np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd
+        density = np.exp(-(z**2) / 2) / ROOT_TWO_PI
+        capped = self.mean * ndtr(z) - self.sd * density + np.where(finite, bound, 0.0)[:, None] * ndtr(-z)
+        return np.where(finite[:, None], capped, self.mean)
+
+    def _excess_below(self) -> Vector:
+        """E[min(X, low) − low], which clipping from below takes away."""
+        finite = np.isfinite(self.low)
+        below = self._capped(self.low) - np.where(finite, self.low, 0.0)[:, None]
+        return np.where(finite[:, None], below, 0.0)

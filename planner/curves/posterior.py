@@ -1,0 +1,201 @@
+"""The posterior of learning curves by exact quadrature: everything is linear and normal given a point of a small grid.
+
+A score is R0 + gain · g(C) + δ(log C) + noise with g from the prior's grid (sigmoids, a line, nothing) and a Brownian
+discrepancy δ. Given g, the drift of δ and the noise, (R0, gain) and the prediction are normal, and the evidence has a
+closed form; the posterior is the mixture over the grid. No optimiser, no sampling.
+
+Arrays are (n, h, c): curves, pairs of drift and noise, basis functions.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from planner.curves.beliefs import Beliefs
+from planner.curves.curve import Curve, Vector
+from planner.curves.design import Design, basis_at, design_of
+from planner.curves.mixtures import Mixtures
+from planner.curves.preparation import Prepared, prepare
+from planner.curves.prior import Prior
+
+Result = TypeVar("Result")
+
+THREADS = 2
+CHUNK = 64  # curves at a time: what the processor's cache holds
+NEGLIGIBLE = 20.0  # in log evidence below the best component
+KEPT = 64  # components of a predictive mixture; the rest carry next to nothing
+LEAST_VARIANCE = 1e-16
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Weights of the grid's components, and the normal distribution of (R0, gain) under each, in units of the scale."""
+
+    prepared: Prepared
+    prior: Prior
+    design: Design
+    weight: Vector
+    start: Vector
+    gain: Vector
+    start_variance: Vector
+    gain_variance: Vector
+    covariance: Vector
+
+    def predict(self, at: Vector) -> Mixtures:
+        """Return the distribution of the mean score at one compute per curve."""
+        design, prior = self.design, self.prior
+        with np.errstate(divide="ignore"):
+            log_x = np.log(at) - self.prepared.last_log_x
+        time = log_x - design.origin
+        drift_variance = design.drift**2
+        reached = np.clip(time[:, None], 0.0, design.time)
+        kernel = drift_variance[None, :, None] * reached[:, None, :]
+        seen = np.einsum("nhij,nhj->nhi", design.matrix, kernel)
+        carried = (seen[:, :, None, :] @ design.whitened)[:, :, 0]
+        one, level = 1 - carried[:, :, :1], carried[:, :, 1:2]
+        slope = basis_at(log_x, design.origin, prior)[:, None, :] - carried[:, :, 2:]
+        beyond = np.maximum(0.0, time - design.time[:, -1])
+        rest = drift_variance * np.maximum(time, 0.0)[:, None] - (seen**2).sum(axis=2)
+        rest = np.maximum(rest, 0.0) + (prior.future_drift**2 - 1) * drift_variance * beyond[:, None]
+        mean = level + one * self.start + slope * self.gain
+        variance = one**2 * self.start_variance + 2 * one * slope * self.covariance + slope**2 * self.gain_variance
+        return self._with_surprise(self._mixtures(self.weight, mean, variance + rest[:, :, None]), beyond)
+
+    def asymptote(self) -> Mixtures:
+        """Return the distribution of A, given that the curve is a sigmoid."""
+        variance = self.start_variance + 2 * self.covariance + self.gain_variance
+        return self._of_sigmoids(self.start + self.gain, variance)
+
+    def initial_score(self) -> Mixtures:
+        """Return the distribution of R0, given that the curve is a sigmoid."""
+        return self._of_sigmoids(self.start, self.start_variance)
+
+    def grid_weights(self) -> Vector:
+        """Return the weights of the grid of (B, C_mid), given that the curve is a sigmoid: (n, grid)."""
+        weights = self.weight[:, :, : self.prior.grid_size].sum(axis=1)
+        return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300))
+
+    def _of_sigmoids(self, mean: Vector, variance: Vector) -> Mixtures:
+        size = self.prior.grid_size
+        return self._mixtures(self.weight[:, :, :size], mean[:, :, :size], variance[:, :, :size])
+
+    def _mixtures(self, weight: Vector, mean: Vector, variance: Vector) -> Mixtures:
+        """Go back to each curve's own scale, within the bounds of its scores."""
+        n, scale = len(weight), self.prepared.scale[:, None]
+        sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE)).reshape(n, -1) * scale
+        bounded = self.prepared.bounded
+        low, high = np.where(bounded, 0.0, -np.inf), np.where(bounded, 1.0, np.inf)
+        return Mixtures.heaviest(weight.reshape(n, -1), mean.reshape(n, -1) * scale, sd, low, high, KEPT)
+
+    def _with_surprise(self, expected: Mixtures, beyond: Vector) -> Mixtures:
+        """Add the chance of what no earlier point announces, which grows with the distance."""
+        chance = (self.prior.surprise * (1 - np.exp(-beyond)))[:, None]
+        centre = (expected.weight * expected.mean).sum(axis=1, keepdims=True)
+        return Mixtures(
+            np.hstack([expected.weight * (1 - chance), chance]),
+            np.hstack([expected.mean, centre]),
+            np.hstack([expected.sd, self.prior.surprise_sd * self.prepared.scale[:, None]]),
+            expected.low,
+            expected.high,
+        )
+
+
+def posterior_of(prepared: Prepared, prior: Prior, beliefs: Beliefs) -> Posterior:
+    """Return the posterior of a chunk of curves under the beliefs of each."""
+    design = design_of(prepared, prior)
+    one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], beliefs.start_mean[:, None, None]
+    # Scores are taken from where R0 is centred: squares of a large offset would drown what the points say in rounding.
+    score = design.whitened[..., 1] - centre * one
+    s11, s1y, syy = ((a * b).sum(axis=2)[:, :, None] for a, b in ((one, one), (one, score), (score, score)))
+    both = np.stack([one, score], axis=2) @ basis
+    sgg = np.einsum("nhmc,nhmc->nhc", basis, basis)
+    mean, precision = beliefs.gain_mean[:, None, :], 1 / beliefs.gain_sd[:, None, :] ** 2
+    start_precision = 1 / prior.start_sd**2
+    a11, a12, a22 = s11 + start_precision, both[:, :, 0], sgg + precision
+    b1, b2 = s1y, both[:, :, 1] + precision * mean
+    determinant = a11 * a22 - a12**2
+    offset, gain = (a22 * b1 - a12 * b2) / determinant, (a11 * b2 - a12 * b1) / determinant
+    start = centre + offset
+    evidence = 0.5 * (b1 * offset + b2 * gain - syy - precision * mean**2)
+    evidence += 0.5 * np.log(start_precision * precision / determinant) - 0.5 * design.log_determinant[:, :, None]
+    evidence += beliefs.log_weight[:, None, :] + prior.log_hyper_weights[None, :, None]
+    start_variance, gain_variance, covariance = a22 / determinant, a11 / determinant, -a12 / determinant
+    asymptote = start + gain, start_variance + 2 * covariance + gain_variance
+    _keep_within_bounds(evidence, asymptote, (centre + mean, prior.start_sd**2 + 1 / precision), prepared, prior)
+    weight = np.exp(evidence - evidence.max(axis=(1, 2), keepdims=True))
+    return Posterior(
+        prepared=prepared,
+        prior=prior,
+        design=design,
+        weight=weight / weight.sum(axis=(1, 2), keepdims=True),
+        start=start,
+        gain=gain,
+        start_variance=start_variance,
+        gain_variance=gain_variance,
+        covariance=covariance,
+    )
+
+
+def over_chunks(
+    curves: Sequence[Curve], work: Callable[[slice, Posterior], Result], prior: Prior | None = None
+) -> list[Result]:
+    """Do some work on the posterior of every chunk of curves, and return the results in order.
+
+    Chunks go to a few threads, since numpy leaves Python's lock alone for most of the time. Each curve needs at least
+    one point at positive compute.
+    """
+    if not curves:
+        return []
+    known, prepared = prior or Prior(), prepare(curves)
+
+    def result(begin: int) -> Result:
+        rows = slice(begin, min(begin + CHUNK, len(curves)))
+        part = prepared.part(rows)
+        return work(rows, posterior_of(part, known, Beliefs.of(part, known)))
+
+    begins = range(0, len(curves), CHUNK)
+    if len(begins) == 1:
+        return [result(0)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(result, begins))
+
+
+def predict_quantiles(
+    curves: Sequence[Curve], at: Sequence[float], levels: Vector, prior: Prior | None = None
+) -> Vector:
+    """Return quantiles (curves, levels) of the mean score at one compute per curve."""
+    wanted = np.asarray(at, dtype=float)
+
+    def quantiles(rows: slice, posterior: Posterior) -> Vector:
+        mixtures = posterior.predict(wanted[rows])
+        return np.stack([mixtures.quantile(float(level)) for level in levels], axis=1)
+
+    return np.concatenate(over_chunks(curves, quantiles, prior) or [np.empty((0, len(levels)))])
+
+
+def _keep_within_bounds(
+    evidence: Vector,
+    asymptote: tuple[Vector, Vector],
+    expected: tuple[Vector, Vector],
+    prepared: Prepared,
+    prior: Prior,
+) -> None:
+    """Change the evidence of sigmoids to that under a prior whose asymptote lies within [0, 1].
+
+    Truncating the prior multiplies the evidence by P(A in [0, 1] | points) / P(A in [0, 1]).
+    """
+    truncated = np.zeros(evidence.shape, dtype=bool)
+    truncated[prepared.bounded, :, : prior.grid_size] = True
+    evidence -= np.where(truncated, _log_share_inside(*expected), 0.0)
+    matters = truncated & (evidence > evidence.max(axis=(1, 2), keepdims=True) - NEGLIGIBLE)
+    evidence[matters] += _log_share_inside(asymptote[0][matters], asymptote[1][matters])
+
+
+def _log_share_inside(mean: Vector, variance: Vector) -> Vector:
+    """Return the log probability that a normal asymptote lies within [0, 1]."""
+    sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+    return np.asarray(np.log(np.maximum(ndtr((1 - mean) / sd) - ndtr(-mean / sd), 1e-12)))

@@ -1,0 +1,185 @@
+"""Brings a batch of curves to one shape: a few dozen bins in log compute, their noise, and their scale.
+
+Binning costs almost nothing of what a curve says (the mean function is smooth on the bins' width) and makes the
+posterior's work independent of the number of points. Everything is an array operation over all points of all curves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.curves.curve import Curve, Vector
+
+BINS = 24
+NOISE_FLOOR = 0.01  # of the scale, and worth so many differences:
+NOISE_FLOOR_WEIGHT = 3.0
+# A score is a mean over an evaluation; beyond its binomial error seeds and templates add to the scatter.
+LEAST_NOISE = 1e-4
+BINOMIAL_SHARE = 0.7  # of the noise of bounded scores goes with p(1−p)
+NEIGHBOURS = 3  # bins on either side that p is taken from
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Bins of n curves as (n, m) arrays; the first column is the start (compute 0), empty bins have weight 0."""
+
+    log_x: Vector
+    score: Vector
+    weight: Vector
+    variance: Vector
+    at_zero: NDArray[np.bool_]
+    last_log_x: Vector
+    noise_sd: Vector
+    scale: Vector
+    bounded: NDArray[np.bool_]
+
+    @property
+    def curves(self) -> int:
+        """How many curves there are."""
+        return len(self.last_log_x)
+
+    def part(self, rows: slice) -> "Prepared":
+        """Return some of the curves."""
+        return Prepared(
+            self.log_x[rows],
+            self.score[rows],
+            self.weight[rows],
+            self.variance[rows],
+            self.at_zero,
+            self.last_log_x[rows],
+            self.noise_sd[rows],
+            self.scale[rows],
+            self.bounded[rows],
+        )
+
+
+def prepare(curves: Sequence[Curve]) -> Prepared:
+    """Bin the curves; log x is relative to each curve's last point, scores are in units of its scale."""
+    count = np.array([curve.x.size for curve in curves])
+    owner = np.repeat(np.arange(len(curves)), count)
+    x = np.concatenate([curve.x for curve in curves])
+    y = np.concatenate([curve.y for curve in curves])
+    bounded = np.array([curve.bounded for curve in curves])
+    noise = _noise(owner, y, curves)
+    scale = _scale(owner, y, noise, bounded, len(curves))
+    noise = np.maximum(noise, LEAST_NOISE * scale)
+    positive = x > 0
+    log_x = np.log(np.where(positive, x, 1.0))
+    first, last = _ends(owner[positive], log_x[positive], len(curves))
+    relative = log_x - last[owner]
+    column = _columns(owner, positive, relative, (first - last)[owner], len(curves))
+    flat = owner * BINS + column
+    weight = np.bincount(flat, minlength=len(curves) * BINS).reshape(-1, BINS).astype(float)
+    filled = np.maximum(weight, 1.0)
+    shape = (len(curves), BINS)
+    centre = np.bincount(flat, relative, minlength=weight.size).reshape(shape) / filled
+    score = np.bincount(flat, y, minlength=weight.size).reshape(shape) / filled
+    at_zero = np.arange(BINS) == 0
+    centre[:, 0] = first - last
+    return Prepared(
+        log_x=_carried_forward(centre, weight),
+        score=score / scale[:, None],
+        weight=weight,
+        variance=_bin_variance(score, weight, noise, bounded) / scale[:, None] ** 2,
+        at_zero=at_zero,
+        last_log_x=last,
+        noise_sd=noise / scale,
+        scale=scale,
+        bounded=bounded,
+    )
+
+
+def _ends(owner: NDArray[np.intp], log_x: Vector, curves: int) -> tuple[Vector, Vector]:
+    """Return each curve's first and last log x; points come sorted."""
+    first, last = np.zeros(curves), np.zeros(curves)
+    last[owner] = log_x  # the last assignment wins
+    first[owner[::-1]] = log_x[::-1]
+    return first, last
+
+
+def _columns(
+    owner: NDArray[np.intp], positive: NDArray[np.bool_], relative: Vector, start: Vector, curves: int
+) -> NDArray[np.intp]:
+    """Give each point its bin: half by its place in log x, half by its rank, so that no bin takes nearly all points."""
+    count = np.bincount(owner[positive], minlength=curves)
+    begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=curves))])[:-1]
+    zeros = np.bincount(owner[~positive], minlength=curves)
+    rank = np.arange(len(owner)) - begin[owner] - zeros[owner]
+    few = count[owner] <= BINS - 1
+    along = 1 - relative / np.where(start < 0, start, -1.0)
+    by_rank = rank / np.maximum(count[owner], 1)
+    mixed = ((0.5 * along + 0.5 * by_rank) * (BINS - 1)).astype(int)
+    return np.where(positive, 1 + np.clip(np.where(few, rank, mixed), 0, BINS - 2), 0)
+
+
+def _carried_forward(centre: Vector, weight: Vector) -> Vector:
+    """Put empty bins where the bin before them lies, so that no compute passes between the two."""
+    index = np.where(weight > 0, np.arange(centre.shape[1]), 0)
+    return np.take_along_axis(centre, np.maximum.accumulate(index, axis=1), axis=1)
+
+
+def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vector:
+    """Estimate the noise of single scores from successive differences: half by their mean square, half by their median.
+
+    The median forgives jumps, the mean square the many equal scores of a small evaluation. Given standard errors stand
+    in for few points.
+    """
+    n = len(curves)
+    same = owner[1:] == owner[:-1]
+    differences, of = np.diff(y)[same], owner[1:][same]
+    number = np.bincount(of, minlength=n)
+    mean_square = np.bincount(of, differences**2, minlength=n) / np.maximum(number, 1) / 2
+    order = np.lexsort((np.abs(differences), of))
+    begin = np.concatenate([[0], np.cumsum(number)])[:-1]
+    middle = np.minimum(begin + number // 2, max(len(order) - 1, 0))
+    median = np.abs(differences)[order][middle] if len(order) else np.zeros(n)
+    robust = np.where(number > 0, (median / 0.6745) ** 2 / 2, 0.0)
+    given = np.array([_given_variance(curve) for curve in curves])
+    spread = np.array([np.ptp(curve.y) if curve.y.size else 0.0 for curve in curves])
+    bounded = np.array([curve.bounded for curve in curves])
+    floor = np.where(given > 0, given, (NOISE_FLOOR * np.where(bounded, 1.0, spread)) ** 2)
+    estimate = (mean_square + robust) / 2
+    variance = (number * estimate + NOISE_FLOOR_WEIGHT * floor) / (number + NOISE_FLOOR_WEIGHT)
+    return np.asarray(np.sqrt(np.maximum(variance, given)))
+
+
+def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray[np.bool_]) -> Vector:
+    """Share a curve's noise out over its bins: partly as p(1−p) where scores are pass rates, else evenly; ∞ if empty.
+
+    A pass rate near 0 or 1 scatters little, and one in the middle much, in the same curve. p is taken from the
+    neighbourhood and drawn towards the middle, so that neither one lucky score nor a row of zeros passes for certainty.
+    """
+    near = np.clip(score, 0, 1)
+    number, sums = weight, weight * near
+    for shift in range(1, NEIGHBOURS + 1):
+        for array, into in ((weight, "number"), (weight * near, "sums")):
+            moved = np.pad(array[:, shift:], ((0, 0), (0, shift))) + np.pad(array[:, :-shift], ((0, 0), (shift, 0)))
+            if into == "number":
+                number = number + moved
+            else:
+                sums = sums + moved
+    p = (sums + 0.5) / (number + 1.0)
+    pass_rate = p * (1 - p)
+    mean = (weight * pass_rate).sum(axis=1, keepdims=True) / np.maximum(weight.sum(axis=1, keepdims=True), 1.0)
+    relative = np.where(bounded[:, None], BINOMIAL_SHARE * pass_rate / mean + 1 - BINOMIAL_SHARE, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(weight > 0, noise[:, None] ** 2 * relative / weight, np.inf))
+
+
+def _given_variance(curve: Curve) -> float:
+    # Scores end at 1e150 as well: squares must not overflow.
+    return 0.0 if curve.standard_errors is None else float(np.mean(np.minimum(curve.standard_errors, 1e150) ** 2))
+
+
+def _scale(owner: NDArray[np.intp], y: Vector, noise: Vector, bounded: NDArray[np.bool_], curves: int) -> Vector:
+    """Return 1 for bounded scores; else the spread of the scores so far, in which later gains are thought of."""
+    high, low = np.full(curves, -np.inf), np.full(curves, np.inf)
+    np.maximum.at(high, owner, y)
+    np.minimum.at(low, owner, y)
+    spread = np.where(np.isfinite(high), high - low, 0.0)
+    magnitude = np.maximum(np.abs(np.where(np.isfinite(high), high, 0.0)), np.abs(np.where(np.isfinite(low), low, 0.0)))
+    return np.where(
+        bounded, 1.0, np.maximum.reduce([spread - 2 * noise, 8 * noise, 1e-3 * magnitude, np.full(curves, 1e-9)])
+    )

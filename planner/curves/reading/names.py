@@ -1,0 +1,122 @@
+"""Which column is meant: by its name, or by a guess when none is given."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+
+from budgets.errors import InputError, UnknownNameError
+from planner.curves.reading.table import LISTED, Table, listing
+
+# Scores from the most to the least trusted: plain names, then validation, then training. Names are those of this
+# project, verl, prime-rl, OpenRLHF, SkyRL, NeMo-RL, open-instruct, transformers and TRL.
+SCORES = (
+    *("metric", "score", "accuracy"),
+    *("val-core/*/mean@*", "val-core/*", "eval/all/avg_score", "eval/*avg@*", "eval/*avg_score", "eval/*pass1"),
+    *("val:accuracy", "val[-_:/]*accuracy", "val[-_:/]*acc*", "val[-_:/]*score*", "val[-_:/]*reward*"),
+    *("validation*accuracy", "validation*acc*", "validation*score*", "validation*reward*"),
+    *("test[-_:/]*accuracy", "test[-_:/]*score*", "test[-_:/]*reward*"),
+    *("eval[-_:/]accuracy", "eval*accuracy", "eval*score", "eval[-_:/]reward", "eval*[_/]reward", "eval*reward*mean"),
+    *("eval*pass@1", "eval*pass@*", "pass@1", "pass_rate", "success_rate", "mean_score"),
+    *("critic/score/mean", "reward/avg_raw_reward", "train/accuracy", "train/score", "train/reward", "reward"),
+    *("mean_reward", "reward_mean", "reward/mean", "critic/rewards/mean", "train*reward*mean", "acc", "value"),
+)
+
+# Step counters of a whole run come before those that a trainer may begin again in every epoch.
+COUNTERS = (
+    *("global_step", "training/global_step", "trainer/global_step", "train/global_step", "optimizer_step"),
+    *("training_step", "progress/step", "step", "steps", "_step", "update_steps", "iteration", "update"),
+)
+TOTALS = (
+    *("gpu_hours", "compute", "rollouts", "num_rollouts", "episode", "episodes", "total_tokens", "tokens"),
+    *("num_tokens", "seconds", "_runtime"),
+)
+AXES = (*TOTALS, "step", "optimizer_step", "global_step", *COUNTERS, "epoch")
+
+# Columns that say which run a row belongs to.
+RUNS = ("run", "run_id", "run_name", "trial", "trial_id", "trial_name", "experiment", "curve", "seed")
+
+# They hold part of a score's name and say something else about it.
+_NOT_SCORES = re.compile(
+    r"std|[_/]min$|[_/]max$|loss|runtime|per_second|length|num_|count|_time|time/|timing", re.IGNORECASE
+)
+
+_DURATIONS = re.compile(r"tim(e|ing)|perf", re.IGNORECASE)
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that match a pattern whole, or else those that end in it after a '/', whatever their case.
+
+    `time/step` and its like are durations, not the step.
+    """
+    known = list(names)
+    if found := _whole(pattern, known):
+        return found
+    ending = "/" + pattern.casefold()
+    return [name for name in known if name.casefold().endswith(ending) and not _DURATIONS.match(name)]
+
+
+def _whole(pattern: str, names: list[str]) -> list[str]:
+    regex = re.compile(translate(pattern.casefold()))
+    return [name for name in names if regex.match(name.casefold())]
+
+
+def resolve(given: str, table: Table, flag: str, *, text: bool = False) -> str:
+    """Find the column that a person named: exactly, in another case, or by the end of its path if one alone has it."""
+    names = [*table.columns, *table.text] if text else list(table.columns)
+    if given in names:
+        return given
+    folded = given.casefold()
+    found = [name for name in names if name.casefold() == folded]
+    found = found or [name for name in names if name.casefold().endswith("/" + folded)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(
+            f"{flag} '{given}' fits several columns of '{table.name}': {listing(found)}. Write one in full"
+        )
+    if given in table.text:
+        raise InputError(
+            f"column '{given}' of '{table.name}' holds text, not numbers; columns of numbers are "
+            f"{listing(table.columns)}: name one with {flag}"
+        )
+    raise UnknownNameError(
+        "column", given, _worth_naming(folded, names), f"Name a column of '{table.name}' with {flag}"
+    )
+
+
+def guess_score(table: Table, open_names: list[str]) -> str | None:
+    """Choose the score among some columns: validation before training; a lone column whatever its name.
+
+    Several columns of equal standing (two benchmarks, two environments) are for a person to choose from.
+    """
+    proper = [name for name in open_names if not _NOT_SCORES.search(name)]
+    # An unknown prefix comes last: `train/score` must not pass before `eval_reward` because it ends in `score`.
+    for match in (_whole, matching):
+        for pattern in SCORES:
+            found = match(pattern, proper)
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise InputError(f"'{table.name}' has several scores: {listing(found)}; choose one with --y NAME")
+    others = {name for pattern in (*AXES, *RUNS) for name in matching(pattern, open_names)}
+    rest = [name for name in proper if name not in others]
+    return rest[0] if len(rest) == 1 else None
+
+
+def unguessed(what: str, table: Table) -> InputError:
+    """Make the error for a column that could not be guessed."""
+    return InputError(
+        f"no column of '{table.name}' is known as the {what}; its columns of numbers are {listing(table.columns)}. "
+        "Name them with --x NAME --y NAME"
+    )
+
+
+def _worth_naming(folded: str, names: list[str]) -> list[str]:
+    """Keep the nearest names, compared with and without their path, or the first few when none is near."""
+    ends = {name.casefold().rsplit("/", 1)[-1]: name for name in reversed(names)}
+    whole = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(folded, whole, n=3, cutoff=0.55)
+    near_ends = difflib.get_close_matches(folded.rsplit("/", 1)[-1], ends, n=3, cutoff=0.7)
+    found = list(dict.fromkeys([*(whole[name] for name in near), *(ends[name] for name in near_ends)]))
+    return found[:3] or names[:LISTED]

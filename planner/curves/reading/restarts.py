@@ -1,0 +1,82 @@
+"""Runs that were restarted: which rows a newer attempt has replaced."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.curves.reading.table import Flags, Rows, Vector
+
+# With more backward jumps than this, and on more than this share of the rows, the order of a file means nothing; nor
+# with more than anybody restarts a run.
+MOST_RESTARTS, MOST_SHARE, MOST_EVER = 20, 0.05, 1_000
+# Nor when the rows ascend for so few at a time.
+SHORTEST_STRETCH = 3
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The counter went back: the last row before, the first row after, and where it went back to."""
+
+    last: int
+    first: int
+    step: float
+
+
+def restarts(steps: Vector) -> list[Restart]:
+    """Find where a counter goes back over ground that it then covers again.
+
+    Rows in no order, and stretches that were joined in the wrong order, are not restarts: nothing is repeated.
+    """
+    starts = np.flatnonzero(np.diff(steps) < 0) + 1
+    many = starts.size > MOST_RESTARTS and starts.size > min(MOST_SHARE * steps.size, MOST_EVER)
+    if many or (starts.size > 1 and steps.size < SHORTEST_STRETCH * (starts.size + 1)):
+        return []
+    stretches = np.split(steps, starts)
+    return [
+        Restart(start - 1, start, float(steps[start]))
+        for number, start in enumerate(starts.tolist(), start=1)
+        if any(_covered(earlier, stretches[number]) for earlier in reversed(stretches[:number]))
+    ]
+
+
+def _covered(earlier: Vector, stretch: Vector) -> bool:
+    """Say whether an earlier stretch has a step between the first and the last of this one; both ascend."""
+    next_step = np.searchsorted(earlier, stretch[0])
+    return bool(next_step < earlier.size and earlier[next_step] <= stretch[-1])
+
+
+def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart]]:
+    """Mark the rows that hold good, newest attempt first: those at steps from a restart on are dropped from before it.
+
+    Restarts are looked for in the rows that set the pace, and apply to all; then among the scores themselves, and apply
+    to these. Rows of another kind that come late (an evaluation that finished after two more steps) start nothing.
+    """
+    kept = np.ones(steps.size, dtype=bool)
+    found = _located(steps, pace)
+    _drop_between(kept, steps, found)
+    kept &= ~_replaced(steps, found)
+    alive = scored[kept[scored]]
+    again = _located(steps, alive)
+    late = _replaced(steps, again)
+    kept[alive] &= ~late[alive]
+    return kept, [*found, *again]
+
+
+def _located(steps: Vector, rows: Rows) -> list[Restart]:
+    return [Restart(int(rows[r.last]), int(rows[r.first]), r.step) for r in restarts(steps[rows])]
+
+
+def _replaced(steps: Vector, found: list[Restart]) -> Flags:
+    """Mark every row up to a restart that lies at its step or beyond."""
+    bound = np.full(steps.size, np.inf)
+    for restart in found:
+        bound[restart.last] = restart.step
+    lowest_ahead = np.minimum.accumulate(bound[::-1])[::-1]
+    return np.isfinite(lowest_ahead) & (steps >= lowest_ahead)
+
+
+def _drop_between(kept: Flags, steps: Vector, found: list[Restart]) -> None:
+    """Drop what the old attempt wrote after its last paced row; an evaluation before the first new step stays."""
+    for restart in found:
+        between = slice(restart.last + 1, restart.first)
+        kept[between] &= steps[between] <= restart.step

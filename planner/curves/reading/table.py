@@ -1,0 +1,43 @@
+"""What every format is read into: named columns in the order of the file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+# An error lists this many columns at most: a trainer logs hundreds.
+LISTED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One file's columns in the order of its rows; NaN where a number is missing, '' where a text is.
+
+    `pace` marks the rows of the most frequent kind (usually one a training step), from which a restart is seen best;
+    None means that all rows are of one kind.
+    """
+
+    name: str
+    source_format: str
+    columns: dict[str, Vector]
+    text: dict[str, list[str]] = field(default_factory=dict)
+    pace: Flags | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        first = next(iter(self.columns.values()), None)
+        return len(next(iter(self.text.values()), ())) if first is None else first.size
+
+
+def listing(names: Iterable[str]) -> str:
+    """List names for an error, in their order, at most twenty."""
+    known = list(names)
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return ", ".join(known[:LISTED]) + more if known else "(none)"

@@ -1,0 +1,118 @@
+"""What a curve is doing, in one word, with the numbers that say so.
+
+"Not identifiable" is an answer: while the asymptote's interval spans most of the scale, the points do not yet say where
+the curve goes, whatever a point fit would return.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from planner.curves.preparation import Prepared
+
+
+class Verdict(StrEnum):
+    """What a curve is doing."""
+
+    RISING = "rising"
+    SATURATED = "saturated"
+    FLAT = "flat"
+    DECLINING = "declining"
+    COLLAPSED = "collapsed"
+    NOT_IDENTIFIABLE = "not-identifiable"
+
+
+NOTABLE = 0.02  # of the scale: differences of asymptotes within ±0.02 are seed noise in the best study there is
+SIGNIFICANT = 3.0  # standard errors
+MOST_OF_THE_SCALE = 0.6
+FEWEST_BINS = 5
+LEFT_OF_A_COLLAPSE = 0.25  # of the peak
+LITTLE_MORE = 0.35  # probability of a notable rise by twice the compute, below which a risen curve has saturated
+RECENT_BINS = 3
+
+
+@dataclass(frozen=True)
+class State:
+    """Where one curve stands, in units of its scale: start, peak and present level with their standard errors."""
+
+    bins: int
+    start: float
+    start_error: float
+    peak: float
+    peak_error: float
+    now: float
+    now_error: float
+
+    @property
+    def rise(self) -> float:
+        """How far the level lies above the start."""
+        return self.now - self.start
+
+    @property
+    def fall(self) -> float:
+        """How far the level lies below the peak."""
+        return self.peak - self.now
+
+    def risen(self) -> bool:
+        """Whether the rise so far is notable and more than noise."""
+        return self.rise > max(NOTABLE, SIGNIFICANT * float(np.hypot(self.start_error, self.now_error)))
+
+    def fallen(self) -> bool:
+        """Whether the fall from the peak is notable and more than noise; a peak is the luckiest of many levels."""
+        return self.fall > max(NOTABLE, (SIGNIFICANT + 1) * float(np.hypot(self.peak_error, self.now_error)))
+
+    def collapsed(self) -> bool:
+        """Whether most of a level that was well above zero is gone."""
+        return self.fallen() and self.now < LEFT_OF_A_COLLAPSE * self.peak and self.fall > 5 * NOTABLE
+
+
+def states(prepared: Prepared) -> list[State]:
+    """Measure every curve's start, peak and present level over a few neighbouring bins each."""
+    return [_state(prepared, row) for row in range(prepared.curves)]
+
+
+def judge(state: State, chance_of_more: float, asymptote_width: float, scale_span: float) -> tuple[Verdict, str]:
+    """Return the verdict and one sentence of evidence.
+
+    `chance_of_more` is the probability of a notable rise by twice the compute, `asymptote_width` that of the 90 %
+    interval of A, and `scale_span` what the scale spans, in the same units.
+    """
+    more = f"P(rise of {NOTABLE:g} of the scale by twice the compute) = {chance_of_more:.2f}"
+    width = f"the 90 % interval of A is {asymptote_width:.2g} of the scale wide"
+    rose = f"rose by {state.rise:.3g} of the scale"
+    cases = (
+        (state.collapsed(), Verdict.COLLAPSED, f"fell from {state.peak:.3g} to {state.now:.3g} of the scale"),
+        (state.fallen(), Verdict.DECLINING, f"{state.fall:.3g} of the scale below its peak; {more}"),
+        (state.bins < FEWEST_BINS, Verdict.NOT_IDENTIFIABLE, f"only {state.bins} distinct points"),
+        (not state.risen(), Verdict.FLAT, f"{rose}, within noise; {more}"),
+        (chance_of_more < LITTLE_MORE, Verdict.SATURATED, f"{rose}; {more}"),
+        (asymptote_width > MOST_OF_THE_SCALE * scale_span, Verdict.NOT_IDENTIFIABLE, f"{rose}, but {width}; {more}"),
+    )
+    return next(
+        ((verdict, evidence) for holds, verdict, evidence in cases if holds),
+        (Verdict.RISING, f"{rose}; {more}; {width}"),
+    )
+
+
+def _state(prepared: Prepared, row: int) -> State:
+    filled = prepared.weight[row] > 0
+    score, precision = prepared.score[row][filled], 1 / prepared.variance[row][filled]
+    levels, errors = _running(score, precision)
+    peak = int(np.argmax(levels))
+    return State(
+        bins=len(score),
+        start=float(levels[0]),
+        start_error=float(errors[0]),
+        peak=float(levels[peak]),
+        peak_error=float(errors[peak]),
+        now=float(levels[-1]),
+        now_error=float(errors[-1]),
+    )
+
+
+def _running(score: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted means over a few neighbouring bins, with their standard errors."""
+    window = np.ones(min(RECENT_BINS, len(score)))
+    weight = np.convolve(precision, window, mode="valid")
+    return np.convolve(precision * score, window, mode="valid") / weight, 1 / np.sqrt(weight)
