@@ -37,10 +37,12 @@ coverage: setup  ## branch coverage of what decides and what stores; fails below
 	$(BIN)/coverage report --fail-under=95 --include='budgets/*,planner/store/*'
 	$(BIN)/coverage report --include='planner/*'
 
-bench: setup  ## measure the bars of this stage
-	$(BIN)/python bench/startup.py
-	$(BIN)/python bench/store_insert.py
-	$(BIN)/python bench/cost_check.py
+bench: setup  ## measure the bars of this stage; CURVES=folder adds real learning curves
+	-$(BIN)/python bench/startup.py
+	-$(BIN)/python bench/store_insert.py
+	-$(BIN)/python bench/cost_check.py
+	-$(BIN)/python bench/fit_speed.py
+	-$(BIN)/python bench/extrapolation.py $(CURVES) --synthetic 100
 
 clean:  ## remove .venv and everything that tools left behind
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist

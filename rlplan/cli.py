@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
+from rlplan.commands.fit import fit
 from rlplan.commands.init import init
 from rlplan.commands.propose import propose
 from rlplan.exits import ExitCode, exit_code
@@ -74,6 +75,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(propose)
+app.command()(fit)
 app.command()(init)
 
 

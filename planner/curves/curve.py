@@ -1,6 +1,6 @@
 """A learning curve: scores against compute, cleaned of what cannot be fitted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -24,6 +24,8 @@ class Curve:
     bounded: bool
     standard_errors: Vector | None = None
     notes: tuple[str, ...] = ()
+    x_name: str = "x"
+    y_name: str = "score"
 
     @classmethod
     def of(
@@ -82,4 +84,4 @@ class Curve:
 
     def _where(self, mask: NDArray[np.bool_]) -> "Curve":
         errors = None if self.standard_errors is None else self.standard_errors[mask]
-        return Curve(self.name, self.x[mask], self.y[mask], self.bounded, errors, self.notes)
+        return replace(self, x=self.x[mask], y=self.y[mask], standard_errors=errors)

@@ -13,6 +13,7 @@ from planner.curves.prior import Prior
 from planner.curves.verdicts import NOTABLE, Verdict, judge, states
 
 LEVEL = 0.90
+LEAST_CELL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,18 @@ class Interval:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The mean score at one compute, with a central interval."""
+    """The mean score at one compute: the median of its distribution, a central interval, and the expectation.
+
+    The median is the better single figure: the distribution is often skewed, and the rare late rise or collapse drags
+    the expectation to where no curve ends.
+    """
 
     x: float
     mean: float
     low: float
     high: float
     level: float
+    expectation: float
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,9 @@ def _fit_chunk(
     exponent, midpoint = _grid_intervals(posterior, level)
     now = posterior.predict(last).average()
     chance_of_more = 1 - posterior.predict(2 * last).cdf(now + NOTABLE * scale)
-    width = (asymptote[2] - asymptote[1]) / scale
+    # A verdict does not depend on the level that was asked for.
+    _, lower, upper = asymptote if level == LEVEL else _intervals(posterior.asymptote(), LEVEL)
+    width = (upper - lower) / scale
     # A scale without bounds has no span of its own; twice what was seen so far stands in for it.
     span = np.where(posterior.prepared.bounded, 1.0, 2.0)
     predictions = _predictions(posterior, wanted, level)
@@ -108,19 +116,27 @@ def _predictions(posterior: Posterior, wanted: list[Sequence[float]], level: flo
     for number in range(max((len(at) for at in wanted), default=0)):
         at = np.array([each[number] if number < len(each) else x for each, x in zip(wanted, last, strict=True)])
         mixtures = posterior.predict(at)
-        mean = mixtures.average()
-        _, low, high = _intervals(mixtures, level)
+        expectation = mixtures.average()
+        median, low, high = _intervals(mixtures, level)
         for i, each in enumerate(wanted):
             if number < len(each):
-                # The tail of a skewed distribution may carry the mean past the interval's end; a point outside of its
-                # own interval would only confuse.
-                point = float(np.clip(mean[i], low[i], high[i]))
-                result[i].append(Prediction(float(each[number]), point, float(low[i]), float(high[i]), level))
+                result[i].append(
+                    Prediction(
+                        x=float(each[number]),
+                        mean=float(median[i]),
+                        low=float(low[i]),
+                        high=float(high[i]),
+                        level=level,
+                        expectation=float(expectation[i]),
+                    )
+                )
     return result
 
 
 def _intervals(mixtures: Mixtures, level: float) -> tuple[Vector, Vector, Vector]:
-    return mixtures.quantile(0.5), mixtures.quantile((1 - level) / 2), mixtures.quantile((1 + level) / 2)
+    median, low, high = (mixtures.quantile(q) for q in (0.5, (1 - level) / 2, (1 + level) / 2))
+    # The search for a quantile ends short of it, which may turn the order where an interval has nearly no width.
+    return median, np.minimum(low, median), np.maximum(high, median)
 
 
 def _grid_intervals(
@@ -128,20 +144,37 @@ def _grid_intervals(
 ) -> tuple[tuple[Vector, Vector, Vector], tuple[Vector, Vector, Vector]]:
     """Return the intervals of B and C_mid from the weights of their grid."""
     weights, prior = posterior.grid_weights(), posterior.prior
-    exponent = _grid_interval(prior.grid_exponent, weights, level)
-    midpoint = _grid_interval(prior.grid_midpoint, weights, level)
+    exponents = np.unique(prior.grid_exponent)
+    of_exponent = np.searchsorted(exponents, prior.grid_exponent)
+    by_exponent = [_cells(prior.grid_midpoint[of_exponent == index]) for index in range(len(exponents))]
+    exponent = _grid_interval(_cells(np.log(exponents))[:, of_exponent], weights, level)
+    midpoint = _grid_interval(np.hstack(by_exponent), weights, level)
     last = posterior.prepared.last_log_x
-    median, low, high = (np.exp(part + last) for part in midpoint)
-    return exponent, (median, low, high)
+    b_median, b_low, b_high = (np.exp(part) for part in exponent)
+    c_median, c_low, c_high = (np.exp(part + last) for part in midpoint)
+    return (b_median, b_low, b_high), (c_median, c_low, c_high)
 
 
-def _grid_interval(values: Vector, weights: Vector, level: float) -> tuple[Vector, Vector, Vector]:
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weights[:, order], axis=1)
+def _cells(values: Vector) -> Vector:
+    """Return the lower and upper ends of the stretches that ascending grid values stand for: halfway to the next."""
+    between = (values[1:] + values[:-1]) / 2
+    if not between.size:
+        return np.stack([values - LEAST_CELL, values + LEAST_CELL])
+    edges = np.concatenate([[2 * values[0] - between[0]], between, [2 * values[-1] - between[-1]]])
+    return np.stack([edges[:-1], edges[1:]])
+
+
+def _grid_interval(cells: Vector, weights: Vector, level: float) -> tuple[Vector, Vector, Vector]:
+    """Spread the weights evenly over their cells (2, grid), lest an interval within one cell has no width."""
+    edges = np.unique(cells)
+    below = np.clip((edges[:, None] - cells[0]) / (cells[1] - cells[0]), 0, 1)
+    cumulative = weights @ below.T
 
     def quantile(q: float) -> Vector:
-        index = np.minimum((cumulative < q).sum(axis=1), len(values) - 1)
-        return np.asarray(values[order][index])
+        index = np.clip((cumulative < q).sum(axis=1), 1, len(edges) - 1)[:, None]
+        before, after = (np.take_along_axis(cumulative, index - back, axis=1)[:, 0] for back in (1, 0))
+        share = np.clip((q - before) / np.maximum(after - before, 1e-300), 0, 1)
+        return np.asarray(edges[index[:, 0] - 1] + share * (edges[index] - edges[index - 1])[:, 0])
 
     return quantile(0.5), quantile((1 - level) / 2), quantile((1 + level) / 2)
 

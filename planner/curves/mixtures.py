@@ -9,6 +9,7 @@ from planner.curves.curve import Vector
 
 BISECTIONS = 10
 STEPS = 16
+FAR = 40.0  # standard deviations; the density beyond is 0 in floating point
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
@@ -50,7 +51,7 @@ class Mixtures:
             if step >= BISECTIONS:
                 density = (self.weight * np.exp(-(z**2) / 2) / self.sd).sum(axis=1) / ROOT_TWO_PI
                 newton = np.where(excess < 0, low, high) - excess / np.maximum(density, 1e-300)
-                value = np.where((newton > low) & (newton < high), newton, value)
+                value = np.where((newton >= low) & (newton <= high), newton, value)
         return np.asarray(np.clip(value, self.low, self.high))
 
     def average(self) -> Vector:
@@ -70,7 +71,7 @@ class Mixtures:
     def _capped(self, bound: Vector) -> Vector:
         """E[min(X, bound)] of each component."""
         finite = np.isfinite(bound)
-        z = (np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd
+        z = np.clip((np.where(finite, bound, 0.0)[:, None] - self.mean) / self.sd, -FAR, FAR)
         density = np.exp(-(z**2) / 2) / ROOT_TWO_PI
         capped = self.mean * ndtr(z) - self.sd * density + np.where(finite, bound, 0.0)[:, None] * ndtr(-z)
         return np.where(finite[:, None], capped, self.mean)

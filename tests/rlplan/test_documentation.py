@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from planner.curves.synthetic import draw
 from tests.rlplan.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,19 @@ def commands(document: Path) -> list[str]:
     return [line for line in lines if line.startswith("rlplan ") and NEEDS_A_SERVER not in line]
 
 
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Write the learning curves that examples name."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for seed, name in enumerate(("n16", "n64")):
+        curve = draw("sigmoid", np.random.default_rng(seed)).curve
+        rows = "".join(f"{x},{y}\n" for x, y in zip(curve.x, curve.y, strict=True))
+        (folder / f"{name}.csv").write_text("gpu_hours,score\n" + rows, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_command_line_works(run: Run, document: Path) -> None:
     for command in commands(document):

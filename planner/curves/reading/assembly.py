@@ -80,7 +80,7 @@ def curves_of(
         ys = scores[scored] / 100 if percent else scores[scored]
         found = (*table.notes, *notes, *spliced, *([] if percent else _percentages(columns.score, ys)))
         curve = Curve.of(f"{table.name}/{part.label}" if part.label else table.name, xs, ys)
-        curves.append(replace(curve, notes=(*found, *curve.notes)))
+        curves.append(replace(curve, notes=(*found, *curve.notes), x_name=axis, y_name=columns.score))
     return curves
 
 

@@ -1,0 +1,56 @@
+"""`rlplan fit`: fit learning curves made anywhere, and say where they go."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.options import Format, FormatOption
+
+
+def fit(
+    files: Annotated[
+        list[Path], typer.Argument(help="CSV, JSONL, trainer_state.json or TensorBoard files, or a run's folder.")
+    ],
+    x: Annotated[str | None, typer.Option(metavar="<column>", help="The compute; guessed without this.")] = None,
+    y: Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")] = None,
+    percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
+    fit_fraction: Annotated[
+        str | None, typer.Option(metavar="<float>", help="Fit only the first part of the x range.")
+    ] = None,
+    fit_until: Annotated[str | None, typer.Option(metavar="<x>", help="Fit only the points up to an x.")] = None,
+    cut: Annotated[
+        str | None, typer.Option(metavar="<x>|auto|published", help="Leave out the points before an x.")
+    ] = None,
+    predict_at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),
+    ] = None,
+    level: Annotated[
+        str, typer.Option(metavar="<float>", help="How much of the probability an interval holds.")
+    ] = "0.9",
+    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html or .png.")] = None,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Fit learning curves and predict where they go, with intervals and a verdict.
+
+    Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
+    """
+    from rlplan.fit_output import print_fits  # noqa: PLC0415
+    from rlplan.fit_request import FitRequest, plain_number  # noqa: PLC0415
+    from rlplan.fitting import fit_files  # noqa: PLC0415
+
+    request = FitRequest(
+        x=x,
+        y=y,
+        by=by,
+        percent=percent,
+        fraction=None if fit_fraction is None else plain_number(fit_fraction, "--fit-fraction"),
+        until=None if fit_until is None else plain_number(fit_until, "--fit-until"),
+        cut=cut,
+        predict_at=tuple(predict_at or ()),
+        level=plain_number(level, "--level"),
+        plot=plot,
+    )
+    return print_fits(fit_files(files, request), format, plot)

@@ -1,0 +1,107 @@
+"""What is asked of `rlplan fit`: columns, the window, the cut, where to predict; refused when it makes no sense."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve
+from planner.curves.fitting import LEVEL
+
+DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
+PLOT_SUFFIXES = (".html", ".png")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to predict: at an x, at a multiple of the last x used, or (neither) at the end of the file."""
+
+    label: str
+    x: float | None = None
+    multiple: float | None = None
+
+    def of(self, whole: Curve, used: Curve) -> float:
+        """Return the x for one curve."""
+        if self.x is not None:
+            return self.x
+        return self.multiple * float(used.x[-1]) if self.multiple is not None else whole.end[0]
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What is asked of `rlplan fit`; None stands for what is guessed or left alone."""
+
+    x: str | None = None
+    y: str | None = None
+    by: str | None = None
+    percent: bool = False
+    fraction: float | None = None
+    until: float | None = None
+    cut: str | None = None
+    predict_at: tuple[str, ...] = ()
+    level: float = LEVEL
+    plot: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.fraction is not None and self.until is not None:
+            raise InputError(
+                f"--fit-fraction {self.fraction:g} and --fit-until {self.until:g} both say where to stop: give one"
+            )
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise InputError(
+                f"--fit-fraction {self.fraction:g}: it must lie above 0 and be at most 1, such as 0.25 for the first "
+                "quarter of the x range"
+            )
+        if self.until is not None and not (self.until > 0 and math.isfinite(self.until)):
+            raise InputError(f"--fit-until {self.until:g}: it must be an x above 0")
+        if not 0 < self.level < 1:
+            raise InputError(f"--level {self.level:g}: it must lie between 0 and 1, such as 0.9")
+        if self.plot is not None and self.plot.suffix.casefold() not in PLOT_SUFFIXES:
+            raise InputError(f"--plot {self.plot}: a plot is a .html or a .png file, so give it a name that ends so")
+        if self.plot is not None and not self.plot.parent.is_dir():
+            raise InputError(f"--plot {self.plot}: there is no folder '{self.plot.parent}'; make it first")
+
+    def cut_point(self) -> float | Literal["auto", "published"]:
+        """Return where to cut: an x, 0 for nowhere, or the rule that says where."""
+        match self.cut:
+            case "auto":
+                return "auto"
+            case "published":
+                return "published"
+            case None | "0":
+                return 0.0
+            case text:
+                return _positive(text, "--cut", "'auto' or 'published'")
+
+    def targets(self) -> tuple[Target, ...]:
+        """Return where to predict."""
+        if not self.predict_at:
+            return tuple(Target(f"{multiple:g}×", multiple=multiple) for multiple in DEFAULT_MULTIPLES)
+        return tuple(
+            Target("end") if text == "end" else Target(text, x=_positive(text, "--predict-at", "'end'"))
+            for text in self.predict_at
+        )
+
+
+def _positive(text: str, flag: str, otherwise: str) -> float:
+    number = _number(text)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"{flag} '{text}': give an x above 0, or {otherwise}")
+    return number
+
+
+def plain_number(text: str, flag: str) -> float:
+    """Read the number that a flag was given."""
+    number = _number(text)
+    if math.isnan(number):
+        raise InputError(f"{flag} '{text}' is not a number: write it as a plain number, such as 0.25")
+    return number
+
+
+def _number(text: str) -> float:
+    """Read a number as a person may type it, thousands set off by commas or underscores; NaN where there is none."""
+    try:
+        return float(text.strip().replace(",", "").replace("_", ""))
+    except ValueError:
+        return math.nan

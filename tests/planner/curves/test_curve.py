@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_points_come_sorted_with_their_standard_errors():
+    curve = Curve.of("c", [3, 1, 2], [0.3, 0.1, 0.2], standard_errors=[0.03, 0.01, 0.02])
+    assert curve.x.tolist() == [1, 2, 3]
+    assert curve.y.tolist() == [0.1, 0.2, 0.3]
+    assert curve.standard_errors.tolist() == [0.01, 0.02, 0.03]
+    assert curve.notes == ("points sorted by x",)
+
+
+def test_points_at_the_same_x_keep_their_order():
+    assert Curve.of("c", [2, 1, 1, 2], [0.1, 0.2, 0.3, 0.4]).y.tolist() == [0.2, 0.3, 0.1, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "errors", "kept", "note"),
+    [
+        ([0, 1, 2], [0.1, NAN, 0.3], None, [0, 2], "1 points dropped: not finite"),
+        ([0, INF, NAN], [0.1, 0.2, 0.3], None, [0], "2 points dropped: not finite"),
+        ([0, 1, 2], [0.1, -INF, 1e200], None, [0], "2 points dropped: not finite"),
+        ([-1, 0, 2], [0.1, 0.2, 0.3], None, [0, 2], "1 points dropped: negative x"),
+        ([0, 1, 2], [0.1, 0.2, 0.3], [0.1, NAN, -1], [0], "2 points dropped: not finite"),
+    ],
+)
+def test_unusable_points_are_dropped_with_a_note(x, y, errors, kept, note):
+    curve = Curve.of("c", x, y, standard_errors=errors)
+    assert curve.x.tolist() == kept
+    assert curve.notes == (note,)
+
+
+def test_clean_points_leave_no_note():
+    assert Curve.of("c", [0, 1, 1, 2], [0.1, 0.2, 0.2, 0.3]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("scores", "said", "bounded"),
+    [
+        ([0, 1], None, True),
+        ([0.2, 0.5], None, True),
+        ([0.2, 1.01], None, False),
+        ([-0.1, 0.5], None, False),
+        ([0.2, 0.5], False, False),
+        ([], None, False),
+    ],
+)
+def test_scores_within_zero_and_one_are_bounded_unless_said_otherwise(scores, said, bounded):
+    assert Curve.of("c", range(len(scores)), scores, bounded=said).bounded == bounded
+
+
+def test_arrays_of_unequal_length_are_refused_with_both_lengths():
+    with pytest.raises(InputError, match="'c' has 2 x values and 3 scores"):
+        Curve.of("c", [1, 2], [1, 2, 3])
+    with pytest.raises(InputError, match="'c' has 2 scores and 1 standard errors"):
+        Curve.of("c", [1, 2], [1, 2], standard_errors=[1])
+
+
+@given(hnp.arrays(float, st.integers(0, 50)), st.data())
+def test_whatever_comes_the_points_are_finite_and_ascend(x, data):
+    y = data.draw(hnp.arrays(float, x.size))
+    curve = Curve.of("c", x, y)
+    assert np.all(np.isfinite(curve.x))
+    assert np.all(np.isfinite(curve.y))
+    assert np.all(curve.x >= 0)
+    assert np.all(np.diff(curve.x) >= 0)
+    assert bool(curve.notes) == (curve.x.size < x.size or np.any(np.diff(x) < 0))
+
+
+def test_end_is_the_mean_over_the_last_tenth_of_the_range():
+    curve = Curve.of("c", np.arange(10, 111), np.arange(10, 111) / 200)
+    middle, score = curve.end
+    assert middle == 105
+    assert score == pytest.approx(105 / 200)
+
+
+def test_end_of_a_single_point_is_that_point():
+    assert Curve.of("c", [4], [0.7]).end == (4, 0.7)
+
+
+def test_first_fraction_is_measured_from_zero():
+    curve = Curve.of("c", [50, 60, 80, 100], [0.1, 0.2, 0.3, 0.4], standard_errors=[1, 2, 3, 4])
+    first = curve.first_fraction(0.6)
+    assert first.x.tolist() == [50, 60]
+    assert first.y.tolist() == [0.1, 0.2]
+    assert first.standard_errors.tolist() == [1, 2]
+    assert curve.first_fraction(0.1).x.size == 0
+    assert curve.first_fraction(1).x.tolist() == curve.x.tolist()
+
+
+def test_the_part_of_a_curve_keeps_its_name_notes_and_bounds():
+    curve = Curve.of("c", [2, 1, 3], [0.1, 0.2, 1.3])
+    part = curve.until(2)
+    assert (part.name, part.notes, part.bounded) == ("c", ("points sorted by x",), False)
+    assert part.x.tolist() == [1, 2]
+
+
+def test_an_empty_curve_has_an_empty_first_fraction():
+    assert Curve.of("c", [], []).first_fraction(0.5).x.size == 0
+
+
+@pytest.mark.parametrize("fraction", [0, -0.5, 1.5, NAN])
+def test_a_fraction_outside_of_zero_and_one_is_refused(fraction):
+    with pytest.raises(InputError, match=r"must lie above 0 and be at most 1"):
+        Curve.of("c", [1, 2], [1, 2]).first_fraction(fraction)

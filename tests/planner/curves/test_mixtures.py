@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, optimize, stats
+
+from planner.curves.mixtures import Mixtures
+
+UNBOUNDED = (-np.inf, np.inf)
+
+
+@st.composite
+def rows(draw, bounds=(UNBOUNDED, (0.0, 1.0), (0.0, np.inf), (-np.inf, 1.0))):
+    """One mixture: weights, means, sds and bounds."""
+    size = draw(st.integers(1, 5))
+    weight = np.array(draw(st.lists(st.floats(0.01, 1), min_size=size, max_size=size)))
+    mean = np.array(draw(st.lists(st.floats(-1, 2), min_size=size, max_size=size)))
+    sd = np.array(draw(st.lists(st.floats(0.01, 1), min_size=size, max_size=size)))
+    return weight / weight.sum(), mean, sd, draw(st.sampled_from(bounds))
+
+
+def mixture(*given_rows) -> Mixtures:
+    """One `Mixtures` of rows that have as many components each."""
+    weight, mean, sd = (np.array([row[part] for row in given_rows]) for part in range(3))
+    low, high = (np.array([row[3][end] for row in given_rows]) for end in (0, 1))
+    return Mixtures(weight, mean, sd, low, high)
+
+
+def scipy_cdf(row, value: float) -> float:
+    weight, mean, sd, _ = row
+    return float(weight @ stats.norm.cdf(value, mean, sd))
+
+
+def span(row) -> tuple[float, float]:
+    _, mean, sd, (low, high) = row
+    return max(low, float((mean - 12 * sd).min())), min(high, float((mean + 12 * sd).max()))
+
+
+BIMODAL = (np.array([0.3, 0.7]), np.array([0.1, 0.8]), np.array([0.02, 0.3]), UNBOUNDED)
+CLIPPED = (*BIMODAL[:3], (0.0, 1.0))
+
+
+@given(rows(), st.floats(-3, 4))
+def test_cdf_is_that_of_the_normals_within_the_bounds(row, value):
+    low, high = row[3]
+    expected = 0.0 if value < low else 1.0 if value >= high else scipy_cdf(row, value)
+    assert mixture(row).cdf(np.array([value]))[0] == pytest.approx(expected, abs=1e-12)
+
+
+@given(rows(), st.floats(0.001, 0.999))
+def test_quantile_is_where_the_cdf_reaches_the_level(row, level):
+    low, high = row[3]
+    below, above = float((row[1] - 12 * row[2]).min()), float((row[1] + 12 * row[2]).max())
+    exact = optimize.brentq(lambda value: scipy_cdf(row, value) - level, below, above)
+    tolerance = 2e-4 * (above - below)
+    assert mixture(row).quantile(level)[0] == pytest.approx(np.clip(exact, low, high), abs=tolerance)
+
+
+@given(rows(), st.lists(st.floats(0.001, 0.999), min_size=2, max_size=2, unique=True))
+def test_quantiles_ascend_with_the_level_and_keep_within_the_bounds(row, levels):
+    first, second = (float(mixture(row).quantile(level)[0]) for level in sorted(levels))
+    assert row[3][0] <= first <= second <= row[3][1]
+
+
+@given(rows())
+def test_average_counts_what_lies_beyond_a_bound_at_the_bound(row):
+    # E[clip(X)] = b + ∫ (1 − F) over [b, t], as F is 0 below b and 1 from t on.
+    bottom, top = span(row)
+    if top <= bottom:
+        expected = float(np.clip(row[1][0], *row[3]))
+    else:
+        grid = np.linspace(bottom, top, 20_001)
+        survival = 1 - (row[0] * stats.norm.cdf((grid[:, None] - row[1]) / row[2])).sum(axis=1)
+        expected = bottom + float(integrate.simpson(survival, x=grid))
+    assert mixture(row).average()[0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("row", [BIMODAL, CLIPPED], ids=["unbounded", "clipped"])
+def test_draws_follow_the_distribution(row):
+    values = mixture(row, row).draw(np.random.default_rng(3), 50_000)
+    for row_values in values:
+        for value in (0.05, 0.1, 0.12, 0.5, 0.9):
+            share, expected = np.mean(row_values <= value), scipy_cdf(row, value)
+            assert share == pytest.approx(expected, abs=5 * np.sqrt(expected / 50_000))
+        assert np.mean(row_values) == pytest.approx(mixture(row).average()[0], abs=0.01)
+        assert row_values.min() >= row[3][0]
+        assert row_values.max() <= row[3][1]
+    assert abs(np.corrcoef(values)[0, 1]) < 0.03
+
+
+def test_mixtures_of_a_batch_do_not_touch_each_other():
+    both = mixture(BIMODAL, CLIPPED)
+    for index, row in enumerate((BIMODAL, CLIPPED)):
+        alone = mixture(row)
+        assert both.quantile(0.9)[index] == alone.quantile(0.9)[0]
+        assert both.average()[index] == alone.average()[0]
+        assert both.cdf(np.array([0.3, 0.3]))[index] == alone.cdf(np.array([0.3]))[0]
+
+
+def test_a_spike_beside_a_wide_component_is_found():
+    spike = mixture((np.array([0.98, 0.02]), np.array([0.4, 0.4]), np.array([1e-6, 0.5]), (0.0, 1.0)))
+    assert spike.quantile(0.05)[0] == pytest.approx(0.4, abs=1e-4)
+    assert spike.quantile(0.5)[0] == pytest.approx(0.4, abs=1e-4)
+    assert spike.quantile(0.95)[0] == pytest.approx(0.4, abs=1e-4)
+
+
+def test_heaviest_keeps_the_components_that_matter_and_makes_their_weights_sum_to_one():
+    weight = np.array([[0.1, 0.4, 0.05, 0.45], [0.7, 0.1, 0.2, 0.0]])
+    mean = np.arange(8.0).reshape(2, 4)
+    bounds = np.full(2, -np.inf), np.full(2, np.inf)
+    kept = Mixtures.heaviest(weight, mean, mean + 1, *bounds, keep=2)
+    assert [sorted(row) for row in kept.mean.tolist()] == [[1.0, 3.0], [4.0, 6.0]]
+    np.testing.assert_allclose(kept.sd, kept.mean + 1)
+    by_mean = dict(zip(kept.mean.ravel(), kept.weight.ravel(), strict=True))
+    assert by_mean == pytest.approx({1.0: 0.4 / 0.85, 3.0: 0.45 / 0.85, 4.0: 0.7 / 0.9, 6.0: 0.2 / 0.9})
+
+
+def test_heaviest_of_fewer_keeps_all():
+    everything = Mixtures.heaviest(
+        np.array([[1.0, 3.0]]), np.zeros((1, 2)), np.ones((1, 2)), np.array([0.0]), np.array([1.0]), keep=9
+    )
+    np.testing.assert_allclose(everything.weight, [[0.25, 0.75]])
