@@ -36,6 +36,7 @@ class FitRequest:
     y: str | None = None
     by: str | None = None
     percent: bool = False
+    answers: int | None = None
     fraction: float | None = None
     until: float | None = None
     cut: str | None = None
@@ -55,6 +56,8 @@ class FitRequest:
             )
         if self.until is not None and not (self.until > 0 and math.isfinite(self.until)):
             raise InputError(f"--fit-until {self.until:g}: it must be an x above 0")
+        if self.answers is not None and self.answers < 1:
+            raise InputError(f"--answers {self.answers}: it must be at least 1, the answers behind each score")
         if not 0 < self.level < 1:
             raise InputError(f"--level {self.level:g}: it must lie between 0 and 1, such as 0.9")
         if self.plot is not None and self.plot.suffix.casefold() not in PLOT_SUFFIXES:
@@ -97,6 +100,14 @@ def plain_number(text: str, flag: str) -> float:
     if math.isnan(number):
         raise InputError(f"{flag} '{text}' is not a number: write it as a plain number, such as 0.25")
     return number
+
+
+def whole_number(text: str, flag: str) -> int:
+    """Read the whole number that a flag was given."""
+    number = _number(text)
+    if not number.is_integer():
+        raise InputError(f"{flag} '{text}' is not a whole number: write it out, such as 1319")
+    return int(number)
 
 
 def _number(text: str) -> float:

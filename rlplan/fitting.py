@@ -98,6 +98,8 @@ def _fit(jobs: list[_Job], targets: tuple[Target, ...], level: float) -> list[Fi
 
 def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["auto", "published"]) -> _Job:
     """Take the window and then the cut; a cut that is chosen sees no point beyond the window."""
+    if request.answers is not None:
+        whole = whole.evaluated_on(request.answers)
     used = whole
     if request.fraction is not None:
         used = whole.first_fraction(request.fraction)

@@ -65,6 +65,21 @@ class Curve:
         seen_bounded = bool(ys.size) and ys.min() >= 0 and ys.max() <= 1
         return cls(name, xs, ys, seen_bounded if bounded is None else bounded, errors, tuple(notes))
 
+    def evaluated_on(self, answers: int) -> "Curve":
+        """Return the curve with the binomial standard errors of scores that are pass rates over so many answers each.
+
+        p is drawn towards the middle as if one answer more had been right and one wrong: a score of 0 is no certainty.
+        """
+        if not self.bounded:
+            raise InputError(
+                f"curve '{self.name}' has scores outside [0, 1]: only pass rates have a binomial error from the number "
+                "of answers"
+            )
+        if answers < 1:
+            raise InputError(f"{answers} answers behind each score: at least 1 is needed")
+        p = (self.y * answers + 1) / (answers + 2)
+        return replace(self, standard_errors=np.sqrt(p * (1 - p) / answers))
+
     def until(self, x: float) -> "Curve":
         """Return the points up to an x, inclusive."""
         return self._where(self.x <= x)

@@ -18,7 +18,8 @@ PUBLISHED_CUT_GPU_HOURS = 1500.0
 CANDIDATES = (0.0, 0.02, 0.05, 0.10, 0.20)  # of the last x
 TRAINED_ON = 0.6  # of the x range; the later points judge
 FEWEST_POINTS = 12  # below this no cut can be told from another
-WORTHWHILE = 0.9  # a cut must lower the score by a tenth, or none is made
+WORTHWHILE = 0.9  # a cut must lower the score by a tenth,
+NOTICEABLE = 0.006  # and by as much of the spread of the scores: a tenth of a score that is small already is luck
 
 
 def cut_before(curve: Curve, x: float) -> Curve:
@@ -27,7 +28,7 @@ def cut_before(curve: Curve, x: float) -> Curve:
     if not np.any(curve.x[kept] > 0):
         raise InputError(
             f"cutting curve '{curve.name}' before {x:g} leaves no point of {curve.x.size}; the last lies at "
-            f"{curve.x[-1]:g}"
+            f"{curve.x.max(initial=0.0):g}"
         )
     dropped = int((~kept).sum())
     errors = None if curve.standard_errors is None else curve.standard_errors[kept]
@@ -49,4 +50,6 @@ def best_cut(curve: Curve, candidates: Sequence[float] = CANDIDATES) -> float:
             quantiles = predict_quantiles([cut_before(early, fraction * last)], [middle], LEVELS)
             scores[fraction] = float(crps_of_quantiles(quantiles, np.array([truth]))[0])
     best = min(scores, key=lambda fraction: scores[fraction], default=0.0)
-    return best * last if scores and scores[best] < WORTHWHILE * scores.get(0.0, np.inf) else 0.0
+    whole = scores.get(0.0, np.inf)
+    needed = min(WORTHWHILE * whole, whole - NOTICEABLE * float(np.ptp(curve.y)))
+    return best * last if scores and scores[best] < needed else 0.0

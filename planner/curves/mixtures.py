@@ -7,8 +7,10 @@ from scipy.special import ndtr, ndtri
 
 from planner.curves.curve import Vector
 
-BISECTIONS = 10
-STEPS = 16
+BISECTIONS = 8
+STEPS = 14
+SLICES = 48  # into which the means of the lighter components are sorted
+SPANNED = 8.0  # standard deviations that the slices span together
 FAR = 40.0  # standard deviations; the density beyond is 0 in floating point
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
@@ -24,11 +26,18 @@ class Mixtures:
     high: Vector
 
     @classmethod
-    def heaviest(cls, weight: Vector, mean: Vector, sd: Vector, low: Vector, high: Vector, keep: int) -> "Mixtures":
-        """Keep the components that matter, since thousands carry next to nothing."""
-        if weight.shape[1] > keep:
+    def condensed(cls, weight: Vector, mean: Vector, sd: Vector, low: Vector, high: Vector, keep: int) -> "Mixtures":
+        """Keep the heaviest components, and merge the others, slice by slice of their means, into normals.
+
+        Of a posterior that is spread over thousands of components the few heaviest are not enough.
+        """
+        if weight.shape[1] > keep + SLICES:
             top = np.argpartition(weight, -keep, axis=1)[:, -keep:]
-            weight, mean, sd = (np.take_along_axis(part, top, axis=1) for part in (weight, mean, sd))
+            chosen = [np.take_along_axis(part, top, axis=1) for part in (weight, mean, sd)]
+            others = weight.copy()
+            np.put_along_axis(others, top, 0.0, axis=1)
+            parts = zip(chosen, _merged(others, mean, sd), strict=True)
+            weight, mean, sd = (np.hstack([kept, rest]) for kept, rest in parts)
         weight = np.maximum(weight, 1e-300)  # components that all underflow count alike
         return cls(weight / weight.sum(axis=1, keepdims=True), mean, sd, low, high)
 
@@ -81,3 +90,27 @@ class Mixtures:
         finite = np.isfinite(self.low)
         below = self._capped(self.low) - np.where(finite, self.low, 0.0)[:, None]
         return np.where(finite[:, None], below, 0.0)
+
+
+def _merged(weight: Vector, mean: Vector, sd: Vector) -> tuple[Vector, Vector, Vector]:
+    """Merge components whose means are near each other into one normal of their moments.
+
+    A slice without weight stands where the mixture does.
+    """
+    n = len(weight)
+    overall = (weight * mean).sum(axis=1, keepdims=True) / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    square = (weight * mean**2).sum(axis=1, keepdims=True) / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    width = SPANNED * np.sqrt(np.maximum(square - overall**2, 0.0)) / SLICES
+    place = (mean - overall) / np.where(width > 0, width, 1.0) + SLICES / 2
+    slices = np.clip(place, 0, SLICES - 1).astype(np.intp) + SLICES * np.arange(n)[:, None]
+
+    def summed(values: Vector) -> Vector:
+        sums = np.bincount(slices.ravel(), values.ravel(), minlength=n * SLICES)
+        return np.asarray(sums.reshape(n, SLICES), dtype=float)
+
+    total = summed(weight)
+    empty, filled = total <= 0, np.maximum(total, 1e-300)
+    middle = np.where(empty, overall, summed(weight * mean) / filled)
+    variance = summed(weight * (sd**2 + (mean - overall) ** 2)) / filled - (middle - overall) ** 2
+    least = sd.min(axis=1, keepdims=True)
+    return total, middle, np.maximum(np.sqrt(np.where(empty, 0.0, np.maximum(variance, 0.0))), least)

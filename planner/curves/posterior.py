@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 THREADS = 2
 CHUNK = 64  # curves at a time: what the processor's cache holds
 NEGLIGIBLE = 20.0  # in log evidence below the best component
-KEPT = 64  # components of a predictive mixture; the rest carry next to nothing
+KEPT = 32  # heaviest components of a predictive mixture; the rest are merged
 LEAST_VARIANCE = 1e-16
 
 
@@ -89,7 +89,7 @@ class Posterior:
         sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE)).reshape(n, -1) * scale
         bounded = self.prepared.bounded
         low, high = np.where(bounded, 0.0, -np.inf), np.where(bounded, 1.0, np.inf)
-        return Mixtures.heaviest(weight.reshape(n, -1), mean.reshape(n, -1) * scale, sd, low, high, KEPT)
+        return Mixtures.condensed(weight.reshape(n, -1), mean.reshape(n, -1) * scale, sd, low, high, KEPT)
 
     def _with_surprise(self, expected: Mixtures, beyond: Vector) -> Mixtures:
         """Add the chance of what no earlier point announces, which grows with the distance."""

@@ -15,8 +15,10 @@ from planner.curves.curve import Curve, Vector
 BINS = 24
 NOISE_FLOOR = 0.01  # of the scale, and worth so many differences:
 NOISE_FLOOR_WEIGHT = 3.0
-# A score is a mean over an evaluation; beyond its binomial error seeds and templates add to the scatter.
-LEAST_NOISE = 1e-4
+# Standard errors that are known count as so many differences. Fixed problems scatter less than fresh ones would, seeds
+# and templates add to it: many points may say otherwise.
+GIVEN_WEIGHT = 30.0
+LEAST_NOISE = 1e-4  # of the scale
 BINOMIAL_SHARE = 0.7  # of the noise of bounded scores goes with p(1−p)
 NEIGHBOURS = 3  # bins on either side that p is taken from
 
@@ -123,8 +125,8 @@ def _carried_forward(centre: Vector, weight: Vector) -> Vector:
 def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vector:
     """Estimate the noise of single scores from successive differences: half by their mean square, half by their median.
 
-    The median forgives jumps, the mean square the many equal scores of a small evaluation. Given standard errors stand
-    in for few points.
+    The median forgives jumps, the mean square the many equal scores of a small evaluation. Standard errors that are
+    given speak for few points, and many points correct them (over- and under-dispersion).
     """
     n = len(curves)
     same = owner[1:] == owner[:-1]
@@ -139,10 +141,11 @@ def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vecto
     given = np.array([_given_variance(curve) for curve in curves])
     spread = np.array([np.ptp(curve.y) if curve.y.size else 0.0 for curve in curves])
     bounded = np.array([curve.bounded for curve in curves])
-    floor = np.where(given > 0, given, (NOISE_FLOOR * np.where(bounded, 1.0, spread)) ** 2)
+    known = given > 0
+    expected = np.where(known, given, (NOISE_FLOOR * np.where(bounded, 1.0, spread)) ** 2)
+    worth = np.where(known, GIVEN_WEIGHT, NOISE_FLOOR_WEIGHT)
     estimate = (mean_square + robust) / 2
-    variance = (number * estimate + NOISE_FLOOR_WEIGHT * floor) / (number + NOISE_FLOOR_WEIGHT)
-    return np.asarray(np.sqrt(np.maximum(variance, given)))
+    return np.asarray(np.sqrt((number * estimate + worth * expected) / (number + worth)))
 
 
 def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray[np.bool_]) -> Vector:

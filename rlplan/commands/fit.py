@@ -16,6 +16,9 @@ def fit(
     y: Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")] = None,
     by: Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
+    answers: Annotated[
+        str | None, typer.Option(metavar="<int>", help="Answers behind each score; its binomial error is then known.")
+    ] = None,
     fit_fraction: Annotated[
         str | None, typer.Option(metavar="<float>", help="Fit only the first part of the x range.")
     ] = None,
@@ -38,7 +41,7 @@ def fit(
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
     from rlplan.fit_output import print_fits  # noqa: PLC0415
-    from rlplan.fit_request import FitRequest, plain_number  # noqa: PLC0415
+    from rlplan.fit_request import FitRequest, plain_number, whole_number  # noqa: PLC0415
     from rlplan.fitting import fit_files  # noqa: PLC0415
 
     request = FitRequest(
@@ -46,6 +49,7 @@ def fit(
         y=y,
         by=by,
         percent=percent,
+        answers=None if answers is None else whole_number(answers, "--answers"),
         fraction=None if fit_fraction is None else plain_number(fit_fraction, "--fit-fraction"),
         until=None if fit_until is None else plain_number(fit_until, "--fit-until"),
         cut=cut,

@@ -444,3 +444,30 @@ def test_fit_imports_nothing_heavy_at_the_top() -> None:
 def test_help_names_the_command(run: Run) -> None:
     assert " fit " in run("--help").out
     assert "Example: rlplan fit run.csv" in run("fit", "--help").out
+
+
+def test_the_size_of_the_evaluation_sets_the_noise_of_few_points(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("step,score\n" + "".join(f"{step},0.4\n" for step in (10, 20, 30, 40)))
+    small, large = (
+        json.loads(run("fit", "few.csv", "--answers", answers, "--format", "json").out)["curves"][0]["noise_sd"]
+        for answers in ("64", "6400")
+    )
+    assert small > 3 * large
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [("many", "--answers 'many' is not a whole number"), ("0", "--answers 0: it must be at least 1"), ("2.5", "whole")],
+)
+def test_an_evaluation_has_answers(run: Run, tmp_path: Path, answers: str, message: str) -> None:
+    (tmp_path / "few.csv").write_text("step,score\n10,0.4\n20,0.5\n")
+    ran = run("fit", "few.csv", "--answers", answers)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_rewards_have_no_binomial_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "reward.csv").write_text("step,reward\n10,-1\n20,5\n")
+    ran = run("fit", "reward.csv", "--answers", "100")
+    assert ran.code == 2
+    assert "only pass rates have a binomial error" in ran.err

@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve
+from planner.curves.cuts import CANDIDATES, FEWEST_POINTS, best_cut, cut_before
+
+X = np.arange(0, 201, dtype=float)
+
+
+def measured(mean, seed: int) -> Curve:
+    return Curve.of("c", X, mean + 0.005 * np.random.default_rng(seed).normal(size=X.size), bounded=True)
+
+
+def clean(seed: int = 0) -> Curve:
+    return measured(0.2 + 0.5 * X / (60 + X), seed)
+
+
+def misleading(seed: int = 0) -> Curve:
+    """In the first 8 % the format is learnt, steeply; the task itself only after that, slowly."""
+    format_learnt = 0.4 * np.minimum(X / 16, 1)
+    return measured(0.05 + format_learnt + 0.3 * np.maximum(X - 16, 0) / 184, seed)
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, 37.5, 200.0])
+def test_cutting_keeps_the_points_from_x_on_and_the_one_before_training(x):
+    cut = cut_before(clean(), x)
+    assert cut.x.tolist() == [0.0, *(value for value in range(1, 201) if value >= x)]
+    assert cut.y[0] == clean().y[0]
+
+
+def test_a_cut_is_noted_after_the_notes_that_were_there():
+    curve = Curve.of("c", [3, 1, 2], [0.3, 0.1, 0.2])
+    assert cut_before(curve, 2.5).notes == ("points sorted by x", "2 points before x = 2.5 left out")
+    assert cut_before(curve, 0.5).notes == ("points sorted by x",)
+
+
+def test_standard_errors_are_cut_along():
+    curve = Curve.of("c", [0, 1, 2], [0.1, 0.2, 0.3], standard_errors=[0.01, 0.02, 0.03])
+    assert cut_before(curve, 1.5).standard_errors.tolist() == [0.01, 0.03]
+
+
+def test_name_and_bounds_survive_a_cut():
+    cut = cut_before(Curve.of("c", [1, 2], [0.1, 7.0]), 2)
+    assert (cut.name, cut.bounded) == ("c", False)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"), [([0, 1, 2], "leaves no point of 3; the last lies at 2"), ([0], "of 1"), ([], "of 0")]
+)
+def test_a_cut_that_leaves_nothing_at_positive_compute_is_refused(x, message):
+    with pytest.raises(InputError, match=f"cutting curve 'c' before 5 {'' if x[1:] else '.*'}{message}"):
+        cut_before(Curve.of("c", x, np.full(len(x), 0.5)), 5)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.floats(0, 100))
+def test_cutting_twice_is_cutting_once(x, at):
+    curve = Curve.of("c", x, np.full(len(x), 0.5))
+    if not np.any((curve.x >= at) & (curve.x > 0)):
+        return
+    once = cut_before(curve, at)
+    twice = cut_before(once, at)
+    assert once.x.tolist() == twice.x.tolist()
+    assert once.notes == twice.notes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_early_regime_that_misleads_is_cut(seed):
+    cut = best_cut(misleading(seed))
+    assert cut in [fraction * 200 for fraction in CANDIDATES]
+    assert 0 < cut <= 40
+
+
+@pytest.mark.parametrize(("scale", "seldom"), [(1, 0.05), (30, 0.15)])
+def test_a_clean_curve_is_not_cut(scale, seldom):
+    curves = [replace(clean(seed), y=scale * clean(seed).y, bounded=scale == 1) for seed in range(30)]
+    assert np.mean([best_cut(curve) > 0 for curve in curves]) <= seldom
+
+
+def test_too_few_points_are_not_cut():
+    few = np.linspace(0, 200, FEWEST_POINTS)  # one of them before training
+    assert best_cut(Curve.of("c", few, np.minimum(few / 50, 0.5))) == 0
+
+
+def test_points_that_all_lie_late_are_not_cut():
+    assert best_cut(Curve.of("c", np.arange(900, 1001), np.linspace(0.2, 0.4, 101))) == 0
+
+
+def test_only_the_cuts_offered_are_made():
+    assert best_cut(misleading(), candidates=(0.0,)) == 0
+    assert best_cut(misleading(), candidates=(0.0, 0.1)) in (0.0, 20.0)

@@ -1,0 +1,276 @@
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from budgets.errors import InputError
+from planner.curves import synthetic
+from planner.curves.curve import Curve
+from planner.curves.fitting import CurveFit, fit_curves
+
+anything = st.one_of(
+    st.floats(),
+    st.floats(0, 1),
+    st.floats(-3, 3),
+    st.sampled_from([0.0, 1.0, 0.5, -1.0, 1e-320, 1e-12, 1e12, 1e149, -1e149, float("nan"), float("inf")]),
+)
+positive = st.one_of(
+    st.floats(0, exclude_min=True, allow_infinity=False), st.floats(1e-3, 1e3), st.sampled_from([5e-324, 1.0, 1e308])
+)
+
+
+@st.composite
+def raw_curves(draw):
+    """x, y, whether bounded, standard errors or None: whatever a file may hold."""
+    size = draw(st.one_of(st.integers(1, 12), st.integers(1, 300)))
+    x = draw(st.one_of(hnp.arrays(float, size, elements=anything), st.just(np.arange(size, dtype=float))))
+    y = draw(hnp.arrays(float, size, elements=draw(st.sampled_from([anything, st.floats(0, 1), st.floats(-50, 50)]))))
+    errors = draw(st.none() | hnp.arrays(float, size, elements=anything))
+    return x, y, draw(st.sampled_from([None, True, False])), errors
+
+
+def numbers(fit: CurveFit) -> list[float]:
+    intervals = [value for interval in fit.parameters.values() for value in astuple(interval)]
+    return [*intervals, fit.noise_sd, *(value for prediction in fit.predictions for value in astuple(prediction))]
+
+
+def predicted(fit: CurveFit) -> np.ndarray:
+    return np.array([(each.mean, each.low, each.high) for each in fit.predictions])
+
+
+def assert_equal_fits(one: CurveFit, other: CurveFit) -> None:
+    assert (one.curve, one.used_points, one.verdict, one.notes) == (
+        other.curve,
+        other.used_points,
+        other.verdict,
+        other.notes,
+    )
+    np.testing.assert_allclose(numbers(one), numbers(other), rtol=1e-6, atol=1e-9)
+
+
+@given(raw_curves(), st.lists(positive, max_size=3), st.sampled_from([0.5, 0.9, 0.999]))
+def test_arbitrary_arrays_give_finite_ordered_numbers_or_an_input_error(raw, at, level):
+    x, y, bounded, errors = raw
+    try:
+        curve = Curve.of("any", x, y, bounded=bounded, standard_errors=errors)
+        (fit,) = fit_curves([curve], [at], level=level)
+    except InputError:
+        return
+    assert np.all(np.isfinite(numbers(fit)))
+    assert fit.noise_sd > 0
+    for interval in fit.parameters.values():
+        assert interval.low <= interval.median <= interval.high
+    for prediction, wanted in zip(fit.predictions, at, strict=True):
+        assert prediction.x == wanted
+        assert prediction.low <= prediction.mean <= prediction.high
+        if curve.bounded:
+            assert prediction.low >= 0
+            assert prediction.high <= 1
+
+
+@given(st.integers(0, 2**32), st.sampled_from(sorted(synthetic.SHAPES)), st.lists(positive, max_size=3))
+def test_drawn_shapes_cut_anywhere_give_finite_ordered_numbers(seed, shape, at):
+    rng = np.random.default_rng(seed)
+    whole = synthetic.draw(shape, rng).curve
+    curve = whole.first_fraction(float(rng.uniform(0.01, 1)))
+    if not np.any(curve.x > 0):
+        with pytest.raises(InputError, match="no usable point"):
+            fit_curves([curve], [at])
+        return
+    (fit,) = fit_curves([curve], [[*at, float(whole.x[-1])]])
+    assert np.all(np.isfinite(numbers(fit)))
+    assert np.all(np.diff(predicted(fit)[:, [1, 0, 2]], axis=1) >= 0)
+    if curve.bounded:
+        assert np.all((predicted(fit) >= 0) & (predicted(fit) <= 1))
+
+
+def some_curves(count: int, seed: int = 0) -> list[Curve]:
+    rng = np.random.default_rng(seed)
+    shapes = sorted(synthetic.SHAPES)
+    return [synthetic.draw(shapes[i % len(shapes)], rng).curve for i in range(count)]
+
+
+def targets(curves: list[Curve]) -> list[list[float]]:
+    return [[float(curve.x[-1]) * factor for factor in (0.5, 1.0, 3.0)] for curve in curves]
+
+
+@given(st.permutations(range(6)), st.integers(0, 2**32))
+def test_a_curve_is_fitted_alike_in_any_company(order, seed):
+    curves = some_curves(6, seed)
+    together = fit_curves([curves[i] for i in order], targets([curves[i] for i in order]))
+    for i, fit in zip(order, together, strict=True):
+        (alone,) = fit_curves([curves[i]], targets([curves[i]]))
+        assert_equal_fits(fit, alone)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40))
+def test_the_order_of_points_does_not_matter(seed, size):
+    rng = np.random.default_rng(seed)
+    x, y = np.cumsum(rng.uniform(0.1, 1, size)), rng.random(size)
+    shuffled = rng.permutation(size)
+    one, other = Curve.of("c", x, y), Curve.of("c", x[shuffled], y[shuffled])
+    (first,), (second,) = fit_curves([one], [[9.0]]), fit_curves([other], [[9.0]])
+    assert numbers(first) == numbers(second)
+
+
+@st.composite
+def ragged(draw):
+    """x and y of a noisy rise; x is ragged, so that rounding puts no point into another bin."""
+    rng, size = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(6, 60))
+    x = np.cumsum(rng.uniform(0.1, 1, size))
+    y = 1 / (1 + (0.3 * x[-1] / x) ** 1.7) + 0.03 * rng.normal(size=size)
+    return x, y
+
+
+@given(ragged(), st.floats(0.01, 1000), st.floats(-50, 50))
+def test_predictions_move_with_the_scale_of_the_scores(points, factor, offset):
+    x, y = points
+    at = [0.5 * x[-1], x[-1], 4 * x[-1]]
+    (fit,) = fit_curves([Curve.of("c", x, y, bounded=False)], [at])
+    (moved,) = fit_curves([Curve.of("c", x, factor * (y + offset), bounded=False)], [at])
+    np.testing.assert_allclose(predicted(moved) / factor - offset, predicted(fit), atol=1e-6)
+    assert moved.noise_sd == pytest.approx(factor * fit.noise_sd, rel=1e-6)
+    for name in ("R0", "A"):
+        np.testing.assert_allclose(
+            np.array(astuple(moved.parameters[name])) / factor - offset, astuple(fit.parameters[name]), atol=1e-6
+        )
+    np.testing.assert_allclose(astuple(moved.parameters["B"]), astuple(fit.parameters["B"]), rtol=1e-6)
+    assert moved.verdict == fit.verdict
+
+
+@given(ragged(), st.floats(1e-6, 1e6), st.booleans())
+def test_predictions_do_not_depend_on_the_unit_of_compute(points, factor, bounded):
+    x, y = points
+    y = np.clip(y, 0, 1)
+    at = np.array([0.5 * x[-1], x[-1], 4 * x[-1]])
+    (fit,) = fit_curves([Curve.of("c", x, y, bounded=bounded)], [at.tolist()])
+    (moved,) = fit_curves([Curve.of("c", factor * x, y, bounded=bounded)], [(factor * at).tolist()])
+    np.testing.assert_allclose(predicted(moved), predicted(fit), atol=1e-6)
+    np.testing.assert_allclose(
+        astuple(moved.parameters["C_mid"]), factor * np.array(astuple(fit.parameters["C_mid"])), rtol=1e-6
+    )
+    assert moved.verdict == fit.verdict
+
+
+def mean_width(fits: list[CurveFit]) -> float:
+    return float(np.mean([fit.predictions[0].high - fit.predictions[0].low for fit in fits]))
+
+
+@pytest.mark.parametrize("shape", ["sigmoid", "saturating", "power-law", "log-linear"])
+def test_more_of_the_same_curves_narrows_the_intervals(shape):
+    rng = np.random.default_rng(7)
+    curves = [synthetic.draw(shape, rng).curve for _ in range(60)]
+    at = [[float(curve.x[-1])] for curve in curves]
+    widths = [mean_width(fit_curves([c.first_fraction(part) for c in curves], at)) for part in (0.1, 0.25, 0.5, 1.0)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 0.5 * widths[0]
+
+
+def test_denser_points_narrow_the_interval():
+    rng = np.random.default_rng(8)
+
+    def curves(points: int) -> list[Curve]:
+        x = np.linspace(0.1, 10, points)
+        scores = [0.2 + 0.5 / (1 + (3 / x) ** 2) + 0.05 * rng.normal(size=points) for _ in range(40)]
+        return [Curve.of("c", x, y, bounded=True) for y in scores]
+
+    assert mean_width(fit_curves(curves(200), [[12.0]] * 40)) < mean_width(fit_curves(curves(20), [[12.0]] * 40))
+
+
+def test_a_higher_level_gives_a_wider_interval_about_the_same_median():
+    curves = some_curves(12)
+    narrow, wide = (fit_curves(curves, targets(curves), level=level) for level in (0.5, 0.95))
+    for one, other in zip(narrow, wide, strict=True):
+        assert {each.level for each in one.predictions} == {0.5}
+        assert {each.level for each in other.predictions} == {0.95}
+        for inner, outer in zip(one.predictions, other.predictions, strict=True):
+            assert outer.low <= inner.low <= inner.high <= outer.high
+        assert one.parameters["A"].median == other.parameters["A"].median
+
+
+def test_parameters_of_a_clean_sigmoid_are_found():
+    x = np.arange(0, 401)
+    with np.errstate(divide="ignore"):
+        mean = 0.2 + 0.5 / (1 + (40 / x) ** 1.8)
+    (fit,) = fit_curves([Curve.of("c", x, mean + 0.01 * np.random.default_rng(0).normal(size=x.size))], [[800.0]])
+    assert fit.used_points == 401
+    for name, truth in (("R0", 0.2), ("A", 0.7), ("B", 1.8), ("C_mid", 40.0)):
+        interval = fit.parameters[name]
+        assert interval.low <= truth <= interval.high, name
+    assert fit.parameters["A"].median == pytest.approx(0.7, abs=0.03)
+    assert fit.parameters["C_mid"].median == pytest.approx(40, rel=0.35)
+    assert fit.predictions[0].mean == pytest.approx(0.7, abs=0.03)
+    assert fit.noise_sd == pytest.approx(0.01, rel=0.15)
+
+
+def test_a_score_before_training_tells_where_the_curve_starts():
+    x, y = np.array([20.0, 25, 30, 35, 40, 50]), np.array([0.5, 0.52, 0.53, 0.55, 0.56, 0.57])
+    with_zero = Curve.of("c", np.append(0, x), np.append(0.1, y))
+    (blind,), (told,) = fit_curves([Curve.of("c", x, y)]), fit_curves([with_zero])
+    assert told.parameters["R0"].median == pytest.approx(0.1, abs=0.02)
+    blind_width = blind.parameters["R0"].high - blind.parameters["R0"].low
+    assert told.parameters["R0"].high - told.parameters["R0"].low < 0.5 * blind_width
+
+
+def test_each_curve_has_its_own_predictions_in_the_order_asked_for():
+    curves = some_curves(3)
+    asked = [[], [30.0], [7.0, 2.0, 7.0]]
+    fits = fit_curves(curves, asked)
+    assert [[each.x for each in fit.predictions] for fit in fits] == asked
+    assert fits[2].predictions[0] == fits[2].predictions[2]
+    (alone,) = fit_curves(curves[1:2], [[30.0]])
+    assert_equal_fits(alone, fits[1])
+
+
+def test_without_a_wish_there_are_no_predictions_and_notes_come_along():
+    curve = Curve.of("c", [3, 1, 2], [0.1, 0.2, 0.3])
+    (fit,) = fit_curves([curve])
+    assert fit.predictions == ()
+    assert fit.notes == curve.notes == ("points sorted by x",)
+
+
+def test_no_curves_give_no_fits():
+    assert fit_curves([]) == []
+
+
+@pytest.mark.parametrize("score", [0.0, 0.4, 1.0, 17.0, -1e6])
+def test_constant_scores_are_predicted_to_stay(score):
+    (fit,) = fit_curves([Curve.of("c", np.arange(30), np.full(30, score))], [[29.0, 60.0]])
+    now, later = fit.predictions
+    slack = 1e-2 * max(1, abs(score))
+    assert now.mean == pytest.approx(score, abs=slack)
+    assert later.low - slack <= score <= later.high + slack
+
+
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0, 3.0])
+def test_one_point_is_fitted_and_says_that_it_is_too_little(score):
+    (fit,) = fit_curves([Curve.of("c", [5], [score])], [[10.0]])
+    assert fit.used_points == 1
+    assert fit.verdict == "not-identifiable"
+    assert fit.predictions[0].low <= score <= fit.predictions[0].high
+
+
+@pytest.mark.parametrize(("x", "y"), [([], []), ([0, 0], [0.1, 0.2]), ([-1, 2], [0.1, float("nan")])])
+def test_a_curve_without_a_point_at_positive_compute_is_refused_by_name(x, y):
+    with pytest.raises(InputError, match="curve 'sad' has no usable point at positive compute"):
+        fit_curves([Curve.of("sad", x, y)])
+
+
+@pytest.mark.parametrize("at", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_impossible_prediction_is_refused(at):
+    with pytest.raises(InputError, match=r"'c': cannot predict at x = .* finite and positive"):
+        fit_curves([Curve.of("c", [1, 2], [0.1, 0.2])], [[at]])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 90.0, float("nan")])
+def test_an_impossible_level_is_refused(level):
+    with pytest.raises(InputError, match="must lie between 0 and 1"):
+        fit_curves([Curve.of("c", [1, 2], [0.1, 0.2])], level=level)
+
+
+def test_predictions_for_another_number_of_curves_are_refused():
+    with pytest.raises(InputError, match="1 curves and predictions for 2"):
+        fit_curves([Curve.of("c", [1, 2], [0.1, 0.2])], [[1.0], [2.0]])

@@ -1,0 +1,169 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.curves.curve import Curve
+from planner.curves.fitting import fit_curves
+from planner.curves.preparation import prepare
+from planner.curves.verdicts import NOTABLE, State, Verdict, judge, states
+
+X = np.arange(1, 201) / 200
+
+
+def noisy(mean, seed: int = 0, sd: float = 0.01) -> Curve:
+    scores = np.clip(mean + sd * np.random.default_rng(seed).normal(size=mean.size), 0, 1)
+    return Curve.of("c", 100 * X[: mean.size], scores, bounded=True)
+
+
+def verdict_on(curve: Curve) -> Verdict:
+    return fit_curves([curve])[0].verdict
+
+
+def rise(middle: float, exponent: float, gain: float = 0.6) -> np.ndarray:
+    return 0.1 + gain / (1 + (middle / X) ** exponent)
+
+
+SHAPES = {
+    Verdict.RISING: 0.1 + 0.5 * (1 - np.exp(-X / 0.6)),
+    Verdict.SATURATED: rise(0.03, 2.5),
+    Verdict.FLAT: np.full(200, 0.3),
+    Verdict.DECLINING: np.where(X < 0.4, rise(0.05, 2), 0.7 - 0.5 * (X - 0.4)),
+    Verdict.COLLAPSED: np.where(X < 0.7, rise(0.05, 2), 0.0),
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("verdict", SHAPES)
+def test_constructed_curves_get_their_verdict(verdict, seed):
+    assert verdict_on(noisy(SHAPES[verdict], seed)) is verdict
+
+
+@pytest.mark.parametrize("points", [1, 2, 3, 4])
+def test_too_few_points_do_not_identify_a_curve(points):
+    assert (
+        verdict_on(Curve.of("c", np.arange(1, points + 1), np.linspace(0.1, 0.5, points))) is Verdict.NOT_IDENTIFIABLE
+    )
+
+
+def state(*, now: float = 0.5, start: float = 0.1, peak: float | None = None, error: float = 0.005, bins: int = 20):
+    return State(bins, start, error, max(start, now) if peak is None else peak, error, now, error)
+
+
+# Chance of a notable rise, width of A's interval, what the scale spans.
+SURE, OPEN = (0.9, 0.2, 1.0), (0.9, 0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "forecast", "verdict", "evidence"),
+    [
+        (state(), SURE, Verdict.RISING, "rose by 0.4"),
+        (state(), OPEN, Verdict.NOT_IDENTIFIABLE, "interval of A is 0.9 of the scale wide"),
+        (state(), (0.9, 0.9, 2.0), Verdict.RISING, "rose by 0.4"),
+        (state(), (0.1, 0.2, 1.0), Verdict.SATURATED, "= 0.10"),
+        (state(), (0.1, 0.9, 1.0), Verdict.SATURATED, "= 0.10"),
+        (state(now=0.11), SURE, Verdict.FLAT, "within noise"),
+        (state(now=0.3, error=0.1), SURE, Verdict.FLAT, "within noise"),
+        (state(now=0.3, peak=0.5), SURE, Verdict.DECLINING, "0.2 of the scale below its peak"),
+        (state(now=0.3, peak=0.5, error=0.1), OPEN, Verdict.FLAT, "within noise"),
+        (state(now=0.01, peak=0.5), SURE, Verdict.COLLAPSED, "fell from 0.5 to 0.01"),
+        (state(now=0.01, start=0.05, peak=0.05, error=0.001), SURE, Verdict.DECLINING, "below its peak"),
+        (state(bins=4), SURE, Verdict.NOT_IDENTIFIABLE, "only 4 distinct points"),
+    ],
+)
+def test_judgement_follows_the_facts_and_says_them(seen, forecast, verdict, evidence):
+    found, sentence = judge(seen, *forecast)
+    assert found is verdict
+    assert evidence in sentence
+
+
+levels, errors = st.floats(0, 1), st.floats(1e-4, 0.2)
+any_state = st.builds(
+    lambda start, now, above, error, bins: state(
+        start=start, now=now, peak=max(start, now) + above, error=error, bins=bins
+    ),
+    levels,
+    levels,
+    st.just(0.0) | st.floats(0, 0.5),
+    errors,
+    st.integers(1, 32),
+)
+SETTLED = {Verdict.COLLAPSED, Verdict.DECLINING, Verdict.FLAT}
+
+
+@given(any_state, levels, st.floats(0, 3), st.sampled_from([1.0, 2.0]))
+def test_every_state_gets_one_verdict_with_evidence(seen, chance, width, span):
+    verdict, sentence = judge(seen, chance, width, span)
+    assert verdict in Verdict
+    assert sentence
+
+
+@given(any_state, st.floats(1, 10))
+def test_more_noise_never_turns_flat_into_a_move(seen, factor):
+    louder = replace(
+        seen,
+        start_error=seen.start_error * factor,
+        peak_error=seen.peak_error * factor,
+        now_error=seen.now_error * factor,
+    )
+    for fact in ("risen", "fallen", "collapsed"):
+        assert getattr(louder, fact)() <= getattr(seen, fact)()
+
+
+@given(any_state, st.floats(0, 1))
+def test_a_higher_peak_never_heals_a_fall(seen, higher):
+    assert replace(seen, peak=seen.peak + higher).fallen() >= seen.fallen()
+
+
+@given(any_state, levels, levels, st.floats(0, 3))
+def test_a_greater_chance_of_more_never_turns_rising_into_saturated(seen, one, other, width):
+    less, more = sorted((one, other))
+    if judge(seen, less, width, 1.0)[0] is not Verdict.SATURATED:
+        assert judge(seen, more, width, 1.0)[0] is not Verdict.SATURATED
+
+
+@given(any_state, levels, st.floats(0, 3), st.floats(0, 3))
+def test_what_fell_or_never_moved_does_not_depend_on_the_asymptote(seen, chance, one, other):
+    first, second = judge(seen, chance, one, 1.0)[0], judge(seen, chance, other, 1.0)[0]
+    assert (first in SETTLED) == (second in SETTLED)
+    if first in SETTLED:
+        assert first is second
+
+
+def test_states_measure_start_peak_and_present_level():
+    mean = np.select([X < 0.1, X < 0.6], [0.2, 0.7], 0.4)
+    (found,) = states(prepare([noisy(mean, sd=0.005)]))
+    assert found.start == pytest.approx(0.2, abs=0.01)
+    assert found.peak == pytest.approx(0.7, abs=0.01)
+    assert found.now == pytest.approx(0.4, abs=0.01)
+    assert found.rise == pytest.approx(found.now - found.start)
+    assert found.fall == pytest.approx(found.peak - found.now)
+    assert found.fallen()
+    assert found.risen()
+    assert not found.collapsed()
+
+
+def test_errors_of_a_state_are_those_of_means_of_white_noise():
+    curves = [noisy(np.full(200, 0.5), seed, sd=0.03) for seed in range(300)]
+    found = states(prepare(curves))
+    deviation = np.array([(each.now - 0.5) / each.now_error for each in found])
+    assert np.std(deviation) == pytest.approx(1, abs=0.15)
+    assert np.mean([each.risen() or each.collapsed() for each in found]) < 0.02
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.05])
+def test_noise_alone_is_seldom_called_a_decline(sd):
+    curves = [noisy(np.full(200, 0.5), seed, sd=sd) for seed in range(200)]
+    assert np.mean([each.fallen() for each in states(prepare(curves))]) < 0.05
+
+
+def test_a_verdict_does_not_depend_on_the_level_of_the_intervals():
+    curve = noisy(SHAPES[Verdict.RISING])
+    assert {fit_curves([curve], level=level)[0].verdict for level in (0.1, 0.5, 0.99)} == {verdict_on(curve)}
+
+
+def test_small_differences_are_not_notable():
+    assert not state(now=0.1 + NOTABLE * 0.9, error=1e-6).risen()
+    assert state(now=0.1 + NOTABLE * 1.1, error=1e-6).risen()
