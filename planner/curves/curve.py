@@ -62,8 +62,12 @@ class Curve:
         order = np.argsort(xs, kind="stable")
         xs, ys = xs[order], ys[order]
         errors = None if errors is None else errors[usable][order]
-        seen_bounded = bool(ys.size) and ys.min() >= 0 and ys.max() <= 1
-        return cls(name, xs, ys, seen_bounded if bounded is None else bounded, errors, tuple(notes))
+        within = bool(ys.size and ys.min() >= 0 and ys.max() <= 1)
+        if bounded and ys.size and not within:
+            raise InputError(
+                f"curve '{name}' is said to lie in [0, 1], but its scores go from {ys.min():g} to {ys.max():g}"
+            )
+        return cls(name, xs, ys, within if bounded is None else bounded, errors, tuple(notes))
 
     def evaluated_on(self, answers: int) -> "Curve":
         """Return the curve with the binomial standard errors of scores that are pass rates over so many answers each.
