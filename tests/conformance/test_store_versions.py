@@ -35,11 +35,6 @@ INSERT INTO recommendations (sweep_id, made_at, rollouts_per_prompt, prompts_per
 VALUES (1, '2026-03-01 13:00:00', 8, 64, 100, 1e-6, 'grpo', 0.7, 0.6, 0.8, 0.9, 0.01, 8, '{}')"""
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "rlplan.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-
-
 @pytest.fixture
 def engines(location: str) -> Iterator[Engines]:
     place = locate(location)

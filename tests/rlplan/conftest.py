@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rlplan.cli import app
+from tests.rlplan.fit_samples import write
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,9 @@ def process(tmp_path: Path) -> Run:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    """A file with one curve to fit."""
+    return str(write(tmp_path / "one.csv"))

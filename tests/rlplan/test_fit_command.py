@@ -1,94 +1,14 @@
-import csv
-import io
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import rlplan.commands.fit
 from planner.curves.curve import Curve
-from planner.curves.synthetic import draw
-from planner.curves.verdicts import Verdict
-from rlplan.fit_output import compute, score
-from rlplan.fit_plot import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, panels
-from rlplan.fit_request import FitRequest
-from rlplan.fitting import fit_files
 from tests.rlplan.conftest import Run
-
-CONTRACT_KEYS = {
-    "curve",
-    "points",
-    "used_points",
-    "verdict",
-    "parameters",
-    "noise_sd",
-    "predictions",
-    "fit_ms",
-    "notes",
-}
-PNG_HEADER = b"\x89PNG\r\n\x1a\n"
-
-
-def rising(points: int = 60, seed: int = 7) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x = np.arange(1.0, points + 1)
-    noise = np.random.default_rng(seed).normal(0, 0.01, points)
-    return x, 0.2 + 0.5 / (1 + (0.3 * points / x) ** 2) + noise
-
-
-def write(path: Path, header: str = "gpu_hours,score", **columns: object) -> Path:
-    x, y = rising()
-    values = columns or {"x": x, "y": y}
-    rows = zip(*(np.asarray(each).tolist() for each in values.values()), strict=True)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(header + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    return path
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> str:
-    return str(write(tmp_path / "one.csv"))
-
-
-def curves(run: Run, *args: str) -> list[dict[str, object]]:
-    ran = run("fit", *args, "--format", "json")
-    assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))["curves"]
-
-
-def only(run: Run, *args: str) -> dict:
-    (curve,) = curves(run, *args)
-    return curve
-
-
-def refused(run: Run, *args: str) -> str:
-    ran = run("fit", *args)
-    assert ran.code == 2
-    assert ran.out == ""
-    assert ran.err.startswith("rlplan: ")
-    assert ran.err.count("\n") == 1
-    return ran.err
-
-
-def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:
-    curve = only(run, one)
-    assert set(curve) >= CONTRACT_KEYS
-    assert (curve["curve"], curve["points"], curve["used_points"]) == ("one", 60, 60)
-    assert (curve["x"], curve["y"], curve["file"]) == ("gpu_hours", "score", one)
-    assert curve["verdict"] in {verdict.value for verdict in Verdict}
-    assert set(curve["parameters"]) == {"R0", "A", "B", "C_mid"}
-    for interval in curve["parameters"].values():
-        assert set(interval) == {"median", "low", "high"}
-        assert interval["low"] <= interval["median"] <= interval["high"]
-    for prediction in curve["predictions"]:
-        assert set(prediction) >= {"x", "mean", "low", "high", "level"}
-        assert 0 <= prediction["low"] <= prediction["mean"] <= prediction["high"] <= 1
-        assert prediction["level"] == 0.9
-    assert curve["noise_sd"] > 0
-    assert curve["fit_ms"] > 0
-    assert all(isinstance(note, str) for note in curve["notes"])
+from tests.rlplan.fit_answers import curves, only, refused
+from tests.rlplan.fit_samples import rising, write
 
 
 def test_without_being_asked_it_predicts_at_twice_and_four_times_what_was_used(run: Run, one: str) -> None:
@@ -228,17 +148,6 @@ def test_one_point_is_an_answer_with_a_wide_interval(run: Run, tmp_path: Path) -
     assert "not yet known" in run("fit", str(tmp_path / "single.csv")).out
 
 
-def test_a_million_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) -> None:
-    x = np.arange(1, 1_000_001)
-    y = 0.3 + 0.4 * x / (x + 100_000) + 0.02 * np.sin(x)
-    path = tmp_path / "million.csv"
-    path.write_text("step,score\n" + "\n".join(f"{at},{value:.4f}" for at, value in zip(x, y, strict=True)) + "\n")
-    fits = fit_files([path], FitRequest())
-    assert fits.curves[0].fit.used_points == 1_000_000
-    assert fits.curves[0].fit.verdict.value in ("rising", "saturated")
-    assert panels(fits.curves, 0.9)[0].used.x.size <= MOST_POINTS
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -309,131 +218,6 @@ def test_curves_of_one_name_are_told_apart_by_their_folders(run: Run, tmp_path: 
     renamed = [str(write(tmp_path / folder / "curve.csv").relative_to(tmp_path)) for folder in ("n8", "n16")]
     assert [curve["curve"] for curve in curves(run, *renamed)] == ["n8/curve", "n16/curve"]
     assert [curve["curve"] for curve in curves(run, *paths)] == ["n8", "n16"]
-
-
-def test_csv_has_a_row_for_every_prediction(run: Run, tmp_path: Path, one: str) -> None:
-    two = str(write(tmp_path / "two.csv"))
-    asked = ["--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100"]
-    found = curves(run, one, two, *asked)
-    rows = list(csv.DictReader(io.StringIO(run("fit", one, two, *asked, "--format", "csv").out)))
-    assert [(row["curve"], float(row["x"])) for row in rows] == [
-        (curve["curve"], prediction["x"]) for curve in found for prediction in curve["predictions"]
-    ]
-    assert float(rows[0]["observed"]) == found[0]["predictions"][0]["observed"]
-    assert rows[1]["observed"] == ""
-    assert float(rows[0]["A_median"]) == found[0]["parameters"]["A"]["median"]
-
-
-@pytest.mark.parametrize("width", [80, 200])
-def test_the_table_fits_the_terminal_and_says_more_where_there_is_room(run: Run, one: str, width: int) -> None:
-    out = run("fit", one, "--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "1000", width=width).out
-    assert max(len(line) for line in out.splitlines()) <= width
-    heading = next(line for line in out.splitlines() if line.startswith("curve"))
-    assert ("noise" in heading) == ("observed" in heading) == (width == 200)
-    assert "30/60" in out
-    assert "at 1,000" in heading
-    assert "of the scale" in out
-    assert "\x1b[" not in out
-
-
-def test_the_table_of_long_names_still_fits(run: Run, tmp_path: Path) -> None:
-    paths = [str(write(tmp_path / f"{'qwen2.5-math-7b-' * 4}{i}.csv")) for i in range(6)]
-    out = run("fit", *paths, "--fit-fraction", "0.4", "--predict-at", "end").out
-    assert max(len(line) for line in out.splitlines()) <= 80
-    assert "6 curves of 6 files" in out
-    assert "Why" not in out
-    assert "…" not in out
-
-
-def test_no_column_is_cut_off_at_80_columns(run: Run, tmp_path: Path) -> None:
-    x, y = rising(1200)
-    long = write(tmp_path / "a-name-that-takes-several-lines.csv", x=x, y=30 * y)
-    short = write(tmp_path / "a-name-like-that-for-few-points.csv", x=x[:8], y=y[:8])
-    out = run("fit", str(long), str(short), "--fit-fraction", "0.4", "--predict-at", "end").out
-    assert "480/1,200" in out
-    assert "identifiable" in out
-    rows = [line for line in out.splitlines() if re.search(r" \d+/\d", line)]
-    assert len(rows) == 2
-    assert all(row.endswith((")", "not yet known")) for row in rows)
-    assert next(line for line in out.splitlines() if line.startswith("curve")).endswith(" A")
-
-
-def test_names_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
-    path = str(write(tmp_path / "run[red]$x$<b>.csv"))
-    assert "run[red]$x$<b>" in run("fit", path, width=200).out
-    assert run("fit", path, "--plot", "odd.png").code == 0
-    assert run("fit", path, "--plot", "odd.html").code == 0
-    assert "run[red]$x$&lt;b&gt;: " in (tmp_path / "odd.html").read_text()
-
-
-@pytest.mark.parametrize("flags", [[], ["--fit-fraction", "0.5", "--predict-at", "end", "--cut", "3"]])
-def test_a_png_is_drawn(run: Run, tmp_path: Path, one: str, flags: list[str]) -> None:
-    ran = run("fit", one, *flags, "--plot", "fit.png")
-    assert (ran.code, ran.err) == (0, "drew fit.png\n")
-    assert (tmp_path / "fit.png").read_bytes().startswith(PNG_HEADER)
-
-
-def test_a_page_is_drawn_that_needs_nothing_else(run: Run, tmp_path: Path, one: str) -> None:
-    ran = run("fit", one, "--fit-fraction", "0.5", "--predict-at", "end", "--cut", "3", "--plot", "fit.html")
-    assert (ran.code, ran.err) == (0, "drew fit.html\n")
-    page = (tmp_path / "fit.html").read_text()
-    assert re.search(r"<(script|link|img|iframe)[^>]*\s(src|href)=", page) is None
-    for name in ("used", "not used", "90 % band", "median of the fit", "prediction", "observed", "cut"):
-        assert f'"name":"{name}"' in page
-
-
-def test_a_page_has_at_most_so_many_panels_and_says_so(run: Run, tmp_path: Path) -> None:
-    names = [f"run-{i}" for i in range(MOST_PANELS + 2)]
-    x, y = rising(10)
-    many = {"run": np.repeat(names, 10), "x": np.tile(x, len(names)), "y": np.tile(y, len(names))}
-    ran = run("fit", str(write(tmp_path / "many.csv", "run,step,score", **many)), "--plot", "many.png")
-    assert ran.err == "drew many.png: the first 24 curves, without 2 more\n"
-    assert f"{len(names)} curves of 1 file" in ran.out
-
-
-def test_a_plot_that_cannot_be_written_is_explained(run: Run, tmp_path: Path, one: str) -> None:
-    (tmp_path / "taken.png").mkdir()
-    ran = run("fit", one, "--plot", "taken.png")
-    assert ran.code == 2
-    assert "--plot taken.png cannot be written" in ran.err
-
-
-@pytest.mark.parametrize("shape", ["sigmoid", "collapse", "zero", "reward-scale", "late-start"])
-def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
-    curve = draw(shape, np.random.default_rng(3)).curve
-    fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fraction=0.5))
-    (panel,) = panels(fits.curves, 0.9)
-    band = panel.band
-    assert band.x.size == BAND_POINTS
-    assert np.all(np.diff(band.x) >= 0)
-    assert np.all((band.low <= band.median) & (band.median <= band.high))
-    last = panel.predictions[-1]
-    assert (band.x[-1], band.low[-1], band.high[-1]) == pytest.approx((last.x, last.low, last.high))
-    assert panel.used.x.size + panel.unused.x.size == curve.x.size
-    assert panel.leftmost < panel.used.x[panel.used.x > 0].min()
-
-
-@pytest.mark.parametrize(("count", "wide"), [(1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (24, 4)])
-def test_panels_form_a_grid(count: int, wide: int) -> None:
-    assert columns(count) == wide
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [(0.0, "0.00"), (0.634, "0.63"), (-1.5, "-1.50"), (0.0012, "0.0012"), (0.00004, "4.0e-05"), (42.13, "42.1")],
-)
-def test_scores_have_the_digits_they_deserve(value: float, written: str) -> None:
-    assert score(value) == written
-
-
-def test_large_scores_and_computes_stay_within_a_column() -> None:
-    assert (score(1234.5), score(2.5e7), compute(0.25), compute(60), compute(16_670_720)) == (
-        "1,234",
-        "2.5e+07",
-        "0.25",
-        "60",
-        "16.7M",
-    )
 
 
 def test_fit_imports_nothing_heavy_at_the_top() -> None:

@@ -1,0 +1,286 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import InputError
+from planner.curves.reading import read_curves, read_table
+from tests.planner.curves.curves_read import noted, only, points
+from tests.planner.curves.reading_samples import csv_file, events, jsonl, tensor_events, trainer_state, write
+
+# --- delimited text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_a_contract_csv_is_read_without_names(tmp_path: Path, mark: str, end: str, bom: str) -> None:
+    header = bom + mark.join(["step", "compute", "metric"])
+    path = csv_file(tmp_path / "a.csv", header, [(0, 0, 0.1), (5, 2.5, 0.2), (10, 5, 0.4)], mark=mark, end=end)
+    curve = only(path)
+    assert points(curve) == [(0, 0.1), (2.5, 0.2), (5, 0.4)]
+    assert curve.name == "a"
+    assert curve.bounded
+    assert noted(curve, "x is 'compute'")
+    assert noted(curve, "score is 'metric'")
+
+
+@pytest.mark.parametrize("compute", [("", "", ""), (1, "", 3), (3, 2, 1), (7, 7, 7)])
+def test_x_is_the_step_where_compute_is_not_a_total_for_every_score(
+    tmp_path: Path, compute: tuple[object, ...]
+) -> None:
+    rows = [(step, spent, step / 10) for step, spent in zip((1, 2, 3), compute, strict=True)]
+    assert only(csv_file(tmp_path / "a.csv", "step,compute,metric", rows)).x.tolist() == [1, 2, 3]
+
+
+def test_quoted_cells_and_blank_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", '\n"step","my, score"\n"1","0.1"\n\n2,0.2\n')
+    assert points(only(path)) == [(1, 0.1), (2, 0.2)]
+
+
+def test_decimal_commas_between_semicolons(tmp_path: Path) -> None:
+    assert points(only(write(tmp_path / "a.csv", "step;score\n1;0,25\n2;0,5\n"))) == [(1, 0.25), (2, 0.5)]
+
+
+def test_the_suffix_does_not_decide_the_format(tmp_path: Path) -> None:
+    assert read_table(jsonl(tmp_path / "a.csv", [{"step": 1, "reward": 0.5}]))[0].source_format == "jsonl"
+    assert read_table(write(tmp_path / "a.json", "step,score\n1,2\n"))[0].source_format == "csv"
+
+
+def test_columns_named_by_hand(tmp_path: Path) -> None:
+    path = csv_file(tmp_path / "a.csv", "step,Tokens,score,other", [(1, 10, 0.1, 5), (2, 20, 0.2, 6)])
+    curve = only(path, x="tokens", y="OTHER")
+    assert points(curve) == [(10, 5), (20, 6)]
+    assert not noted(curve, "guessed")
+
+
+def test_blank_and_infinite_cells(tmp_path: Path) -> None:
+    path = csv_file(tmp_path / "a.csv", "step,score", [(1, 0.1), (2, ""), (3, "nan"), (4, "inf"), (5, "N/A"), (6, 0.2)])
+    curve = only(path)
+    assert points(curve) == [(1, 0.1), (6, 0.2)]
+    assert noted(curve, "1 points dropped: not finite")
+
+
+def test_cells_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
+    rows = [(step, 0.1 if step != 7 else "oops") for step in range(20)]
+    assert noted(only(csv_file(tmp_path / "a.csv", "step,score", rows)), "1 cells of 'score' are no numbers")
+
+
+def test_ragged_rows_are_counted(tmp_path: Path) -> None:
+    curve = only(write(tmp_path / "a.csv", "step,score,kl\n1,0.1,1\n2,0.2\n3,0.3,1,9\n"))
+    assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
+    assert noted(curve, "2 rows have more or fewer cells")
+
+
+def test_a_name_that_occurs_twice_means_the_first(tmp_path: Path) -> None:
+    curve = only(csv_file(tmp_path / "a.csv", "step,score,score", [(1, 0.1, 9), (2, 0.2, 9)]))
+    assert points(curve) == [(1, 0.1), (2, 0.2)]
+    assert noted(curve, "'score' occurs twice")
+
+
+def test_a_file_longer_than_one_chunk(tmp_path: Path) -> None:
+    rows = ((step, "" if step < 60_000 else step / 1e6) for step in range(120_000))
+    curve = only(csv_file(tmp_path / "a.csv", "step,score", rows))
+    assert curve.x.size == 60_000
+    assert curve.x[[0, -1]].tolist() == [60_000, 119_999]
+
+
+def test_scores_without_a_step_are_counted(tmp_path: Path) -> None:
+    path = csv_file(tmp_path / "a.csv", "gpu_hours,score", [(1, 0.1), (2, 0.2), ("", 0.3)])
+    assert noted(only(path, x="gpu_hours"), "1 scores dropped: no gpu_hours")
+
+
+def test_one_row_is_a_curve_of_one_point(tmp_path: Path) -> None:
+    assert points(only(csv_file(tmp_path / "a.csv", "step,score", [(3, 0.5)]))) == [(3, 0.5)]
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def test_verl_rows(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"step": 0, "data": {"val-core/gsm8k/reward/mean@1": 0.1}}]
+    for step in (1, 2, 3):
+        data = {"training/global_step": step, "critic/score/mean": 5.0, "actor": {"entropy": 0.3}}
+        rows.append({"step": step, "data": data | ({"val-core/gsm8k/reward/mean@1": 0.2} if step == 2 else {})})
+    path = jsonl(tmp_path / "verl.jsonl", rows)
+    assert points(only(path)) == [(0, 0.1), (2, 0.2)]
+    assert points(only(path, x="global_step", y="critic/score/mean")) == [(1, 5), (2, 5), (3, 5)]
+    assert set(read_table(path)[0].columns) >= {"step", "training/global_step", "actor/entropy"}
+
+
+def test_prime_rl_metrics_take_x_from_the_training_row_of_the_same_step(tmp_path: Path) -> None:
+    rows: list[dict[str, float]] = []
+    for step in range(6):
+        rows.append({"step": step, "progress/total_tokens": 1000.0 * (step + 1), "reward/all/mean": 0.9})
+        rows += [{"step": step, "eval/math500/avg@8": 0.1 * step}] if step % 2 == 0 else []
+    curve = only(jsonl(tmp_path / "run7" / "metrics.jsonl", rows))
+    assert curve.name == "run7"
+    assert curve.x.tolist() == [1000, 3000, 5000]
+    assert curve.y == pytest.approx([0, 0.2, 0.4])
+
+
+def test_a_step_counter_with_a_path(tmp_path: Path) -> None:
+    rows = [{"progress/step": step, "eval/x/avg@4": 0.5} for step in (1, 2)]
+    assert only(jsonl(tmp_path / "a.jsonl", rows)).x.tolist() == [1, 2]
+
+
+def test_a_duration_is_not_taken_for_the_step(tmp_path: Path) -> None:
+    rows = [{"time/step": 9.5, "foo/step": step, "reward": 0.5} for step in (1, 2, 3)]
+    assert only(jsonl(tmp_path / "a.jsonl", rows)).x.tolist() == [1, 2, 3]
+
+
+def test_flat_rows_of_several_runs(tmp_path: Path) -> None:
+    rows = [{"run": run, "step": step, "score": 0.5} for step in (1, 2) for run in ("p", "q")]
+    assert [curve.name for curve in read_curves(jsonl(tmp_path / "a.jsonl", rows))] == ["a/p", "a/q"]
+
+
+def test_a_line_cut_off_in_the_middle_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"step": 1, "reward": NaN}\n{"step": 2, "reward": 0.5}\n{"step": 3, "rew')
+    curve = only(path)
+    assert points(curve) == [(2, 0.5)]
+    assert noted(curve, "1 broken lines left out (the first is line 3)")
+
+
+def test_a_number_beyond_floats_is_infinite(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"step": 1, "reward": 1' + "0" * 400 + '}\n{"step": 2, "reward": true}\n')
+    assert points(only(path)) == [(2, 1)]
+
+
+def test_a_json_list_of_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", json.dumps([{"step": 1, "score": 0.5}, {"step": 2, "score": 0.6}]))
+    assert points(only(path)) == [(1, 0.5), (2, 0.6)]
+
+
+LOG = [
+    {"step": 0, "epoch": 0.0, "eval_reward": 0.05, "eval_runtime": 1.0},
+    {"step": 10, "epoch": 0.1, "loss": 1.0, "reward": 0.2, "reward_std": 0.1, "num_tokens": 500.0},
+    {"step": 20, "epoch": 0.2, "loss": 0.9, "reward": 0.3, "reward_std": 0.1, "num_tokens": 1000.0},
+    {"step": 20, "epoch": 0.2, "eval_reward": 0.25, "eval_runtime": 1.0},
+    {"step": 20, "epoch": 0.2, "train_runtime": 99.0, "train_loss": 0.95},
+]
+
+
+def test_a_trainer_state(tmp_path: Path) -> None:
+    path = trainer_state(tmp_path / "out" / "checkpoint-20" / "trainer_state.json", LOG)
+    curve = only(path)
+    assert curve.name == "out"
+    assert points(curve) == [(0, 0.05), (20, 0.25)]
+    assert points(only(path, y="reward")) == [(500, 0.2), (1000, 0.3)]
+
+
+# --- Weights & Biases -----------------------------------------------------------------------------------------------
+
+
+def test_a_panel_export_is_one_curve_a_run(tmp_path: Path) -> None:
+    header = ",".join(
+        f'"{name}"' for name in ("Step", "a - b - val/x", "a - b - val/x__MIN", "a - b - val/x__MAX", "c - val/x")
+    )
+    rows = ["1,0.1,0,1,", "2,0.2,0,1,0.7", "3,,,,0.8"]
+    first, second = read_curves(write(tmp_path / "export.csv", "\n".join([header, *rows])))
+    assert (first.name, second.name) == ("a - b", "c")
+    assert points(first) == [(1, 0.1), (2, 0.2)]
+    assert points(second) == [(2, 0.7), (3, 0.8)]
+
+
+def test_runs_of_an_export_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    rows = ["1,0.1,", "2,0.2,0.9"]
+    (curve,) = read_curves(write(tmp_path / "e.csv", "\n".join(["Step,a - score,b - loss", *rows])))
+    assert curve.name == "a"
+    assert noted(curve, "1 of 2 runs left out: no column of 'b'")
+
+
+# --- TensorBoard ----------------------------------------------------------------------------------------------------
+
+
+def test_event_files(tmp_path: Path) -> None:
+    scalars = [(100.0 + 10 * step, step, "train/reward", 0.5) for step in range(4)]
+    scalars += [(102.0, 0, "eval/score", 0.25), (135.0, 3, "eval/score", 0.75)]
+    folder = events(tmp_path / "tb", sorted(scalars))
+    (table,) = read_table(folder)
+    assert table.source_format == "tensorboard"
+    assert table.columns["step"].tolist() == [0, 1, 2, 3]
+    assert table.columns["seconds"].tolist() == [0, 10, 20, 30]
+    curve = only(folder)
+    assert points(curve) == [(0, 0.25), (30, 0.75)]
+    assert curve.name == "tb"
+    (file,) = folder.iterdir()
+    assert points(only(file, x="step", y="train/reward")) == [(0, 0.5), (1, 0.5), (2, 0.5), (3, 0.5)]
+
+
+def test_more_events_than_tensorboard_shows(tmp_path: Path) -> None:
+    folder = events(tmp_path, [(float(step), step, "reward", 0.5) for step in range(1500)])
+    assert only(folder).x.size == 1500
+
+
+def test_a_restarted_event_log_is_spliced_without_its_pause(tmp_path: Path) -> None:
+    def attempt(start: float, first: int, last: int, score: float) -> list[tuple[float, int, str, float]]:
+        rows = [(start + 10 * (step - first), step, "reward", score) for step in range(first, last)]
+        return rows + [(start + 10 * (step - first) + 1, step, "eval/score", score) for step in range(first, last, 4)]
+
+    events(tmp_path, sorted(attempt(0, 0, 10, 0.25)), suffix=".1")
+    events(tmp_path, sorted(attempt(9000, 6, 14, 0.5)), suffix=".2")
+    curve = only(tmp_path, x="step", y="reward")
+    assert curve.y.tolist() == [0.25] * 6 + [0.5] * 8
+    assert noted(curve, "restarted at step 6")
+    assert points(only(tmp_path, x="step", y="eval/score")) == [(0, 0.25), (4, 0.25), (6, 0.5), (10, 0.5)]
+    assert only(tmp_path, x="seconds", y="reward").x[-1] < 200
+
+
+def test_scores_that_tensorflow_wrote_as_tensors(tmp_path: Path) -> None:
+    assert points(only(tensor_events(tmp_path, "score", [0.25, 0.5]), x="step")) == [(0, 0.25), (1, 0.5)]
+
+
+def test_a_tag_reported_twice_at_a_step_is_kept_twice(tmp_path: Path) -> None:
+    rows = [(1.0, 1, "score", 0.25), (2.0, 1, "score", 0.5), (3.0, 2, "score", 0.75)]
+    assert points(only(events(tmp_path, rows), x="step")) == [(1, 0.25), (1, 0.5), (2, 0.75)]
+
+
+def test_an_event_log_cut_off_in_the_middle(tmp_path: Path) -> None:
+    folder = events(tmp_path, [(float(step), step, "score", 0.5) for step in range(10)])
+    (file,) = folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-20])
+    assert only(folder, x="step").x.size == 9
+
+
+def test_event_files_further_down_are_one_curve_a_folder(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        events(tmp_path / "runs" / run, [(1.0, 1, "score", 0.25), (2.0, 2, "score", 0.5)])
+    assert [curve.name for curve in read_curves(tmp_path / "runs")] == ["runs/a", "runs/b"]
+
+
+def test_an_event_file_under_another_name(tmp_path: Path) -> None:
+    (file,) = events(tmp_path, [(1.0, 1, "score", 0.25)]).iterdir()
+    renamed = file.rename(tmp_path / "log.bin")
+    with pytest.raises(InputError, match="must contain 'tfevents'"):
+        read_curves(renamed)
+
+
+def test_importing_the_readers_leaves_tensorboard_alone() -> None:
+    program = "import planner.curves.reading, sys; print('tensorboard' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# --- directories ----------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_checkpoint_is_read(tmp_path: Path) -> None:
+    for steps in (500, 1000, 90):
+        trainer_state(tmp_path / f"checkpoint-{steps}" / "trainer_state.json", [{"step": 1, "reward": steps}])
+    (tmp_path / "checkpoint-last").mkdir()
+    assert only(tmp_path).y.tolist() == [1000]
+
+
+def test_the_one_log_of_a_directory_is_read(tmp_path: Path) -> None:
+    jsonl(tmp_path / "run" / "rows.jsonl", [{"step": 1, "reward": 0.5}])
+    write(tmp_path / "run" / "notes.txt", "x")
+    assert points(only(tmp_path / "run")) == [(1, 0.5)]
+    with pytest.raises(InputError, match=r"logs further down: .*rows\.jsonl; give one"):
+        read_curves(tmp_path)
+    csv_file(tmp_path / "run" / "b.csv", "step,score", [(1, 1)])
+    with pytest.raises(InputError, match=r"several logs: b\.csv, rows\.jsonl; give one"):
+        read_curves(tmp_path / "run")
+    jsonl(tmp_path / "run" / "metrics.jsonl", [{"step": 1, "reward": 0.75}])
+    assert points(only(tmp_path / "run")) == [(1, 0.75)]
