@@ -84,7 +84,11 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
     cases = (
         (state.collapsed(), Verdict.COLLAPSED, f"fell from {state.peak:.3g} to {state.now:.3g} of the scale"),
         (state.fallen(), Verdict.DECLINING, f"{state.fall:.3g} of the scale below its peak; {more}"),
-        (state.bins < FEWEST_BINS, Verdict.NOT_IDENTIFIABLE, f"only {state.bins} distinct {'point' if state.bins == 1 else 'points'}"),
+        (
+            state.bins < FEWEST_BINS,
+            Verdict.NOT_IDENTIFIABLE,
+            f"only {state.bins} distinct {'point' if state.bins == 1 else 'points'}",
+        ),
         (not state.risen(), Verdict.FLAT, f"{rose}, within noise; {more}"),
         (chance_of_more < LITTLE_MORE, Verdict.SATURATED, f"{rose}; {more}"),
         (asymptote_width > MOST_OF_THE_SCALE * scale_span, Verdict.NOT_IDENTIFIABLE, f"{rose}, but {width}; {more}"),
