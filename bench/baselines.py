@@ -77,7 +77,8 @@ def published_grid(full: bool) -> Single:
     The published grid has A from 0.45 to 0.80 in steps of 0.005 and 100 C_mid on a line from 100 to 40,000 GPU-hours,
     after a cut of 1,500: here as shares of the run's length, which in the paper was 100,000. `full` takes that grid,
     otherwise A goes in steps of 0.05 with 20 C_mid. R0, not searched there either, is the first score. The grid is made
-    for pass rates: on other scales the last value is predicted. It gives no interval.
+    for pass rates: on other scales the last value is predicted. It gives no interval. Unlike the library's
+    `PublishedGridFit` it refuses no flat curve and no B below 0: both help it here, and a peer is not to be weakened.
     """
     asymptotes = np.linspace(*PUBLISHED_ASYMPTOTES, 71 if full else 8)
     middles = np.linspace(*PUBLISHED_MIDDLES, 100 if full else 20)

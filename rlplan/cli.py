@@ -92,11 +92,3 @@ def rlplan(
         typer.echo(f"rlplan {installed('rlplan')}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def main() -> None:
-    """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that knows no '×' still gets its table
-    app()

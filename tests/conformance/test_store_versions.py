@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import URL, Connection, text
 
 from budgets.errors import StoreError
 from planner.store import open_store
@@ -162,7 +162,9 @@ def test_opening_does_not_import_alembic_or_psycopg_for_sqlite(tmp_path: Path) -
 
 
 def test_a_postgresql_schema_with_other_tables_is_refused(postgres_url: str) -> None:
-    engines = postgres_engines(locate(postgres_url), 5.0)  # type: ignore[arg-type]
+    url = locate(postgres_url)
+    assert isinstance(url, URL)
+    engines = postgres_engines(url, 5.0)
     with engines.writer.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE customers (id integer)")
     with pytest.raises(StoreError, match=r"tables of something else \(customers"):

@@ -1,3 +1,5 @@
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +71,20 @@ def test_ctrl_c_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("rlplan.proposing.load_configuration", interrupted)
     assert run("propose", "--budget", "5000").code == 130
+
+
+def test_a_real_interrupt_in_the_middle_ends_quietly_and_stores_nothing(tmp_path: Path) -> None:
+    pipe = tmp_path / "config.toml"
+    os.mkfifo(pipe)
+    command = [str(Path(sys.executable).with_name("rlplan")), "propose", "--budget", "5000", "--config", str(pipe)]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pipe.open("w"):  # opens once the command reads its configuration, and keeps it waiting there
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert not (tmp_path / "rlplan.db").exists()
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:

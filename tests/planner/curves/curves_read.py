@@ -1,13 +1,14 @@
 """Curves that were read, in the terms tests compare them in."""
 
 from pathlib import Path
+from typing import Any
 
 from planner.curves.curve import Curve
 from planner.curves.reading import read_curves
 
 
-def only(path: Path, **named: str | bool) -> Curve:
-    (curve,) = read_curves(path, **named)  # type: ignore[arg-type]
+def only(path: Path, **named: Any) -> Curve:
+    (curve,) = read_curves(path, **named)
     return curve
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,9 +207,9 @@ def test_dearer_data_buys_more_updates_and_parameters() -> None:
         ([(1, 0, 10)] * 5, "positive number"),
     ],
 )
-def test_triples_that_cannot_be_fitted_are_refused(triples: object, message: str) -> None:
+def test_triples_that_cannot_be_fitted_are_refused(triples: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ValueBasedLaw().fit(triples)  # type: ignore[arg-type]
+        ValueBasedLaw().fit(triples)
 
 
 def test_an_allocation_without_a_price_of_data_or_without_a_trade_off_is_refused() -> None:

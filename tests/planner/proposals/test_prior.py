@@ -3,6 +3,7 @@ import math
 import pytest
 
 from budgets.allocation import Allocation
+from budgets.workload import Workload
 from planner.proposals.prior import applicable_prior, effective_updates, expected_score
 from planner.proposals.published import FRONTIERS
 from tests.planner.proposals.requests import request
@@ -56,8 +57,8 @@ def test_the_interval_widens_away_from_the_study() -> None:
     prior = applicable_prior(studied, "easy")
     near, far = Allocation(256, 32, 1000), Allocation(256, 32, 20_000)
 
-    def width(workload: object, allocation: Allocation) -> float:
-        score = expected_score(prior, workload, allocation)  # type: ignore[arg-type]
+    def width(workload: Workload, allocation: Allocation) -> float:
+        score = expected_score(prior, workload, allocation)
         assert score is not None
         return score.high - score.low
 

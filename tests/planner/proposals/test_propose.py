@@ -1,6 +1,8 @@
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -97,8 +99,8 @@ def test_the_published_direction_holds_larger_budgets_want_larger_groups() -> No
         ({"response_tokens": 512}, "too short responses"),
     ],
 )
-def test_no_score_is_expected_where_nothing_published_supports_one(changes: dict[str, object], what: str) -> None:
-    proposal = propose(request(**changes))  # type: ignore[arg-type]
+def test_no_score_is_expected_where_nothing_published_supports_one(changes: dict[str, Any], what: str) -> None:
+    proposal = propose(request(**changes))
     assert all(candidate.cell.expected_score is None for candidate in proposal.candidates), what
     assert proposal.ranked_by == "effective updates"
 
@@ -164,9 +166,9 @@ def test_a_budget_out_of_bounds_is_refused(budget: float) -> None:
         (lambda: GridBounds(fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
     ],
 )
-def test_rules_that_make_no_sense_are_refused(make: object, message: str) -> None:
+def test_rules_that_make_no_sense_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
