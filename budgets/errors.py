@@ -8,6 +8,8 @@ RlplanError
 ├── NotFoundError             nothing of that name is stored, or nothing is left to do
 ├── BudgetError               the GPU-hours do not suffice
 ├── StoreError                the results database cannot be used
+├── TrainingError             a trial cannot go on; `kind` classifies why
+├── CheckpointError           a checkpoint is damaged or cannot be written
 └── IllegalTransitionError    a trial was moved to a state it cannot reach (a bug of ours)
 
 A message names what was given, what is allowed and what to do.
@@ -52,6 +54,21 @@ class BudgetError(RlplanError):
 
 class StoreError(RlplanError):
     """The results database cannot be used as it is."""
+
+
+class TrainingError(RlplanError):
+    """A trial cannot go on; its `kind` is a result that a sweep stores, such as out-of-memory."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[type["TrainingError"], tuple[str, str]]:
+        return type(self), (self.kind, str(self))  # it crosses processes, and the default would lose the kind
+
+
+class CheckpointError(RlplanError):
+    """A checkpoint is damaged, missing a part or cannot be written."""
 
 
 class IllegalTransitionError(RlplanError, RuntimeError):

@@ -1,1 +1,1 @@
-"""Does: will hold training, rollout engines and the sweep; the ground floor needs none of it yet."""
+"""Does: GRPO training, rollout engines, tasks, backends; imports planner and budgets, and heavy libraries only late."""

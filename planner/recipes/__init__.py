@@ -1,0 +1,1 @@
+"""Recipes as data: one TOML file each, every value with its source."""

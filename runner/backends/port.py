@@ -1,0 +1,60 @@
+"""The port behind which a trial is trained; tests/conformance holds every backend to this text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.training.config import TrialConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of training: up to this many updates since the trial began."""
+
+    to_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one update did, or, at step 0 and at the cadence, how the trial scores; counts are since the beginning."""
+
+    optimizer_step: int
+    rollouts: int  # generated for training, filtered ones included
+    tokens: int  # of those rollouts' responses
+    seconds: float  # of the trial's life spent in training, validation and starting, interrupted attempts included
+    gpu_hours: float
+    score: float | None = None
+    score_standard_error: float | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()  # health: see runner.training.health
+
+
+class TrainerBackend(Protocol):
+    """Trains one trial, a segment at a time."""
+
+    def start(self, config: TrialConfig, folder: Path) -> None:
+        """Prepare a fresh trial that keeps its files in `folder`; InputError says what cannot be run and why."""
+        ...
+
+    def advance(self, segment: Segment) -> Iterator[Point]:
+        """Train up to the segment's last step, yielding a point for step 0 if it is new, and after every update.
+
+        A trial that cannot go on raises TrainingError, whose `kind` classifies it.
+        """
+        ...
+
+    def checkpoint(self) -> Path:
+        """Save everything that the trial needs to go on exactly, atomically, and return where it lies."""
+        ...
+
+    def restore(self, config: TrialConfig, folder: Path) -> int:
+        """Go on from the newest sound checkpoint in `folder` and return its step; NotFoundError when there is none.
+
+        The configuration must be the one that the trial was started with, or InputError says what differs.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what the trial holds. Closing twice is allowed."""
+        ...

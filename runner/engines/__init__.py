@@ -1,0 +1,1 @@
+"""Rollout engines behind one port: torch, which runs everywhere, and vLLM."""

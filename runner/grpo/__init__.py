@@ -1,0 +1,1 @@
+"""The GRPO objective and its parts: pure functions on tensors."""

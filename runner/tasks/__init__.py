@@ -1,0 +1,1 @@
+"""Tasks: prompts, verifiable rewards, and the tiny models of the embedded ones."""

@@ -1,0 +1,67 @@
+"""What a task is: problems to train on, fixed problems to validate on, and a reward that can be verified."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Ids = list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One prompt with what its reward needs to know; the id is stable across runs."""
+
+    id: str
+    prompt: str
+    answer: str
+    extra: dict[str, Any] | None = None  # the other fields of a user's JSONL line, for a reward of their own
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back, for one model."""
+
+    end_id: int
+    pad_id: int
+
+    def encode_prompt(self, prompt: str) -> Ids:
+        """Return the tokens of a prompt, with the chat template applied where the model has one."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of a response, without special tokens."""
+        ...
+
+
+class Reward(Protocol):
+    """Scores responses: 1 is right, 0 is wrong, partial credit lies between."""
+
+    def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> "Scores":
+        """Return one score for each response; never raises for what a response or a user's function does."""
+        ...
+
+    def close(self) -> None:
+        """Stop any process behind it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores in the order of the responses, and how many could not be had, by kind (raised, timed-out, not-finite)."""
+
+    values: list[float]
+    failures: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A task ready to be trained on."""
+
+    name: str
+    train: Sequence[Problem]
+    validation: Sequence[Problem]
+    tokenizer: Tokenizer
+    reward: Reward
+    model_path: str  # a local Hugging Face checkpoint: config.json and safetensors
+    max_prompt_tokens: int
+    max_response_tokens: int
+    base_pass_rates: Sequence[float] | None = None  # of `train`, measured by avg@16 with the base model

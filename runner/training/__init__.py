@@ -1,0 +1,1 @@
+"""One trial: data order, batches, updates, validation, health and exact checkpoints."""

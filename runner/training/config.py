@@ -1,0 +1,71 @@
+"""The configuration of one trial: plain checked data that travels to a worker and is stored beside the results."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.recipes.schema import Count, Positive, Recipe, Section
+
+
+class TaskChoice(Section):
+    """Which task, and for a user's own one, which files, model and reward."""
+
+    name: str = Field(description="an embedded task, or the path of a JSONL file of {prompt, answer}")
+    model: str | None = Field(None, description="a local Hugging Face checkpoint; an embedded task has its own")
+    reward: str = Field("math", description="math (math-verify), exact, or a Python function as package.module:name")
+    reward_seconds: Positive = Field(5.0, description="time limit of one reward")
+    failed_reward: float = Field(0.0, description="score of a response whose reward raised, hung or was no number")
+    validation_file: str | None = Field(None, description="a JSONL file of validation problems; else held out of name")
+    max_prompt_tokens: Count = Field(1024, description="longer prompts are refused")
+    max_response_tokens: Count | None = Field(None, description="responses are cut here; an embedded task has its own")
+
+
+class ValidationPlan(Section):
+    """How often and how finely the score is measured."""
+
+    problems: Count = 128
+    samples: Count = 4
+    every_rollouts: Count = Field(description="generated training rollouts between validations: a cadence in compute")
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+
+
+class Machine(Section):
+    """Where and how it runs."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    engine: Literal["torch", "vllm"] = "torch"
+    threads: Count = 1
+    gpus: Count = Field(1, description="GPUs (or CPU workers) that each second of the trial occupies")
+    weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
+    micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
+    compile: bool = False
+
+
+class TrialConfig(Section):
+    """Everything that decides what a trial computes."""
+
+    task: TaskChoice
+    recipe: Recipe
+    rollouts_per_prompt: Annotated[int, Field(ge=2)]
+    prompts_per_batch: Count
+    learning_rate: Positive
+    seed: Annotated[int, Field(ge=0)] = 0
+    temperature: Positive = 1.0
+    warmup_steps: Annotated[int, Field(ge=0)] | None = Field(None, description="instead of the recipe's")
+    validation: ValidationPlan
+    machine: Machine = Field(default_factory=Machine)
+
+    @model_validator(mode="after")
+    def _runnable(self) -> Self:
+        if self.recipe.optimizer.learning_rate_schedule != "constant":
+            raise ValueError(
+                f"recipe '{self.recipe.name}' has the learning-rate schedule "
+                f"'{self.recipe.optimizer.learning_rate_schedule}': only 'constant' can be run, because a curve must "
+                "not depend on the length of the run that it is cut from"
+            )
+        return self
+
+    @property
+    def rollouts_per_step(self) -> int:
+        """n · B."""
+        return self.rollouts_per_prompt * self.prompts_per_batch
