@@ -27,8 +27,9 @@ class Head:
     """Hidden states to logits, always returned as FP32; with `fp32` they are also computed so."""
 
     def __init__(self, model: "nn.Module", *, fp32: bool) -> None:
-        config: Any = model.config
-        self._layer: Any = model.get_output_embeddings()  # type: ignore[operator]
+        language_model: Any = model
+        config: Any = language_model.config
+        self._layer: Any = language_model.get_output_embeddings()
         self._fp32 = fp32
         self._softcap = getattr(config, "final_logit_softcapping", None)  # Gemma 2 and 3
         self._factor = getattr(config, "logit_scale", None)  # Cohere

@@ -23,7 +23,8 @@ def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "
     )
     if not isinstance(model, PreTrainedModel):
         raise InputError(f"model {path} is no language model of transformers: it loaded as {type(model).__name__}")
-    return model.to(device).eval()  # eval: dropout would make log-probabilities differ from the sampler's
+    loaded: nn.Module = model.to(device).eval()  # dropout would make log-probabilities differ from the sampler's
+    return loaded
 
 
 def require_checkpoint(path: str) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.recipes.schema import Count, Positive, Recipe, Section
+from planner.checking import Count, Positive, Section
+from planner.recipes.schema import Recipe
 
 
 class TaskChoice(Section):
@@ -38,7 +39,8 @@ class Machine(Section):
     gpus: Count = Field(1, description="GPUs (or CPU workers) that each second of the trial occupies")
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
     micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
-    compile: bool = False
+    split: bool = Field(False, description="generator and trainer as two Ray actors; needs a staleness bound")
+    compile: bool = Field(False, description="compile the decoder with torch.compile; worth it for long runs only")
 
 
 class TrialConfig(Section):
@@ -67,5 +69,5 @@ class TrialConfig(Section):
 
     @property
     def rollouts_per_step(self) -> int:
-        """n · B."""
+        """N · B."""
         return self.rollouts_per_prompt * self.prompts_per_batch

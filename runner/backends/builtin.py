@@ -1,0 +1,78 @@
+"""The backend that trains here, with the code of this package."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from budgets.errors import CheckpointError, InputError, TrainingError
+from runner.backends.port import Point, Segment
+from runner.backends.same_trial import compare
+from runner.training import checkpoints
+from runner.training.building import Parts, build
+from runner.training.config import TrialConfig
+from runner.training.stopwatch import Clock, Stopwatch, monotonic
+from runner.training.updating import is_out_of_memory
+
+
+class BuiltinBackend:
+    """GRPO in this process, one trial at a time."""
+
+    def __init__(self, clock: Clock = monotonic) -> None:
+        self._clock = clock
+        self._parts: Parts | None = None
+        self._config: TrialConfig | None = None
+        self._folder = Path()
+        self.notes: tuple[str, ...] = ()  # what `restore` passed over
+
+    def start(self, config: TrialConfig, folder: Path) -> None:
+        """Prepare a fresh trial; a folder that holds a trial already is refused."""
+        if checkpoints.exists(folder):
+            raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
+        self._open(config, folder)
+
+    def advance(self, segment: Segment) -> Iterator[Point]:
+        """Train up to the segment's last step, yielding a point for step 0 if it is new, and after every update."""
+        trainer = self._opened().trainer
+        try:
+            yield from trainer.points(segment.to_step)
+        except (RuntimeError, MemoryError) as error:
+            if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
+                raise
+            raise TrainingError(
+                "out-of-memory",
+                f"out of memory after step {trainer.step} ({error}); use fewer rollouts per step, shorter responses, "
+                "or more or larger GPUs",
+            ) from error
+
+    def checkpoint(self) -> Path:
+        """Save the trial atomically; the two newest checkpoints are kept."""
+        trainer = self._opened().trainer
+        config = self._config
+        if trainer.step < 0 or config is None:
+            raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
+        state = {"config": config.model_dump(mode="json"), "trainer": trainer.state()}
+        return checkpoints.save(self._folder, trainer.step, state)
+
+    def restore(self, config: TrialConfig, folder: Path) -> int:
+        """Go on from the newest sound checkpoint; `notes` says which damaged ones were passed over."""
+        restored = checkpoints.load(folder)
+        self.notes = (*restored.notes, *compare(restored.state["config"], config.model_dump(mode="json")))
+        self._open(config, folder)
+        trainer = self._opened().trainer
+        trainer.restore(restored.state["trainer"])
+        return trainer.step
+
+    def close(self) -> None:
+        """Free the model, the engine and the reward's process."""
+        if self._parts is not None:
+            self._parts.close()
+            self._parts = None
+
+    def _open(self, config: TrialConfig, folder: Path) -> None:
+        self.close()
+        watch = Stopwatch(self._clock)
+        self._config, self._folder, self._parts = config, folder, build(config, watch)
+
+    def _opened(self) -> Parts:
+        if self._parts is None:
+            raise InputError("no trial is open: start or restore one first")
+        return self._parts

@@ -1,0 +1,15 @@
+"""The backend that a trial's configuration asks for."""
+
+from runner.backends.port import TrainerBackend
+from runner.training.config import TrialConfig
+
+
+def open_backend(config: TrialConfig) -> TrainerBackend:
+    """Return a backend for the configuration, with nothing started yet."""
+    if config.machine.split:
+        from runner.backends.split import SplitBackend  # noqa: PLC0415
+
+        return SplitBackend()
+    from runner.backends.builtin import BuiltinBackend  # noqa: PLC0415
+
+    return BuiltinBackend()

@@ -1,0 +1,169 @@
+"""Log-probabilities and entropies that the trained model gives to responses, with gradients where they are wanted.
+
+The prompts of a micro-batch are read once each; the responses of a group then attend to their prompt's keys and
+values, as the sampler's did. Models whose layers do not all keep plain keys and values are run on whole sequences.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from runner.policy.head import Head, decoder_of
+from runner.policy.rows import Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from runner.tasks.port import Ids
+
+MOST_LOGITS = 1 << 26  # logits held at once; beyond this they are computed in chunks, and again in the backward pass
+
+
+class Scorer:
+    """Scores responses at the sampling temperature."""
+
+    def __init__(self, model: "nn.Module", *, temperature: float, fp32_head: bool, autocast: bool = False) -> None:
+        language_model: Any = model
+        self._vocabulary: int = language_model.get_output_embeddings().weight.shape[0]
+        self._decoder: Any = decoder_of(model)
+        self._head = Head(model, fp32=fp32_head)
+        self._fp32_head = fp32_head
+        self._temperature = temperature
+        self._autocast = autocast
+        self._device: Any = next(model.parameters()).device
+        self._shares_prompts = _keeps_plain_keys(model)
+
+    def __call__(
+        self, rows: Rows, *, entropies: bool = False, entropy_gradient: bool = False
+    ) -> tuple["Tensor", "Tensor | None"]:
+        """Return (rows, T) log-probabilities and, if asked for, entropies; both are 0 at padding."""
+        import torch  # noqa: PLC0415
+
+        mask = rows.mask.to(self._device)
+        tokens = rows.tokens.to(self._device)
+        with self._format():
+            hidden = self._shared(rows, tokens) if self._shares_prompts else self._whole(rows, tokens, mask)
+        chosen, spread = self._score(hidden[mask], tokens[mask], entropies, entropy_gradient)
+        empty = torch.zeros(mask.shape, device=self._device)
+        logprobs = empty.masked_scatter(mask, chosen)
+        return logprobs, empty.masked_scatter(mask, spread) if spread is not None else None
+
+    def _format(self) -> AbstractContextManager[Any]:
+        import torch  # noqa: PLC0415
+
+        return torch.autocast(self._device.type, torch.bfloat16) if self._autocast else nullcontext()
+
+    def _shared(self, rows: Rows, tokens: "Tensor") -> "Tensor":
+        """Return the hidden state before each response token: the prompts once, then the responses behind them."""
+        import torch  # noqa: PLC0415
+        from transformers import DynamicCache  # noqa: PLC0415
+
+        n, length = rows.per_prompt, tokens.shape[1]
+        prompts, starts = _left_padded(rows.prompts, self._device)
+        width = prompts.shape[1]
+        places = torch.arange(width, device=self._device)
+        positions = (places - starts[:, None]).clamp(min=0)
+        uneven = bool(starts.any())
+        read = self._decoder(
+            input_ids=prompts,
+            position_ids=positions,
+            attention_mask=_prompt_mask(starts, width) if uneven else None,
+            use_cache=True,
+        )
+        before_first = read.last_hidden_state[:, -1:].repeat_interleave(n, dim=0)
+        if length == 1:
+            return torch.as_tensor(before_first)
+        kept = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in read.past_key_values.layers]
+        steps = torch.arange(length - 1, device=self._device)
+        causal = (steps[:, None] >= steps[None, :]).expand(1, 1, -1, -1)
+        visible = (places >= starts[:, None])[:, None, None, :] if uneven else causal.new_ones(1, 1, 1, width)
+        visible = visible.repeat_interleave(n, dim=0) if uneven else visible
+        count = visible.shape[0]
+        mask = torch.cat([visible.expand(-1, -1, length - 1, -1), causal.expand(count, -1, -1, -1)], dim=-1)
+        first = (width - starts).repeat_interleave(n)
+        answered = self._decoder(
+            input_ids=tokens[:, :-1],
+            position_ids=first[:, None] + steps,
+            attention_mask=mask,
+            past_key_values=DynamicCache(ddp_cache_data=kept),
+            use_cache=True,
+        )
+        return torch.cat([before_first, answered.last_hidden_state], dim=1)
+
+    def _whole(self, rows: Rows, tokens: "Tensor", mask: "Tensor") -> "Tensor":
+        import torch  # noqa: PLC0415
+
+        prompts, starts = _left_padded(rows.prompts, self._device)
+        width = prompts.shape[1]
+        seen = torch.arange(width, device=self._device) >= starts[:, None]
+        sequence = torch.cat([prompts.repeat_interleave(rows.per_prompt, dim=0), tokens], dim=1)
+        attention = torch.cat([seen.repeat_interleave(rows.per_prompt, dim=0), mask], dim=1).long()
+        positions = (attention.cumsum(dim=1) - 1).clamp(min=0)
+        out = self._decoder(input_ids=sequence, position_ids=positions, attention_mask=attention, use_cache=False)
+        hidden: Tensor = out.last_hidden_state[:, width - 1 : -1]
+        return hidden
+
+    def _score(
+        self, hidden: "Tensor", tokens: "Tensor", entropies: bool, entropy_gradient: bool
+    ) -> tuple["Tensor", "Tensor | None"]:
+        import torch  # noqa: PLC0415
+        from torch.utils.checkpoint import checkpoint  # noqa: PLC0415
+
+        size = max(1, MOST_LOGITS // self._vocabulary)
+        if len(hidden) <= size:
+            return self._score_chunk(hidden, tokens, entropies, entropy_gradient)
+        chunks = [
+            checkpoint(self._score_chunk, part, chosen, entropies, entropy_gradient, use_reentrant=False)
+            for part, chosen in zip(torch.split(hidden, size), torch.split(tokens, size), strict=True)
+        ]
+        spread = torch.cat([chunk[1] for chunk in chunks]) if entropies else None
+        return torch.cat([chunk[0] for chunk in chunks]), spread
+
+    def _score_chunk(
+        self, hidden: "Tensor", tokens: "Tensor", entropies: bool, entropy_gradient: bool
+    ) -> tuple["Tensor", "Tensor | None"]:
+        import torch  # noqa: PLC0415
+
+        with torch.autocast(self._device.type, enabled=False) if self._fp32_head else self._format():
+            logits = self._head(hidden) / self._temperature
+        logprobs = logits.log_softmax(dim=-1)
+        chosen = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+        if not entropies:
+            return chosen, None
+        known = logprobs if entropy_gradient else logprobs.detach()
+        return chosen, -(known.exp() * known).sum(dim=-1)
+
+
+def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Tensor"]:
+    """Return the prompts in one tensor, padded on the left, and where each begins."""
+    import torch  # noqa: PLC0415
+
+    width = max(len(prompt) for prompt in prompts)
+    padded = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
+    return padded, torch.tensor([width - len(prompt) for prompt in prompts], device=device)
+
+
+def _prompt_mask(starts: "Tensor", width: int) -> "Tensor":
+    """Return a causal mask that hides the padding; padding sees itself, because seeing nothing gives NaN."""
+    import torch  # noqa: PLC0415
+
+    places = torch.arange(width, device=starts.device)
+    causal = places[:, None] >= places[None, :]
+    real = (places >= starts[:, None])[:, None, None, :]
+    itself = places[:, None] == places[None, :]
+    return (causal & real) | itself
+
+
+def _spread(values: "Tensor", n: int) -> "Tensor":
+    """Repeat each prompt's keys or values for its n rows; a view's gradient is a sum in fixed order."""
+    count, *rest = values.shape
+    return values[:, None].expand(count, n, *rest).reshape(count * n, *rest)
+
+
+def _keeps_plain_keys(model: "nn.Module") -> bool:
+    """Whether every layer keeps all keys and values, so that a prompt's can be handed to its responses."""
+    config: Any = model.config
+    text: Any = config.get_text_config(decoder=True)
+    kinds = getattr(text, "layer_types", None)
+    if kinds is not None:
+        return all(kind == "full_attention" for kind in kinds)
+    return getattr(text, "sliding_window", None) is None

@@ -1,0 +1,49 @@
+"""What one update trains on: the rollouts that were kept, their advantages, and what was measured on the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runner.policy.rows import Rows
+from runner.tasks.port import Ids
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """The rollouts of one update; everything in it can be saved, because a batch may wait for its update."""
+
+    prompts: list[Ids]  # of the groups that are trained on
+    per_prompt: int
+    tokens: "Tensor"  # (rows, T) int64
+    mask: "Tensor"  # (rows, T) bool: tokens that were written
+    loss_mask: "Tensor"  # (rows, T) bool: tokens that are trained on
+    sampler: "Tensor"  # (rows, T) the sampler's log-probabilities
+    versions: "Tensor"  # (rows, T) int32
+    advantages: "Tensor"  # (rows,)
+    generated: int  # rollouts generated for this update, filtered ones included
+    generated_tokens: int
+    measured: dict[str, float]  # metrics of the rollouts, before any filter
+    old: "Tensor | None" = None  # the trainer's log-probabilities when the batch was new
+    reference: "Tensor | None" = None  # the base model's
+
+    @property
+    def rows(self) -> int:
+        """Rollouts that are trained on."""
+        return int(self.tokens.shape[0])
+
+    @property
+    def oldest_version(self) -> int | None:
+        """Version of the weights that wrote the oldest token; None when nothing was kept."""
+        return int(self.versions[self.mask].min()) if self.rows else None
+
+    def part(self, rows: "Tensor", prompts: Sequence[int], per_prompt: int, longest: int) -> Rows:
+        """Return some of the rows for the scorer."""
+        chosen = [self.prompts[index] for index in prompts]
+        return Rows(chosen, per_prompt, self.tokens[rows, :longest], self.mask[rows, :longest])
+
+    def state(self) -> dict[str, Any]:
+        """Return the batch as tensors and plain values."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

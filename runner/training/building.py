@@ -1,0 +1,105 @@
+"""From a trial's configuration to the parts that train it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from budgets.errors import InputError
+from runner.engines.port import RolloutEngine
+from runner.policy.loading import load_model
+from runner.tasks.opening import open_task
+from runner.tasks.port import Task
+from runner.training.collecting import Collector
+from runner.training.config import TrialConfig
+from runner.training.prompts import PromptStream
+from runner.training.sources import BatchSource, InlineSource
+from runner.training.stopwatch import Stopwatch
+from runner.training.trainer import Trainer
+from runner.training.updating import Updater
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A trainer with what has to be closed after it."""
+
+    trainer: Trainer
+    task: Task
+    engine: RolloutEngine
+    source: BatchSource
+
+    def close(self) -> None:
+        """Close whatever holds processes or memory."""
+        self.source.close()
+        self.engine.close()
+        self.task.reward.close()
+
+
+def build(config: TrialConfig, watch: Stopwatch) -> Parts:
+    """Load task, model and engine for a trial that generates and trains in this process."""
+    use_threads(config)
+    task = open_task(config.task, config.seed)
+    with watch.phase("start"):
+        model = load_model(task.model_path, device=config.machine.device)
+        engine = open_engine(config, task, model)
+    stream = open_stream(config, task)
+    source = InlineSource(Collector(config, task, engine, stream), stream, config.recipe.schedule.staleness_bound)
+    return Parts(assemble(config, task, model, engine, source, watch), task, engine, source)
+
+
+def assemble(
+    config: TrialConfig, task: Task, model: "nn.Module", engine: RolloutEngine, source: BatchSource, watch: Stopwatch
+) -> Trainer:
+    """Put a trainer together around a source of batches."""
+    base = None
+    if config.recipe.objective.kl > 0:
+        base = load_model(task.model_path, device=config.machine.device).requires_grad_(False)
+    updater = Updater(config, model, base, task.max_response_tokens)
+    return Trainer(config, task, model, engine, source, updater, watch)
+
+
+def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutEngine:
+    """Return the engine that the configuration names; the torch engine samples from the trainer's own weights."""
+    machine, fp32_head, ends = config.machine, config.recipe.precision.fp32_head, task.tokenizer
+    if machine.engine == "vllm":
+        from runner.engines.vllm_engine import VllmEngine  # noqa: PLC0415
+
+        return VllmEngine(
+            task.model_path,
+            end_id=ends.end_id,
+            pad_id=ends.pad_id,
+            context=task.max_prompt_tokens + task.max_response_tokens,
+            fp32_head=fp32_head,
+            weights=machine.weights,
+            device=machine.device,
+        )
+    from runner.engines.torch_engine import TorchEngine  # noqa: PLC0415
+
+    if machine.weights != "float32":
+        model = load_model(task.model_path, weights=machine.weights, device=machine.device)
+    return TorchEngine(model, end_id=ends.end_id, pad_id=ends.pad_id, fp32_head=fp32_head)
+
+
+def open_stream(config: TrialConfig, task: Task) -> PromptStream:
+    """Return the order of the task's prompts under the recipe's filters."""
+    filters = config.recipe.filters
+    ordered = filters.curriculum == "easy-to-hard"
+    if ordered and task.base_pass_rates is None:
+        raise InputError(
+            f"recipe '{config.recipe.name}' goes from easy to hard, but the base pass rates of task '{task.name}' are "
+            "not known: measure them, or set filters.curriculum = 'none'"
+        )
+    return PromptStream(
+        len(task.train),
+        config.seed,
+        retire_at=filters.retire_at,
+        pass_rates=task.base_pass_rates if ordered else None,
+    )
+
+
+def use_threads(config: TrialConfig) -> None:
+    """Give torch the threads of the configuration: their number decides the order of sums, and so the last bits."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(config.machine.threads)

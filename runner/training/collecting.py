@@ -1,0 +1,202 @@
+"""From prompts to batches: generate, score, filter, and cut into the updates that the batch is for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner.engines.port import RolloutEngine
+from runner.grpo.advantages import advantages, has_signal
+from runner.grpo.shaping import loss_mask, shaped_rewards
+from runner.rollouts import Rollouts, Sampling
+from runner.tasks.port import Ids, Problem, Task
+from runner.training.batch import Batch
+from runner.training.config import TrialConfig
+from runner.training.prompts import PromptStream
+from runner.training.seeds import derive
+from runner.training.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(slots=True, eq=False)
+class _Groups:
+    """Scored responses, some of whose groups are kept."""
+
+    prompts: list[Ids]
+    tokens: "Tensor"
+    mask: "Tensor"
+    sampler: "Tensor"
+    versions: "Tensor"
+    truncated: "Tensor"
+    scores: "Tensor"
+
+    def only(self, groups: Sequence[int], per_prompt: int) -> "_Groups":
+        import torch  # noqa: PLC0415
+
+        picked = torch.as_tensor([g * per_prompt + j for g in groups for j in range(per_prompt)], dtype=torch.int64)
+        prompts = [self.prompts[group] for group in groups]
+        tensors = (self.tokens, self.mask, self.sampler, self.versions, self.truncated, self.scores)
+        return _Groups(prompts, *(tensor[picked] for tensor in tensors))
+
+
+class Collector:
+    """Makes the batches of a trial; the prompt stream is the only thing that it changes."""
+
+    def __init__(self, config: TrialConfig, task: Task, engine: RolloutEngine, stream: PromptStream) -> None:
+        self._config = config
+        self._task = task
+        self._engine = engine
+        self._stream = stream
+        self._sampling = Sampling(task.max_response_tokens, config.temperature)
+        self._encoded: dict[int, Ids] = {}
+
+    def collect(self, number: int, watch: Stopwatch, between_tokens: Callable[[], None] | None = None) -> list[Batch]:
+        """Return the batches of the next updates: one, or as many as the recipe takes from one generation.
+
+        `number` counts the generations of the trial; with the trial's seed it decides every random number.
+        """
+        recipe, n = self._config.recipe, self._config.rollouts_per_prompt
+        updates, B = recipe.schedule.updates_per_batch, self._config.prompts_per_batch
+        refilling = recipe.filters.zero_variance == "refill"
+        wanted = updates * B
+        kept: list[_Groups] = []
+        seen = _Seen()
+        for attempt in range(recipe.filters.most_refills if refilling else 1):
+            missing = wanted - sum(len(groups.prompts) for groups in kept)
+            if not missing:
+                break
+            groups = self._generate(
+                missing, derive(self._config.seed, "rollouts", number, attempt), watch, seen, between_tokens
+            )
+            signal = has_signal(groups.scores, n).tolist()
+            seen.silent += signal.count(False)
+            kept.append(groups.only([i for i, good in enumerate(signal) if good], n) if refilling else groups)
+        whole = _joined(kept)
+        return [
+            self._batch(whole.only(range(first, min(first + B, len(whole.prompts))), n), seen, updates, position)
+            for position, first in enumerate(range(0, wanted, B))
+        ]
+
+    def _generate(
+        self, count: int, seed: int, watch: Stopwatch, seen: "_Seen", between_tokens: Callable[[], None] | None
+    ) -> _Groups:
+        import torch  # noqa: PLC0415
+
+        n = self._config.rollouts_per_prompt
+        indices = self._stream.take(count)
+        prompts = [self._prompt(index) for index in indices]
+        with watch.phase("generate"):
+            rollouts = self._engine.generate(prompts, n, self._sampling, seed, between_tokens)
+        with watch.phase("reward"):
+            problems = [self._task.train[index] for index in indices for _ in range(n)]
+            scored = self._task.reward.score(problems, responses(rollouts, self._task))
+        scores = torch.tensor(scored.values, dtype=torch.float32)
+        self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
+        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), scored.failures)
+        return _Groups(
+            prompts, rollouts.tokens, rollouts.mask, rollouts.logprobs, rollouts.versions, rollouts.truncated, scores
+        )
+
+    def _prompt(self, index: int) -> Ids:
+        if index not in self._encoded:
+            self._encoded[index] = encoded(self._task, self._task.train[index])
+        return self._encoded[index]
+
+    def _shaped(self, mask: "Tensor", scores: "Tensor") -> "Tensor":
+        return shaped_rewards(scores, mask.sum(dim=1), self._task.max_response_tokens, self._config.recipe.rewards)
+
+    def _batch(self, groups: _Groups, seen: "_Seen", updates: int, position: int) -> Batch:
+        recipe, n = self._config.recipe, self._config.rollouts_per_prompt
+        worth = advantages(self._shaped(groups.mask, groups.scores), n, recipe.advantage)
+        trained = list(range(len(groups.prompts)))
+        if recipe.filters.zero_variance == "drop":
+            trained = [group for group, good in enumerate(has_signal(groups.scores, n).tolist()) if good]
+        picked = groups.only(trained, n)
+        longest = max(1, int(picked.mask.sum(dim=1).max())) if trained else 1
+        return Batch(
+            prompts=picked.prompts,
+            per_prompt=n,
+            tokens=picked.tokens[:, :longest],
+            mask=picked.mask[:, :longest],
+            loss_mask=loss_mask(picked.mask, picked.truncated, recipe.rewards)[:, :longest],
+            sampler=picked.sampler[:, :longest],
+            versions=picked.versions[:, :longest],
+            advantages=worth.view(-1, n)[trained].flatten(),
+            generated=_share(seen.rollouts, updates, position),
+            generated_tokens=_share(seen.tokens, updates, position),
+            measured=seen.metrics(),
+        )
+
+
+def responses(rollouts: Rollouts, task: Task) -> list[str]:
+    """Return the text of each response."""
+    lengths = rollouts.mask.sum(dim=1).tolist()
+    rows = rollouts.tokens.tolist()
+    return [task.tokenizer.decode(row[:length]) for row, length in zip(rows, lengths, strict=True)]
+
+
+def encoded(task: Task, problem: Problem) -> Ids:
+    """Return a problem's prompt as tokens."""
+    return task.tokenizer.encode_prompt(problem.prompt)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was generated for a batch, kept or not."""
+
+    rollouts: int = 0
+    tokens: int = 0
+    truncated: int = 0
+    score: float = 0.0
+    reward: float = 0.0
+    silent: int = 0
+    groups: int = 0
+    rounds: int = 0
+    failures: int = 0
+    longest: int = 0
+
+    def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", failures: dict[str, int]) -> None:
+        self.rollouts += rollouts.count
+        self.groups += len(rollouts.prompts)
+        self.rounds += 1
+        self.tokens += int(rollouts.mask.sum())
+        self.longest = max(self.longest, int(rollouts.mask.sum(dim=1).max()))
+        self.truncated += int(rollouts.truncated.sum())
+        self.score += float(scores.double().sum())
+        self.reward += float(rewards.double().sum())
+        self.failures += sum(failures.values())
+
+    def metrics(self) -> dict[str, float]:
+        return {
+            "pass_rate": self.score / self.rollouts,
+            "reward": self.reward / self.rollouts,
+            "zero_variance_share": self.silent / self.groups,
+            "response_tokens": self.tokens / self.rollouts,
+            "longest_response_tokens": float(self.longest),
+            "truncated_share": self.truncated / self.rollouts,
+            "reward_failures": float(self.failures),
+            "generation_rounds": float(self.rounds),
+        }
+
+
+def _joined(parts: Iterable[_Groups]) -> _Groups:
+    """Put rounds of generation together, padded to the longest."""
+    import torch  # noqa: PLC0415
+    from torch.nn.functional import pad  # noqa: PLC0415
+
+    parts = list(parts)
+    width = max(part.tokens.shape[1] for part in parts)
+
+    def widened(name: str) -> "Tensor":
+        tensors: list[Tensor] = [getattr(part, name) for part in parts]
+        return torch.cat([pad(tensor, (0, width - tensor.shape[1])) for tensor in tensors])
+
+    wide = [widened(name) for name in ("tokens", "mask", "sampler", "versions")]
+    flat = [torch.cat([getattr(part, name) for part in parts]) for name in ("truncated", "scores")]
+    return _Groups([prompt for part in parts for prompt in part.prompts], *wide, *flat)
+
+
+def _share(total: int, parts: int, position: int) -> int:
+    """Divide a count among the updates of a batch, the remainder going to the first."""
+    return total // parts + (1 if position < total % parts else 0)

@@ -1,0 +1,226 @@
+"""One optimizer step on one batch: micro-batches whose gradients add up to the whole batch's, clipping, AdamW."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from budgets.errors import InputError, TrainingError
+from planner.recipes.schema import Objective, Recipe
+from runner.grpo.aggregation import token_weights
+from runner.grpo.objective import Tokens, objective
+from runner.grpo.statistics import Statistics
+from runner.policy.rows import Part, split
+from runner.policy.scoring import Scorer
+from runner.training.batch import Batch
+from runner.training.config import TrialConfig
+from runner.training.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+MOST_SKIPPED = 3  # updates in a row whose gradient is not finite
+
+
+class Updater:
+    """Trains a model on batches; what it remembers between updates can be saved."""
+
+    def __init__(
+        self, config: TrialConfig, model: "nn.Module", base: "nn.Module | None", longest_response: int
+    ) -> None:
+        """Train `model`; `base` is needed for a KL term and stays as it is."""
+        self._config = config
+        self._recipe: Recipe = config.recipe
+        self._model = model
+        self._longest = longest_response
+        self._micro_batch_tokens = config.machine.micro_batch_tokens
+        self._halved = False
+        self._skipped = 0
+        self._scorer = self._scorer_of(model)
+        self._base_scorer = self._scorer_of(base) if base is not None else None
+        self._optimizer = _optimizer(config, model)
+
+    def prepare(self, batches: Sequence[Batch], watch: Stopwatch) -> None:
+        """Score new batches with the present weights and the base model, where the recipe needs it."""
+        schedule, settings = self._recipe.schedule, self._recipe.objective
+        for batch in batches:
+            if settings.against == "trainer" and schedule.updates_per_batch > 1:
+                with watch.phase("train"):
+                    batch.old = self._logprobs(self._scorer, batch)
+            if self._base_scorer is not None:
+                with watch.phase("reference"):
+                    batch.reference = self._logprobs(self._base_scorer, batch)
+
+    def update(self, batch: Batch, step: int) -> dict[str, float]:
+        """Make one optimizer step and return its metrics; an empty batch leaves the weights alone."""
+        rate = self._learning_rate(step)
+        if not bool(batch.loss_mask.any()):
+            return {"loss": 0.0, "grad_norm": 0.0, "learning_rate": rate}
+        loss, statistics = self._backward(batch)
+        norm = self._clipped_norm()
+        if math.isfinite(loss) and math.isfinite(norm):
+            for group in self._optimizer.param_groups:
+                group["lr"] = rate
+            self._optimizer.step()
+            self._skipped = 0
+        else:
+            self._skip(step, loss, norm)
+        self._optimizer.zero_grad(set_to_none=True)
+        return {"loss": loss, "grad_norm": norm, "learning_rate": rate, **statistics.metrics()}
+
+    def state(self) -> dict[str, Any]:
+        """Return the optimizer's state and what else outlives an update."""
+        return {
+            "optimizer": self._optimizer.state_dict(),
+            "micro_batch_tokens": self._micro_batch_tokens,
+            "halved": self._halved,
+            "skipped": self._skipped,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._micro_batch_tokens = state["micro_batch_tokens"]
+        self._halved = state["halved"]
+        self._skipped = state["skipped"]
+
+    def _scorer_of(self, model: "nn.Module") -> Scorer:
+        return Scorer(
+            model,
+            temperature=self._config.temperature,
+            fp32_head=self._recipe.precision.fp32_head,
+            autocast=self._config.machine.weights == "bfloat16",
+        )
+
+    def _logprobs(self, scorer: Scorer, batch: Batch) -> "Tensor":
+        import torch  # noqa: PLC0415
+
+        scored = torch.zeros(batch.tokens.shape)
+        with torch.no_grad():
+            for part in split(_lengths(batch.prompts), batch.per_prompt, _row_lengths(batch), self._micro_batch_tokens):
+                logprobs, _ = scorer(batch.part(part.rows, part.prompts, part.per_prompt, part.longest))
+                scored[part.rows, : part.longest] = logprobs.cpu()
+        return scored
+
+    def _backward(self, batch: Batch) -> tuple[float, Statistics]:
+        """Accumulate the batch's gradient; out of memory, try once more with micro-batches of half the size."""
+        import torch  # noqa: PLC0415
+
+        try:
+            return self._accumulate(batch)
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if self._halved:
+                raise TrainingError(
+                    "out-of-memory",
+                    f"out of memory in an update of {batch.rows} rollouts, also with micro-batches of "
+                    f"{self._micro_batch_tokens:,} tokens ({error}); lower machine.micro_batch_tokens, or use more or "
+                    "larger GPUs",
+                ) from error
+        self._optimizer.zero_grad(set_to_none=True)
+        if self._config.machine.device == "cuda":
+            torch.cuda.empty_cache()
+        self._halved = True
+        self._micro_batch_tokens = max(1, self._micro_batch_tokens // 2)
+        return self._backward(batch)
+
+    def _accumulate(self, batch: Batch) -> tuple[float, Statistics]:
+        import torch  # noqa: PLC0415
+
+        settings = self._recipe.objective
+        groups = torch.arange(batch.rows) // batch.per_prompt
+        weights = token_weights(batch.loss_mask, groups, settings.aggregation, self._longest)
+        total = 0.0
+        statistics: Statistics | None = None
+        for part in split(_lengths(batch.prompts), batch.per_prompt, _row_lengths(batch), self._micro_batch_tokens):
+            rows = batch.part(part.rows, part.prompts, part.per_prompt, part.longest)
+            logprobs, entropies = self._scorer(rows, entropies=True, entropy_gradient=settings.entropy > 0)
+            tokens = _tokens(batch, part, weights, settings, logprobs, entropies)
+            loss, counted = objective(tokens, settings)
+            torch.autograd.backward(loss)
+            total += float(loss.detach())
+            statistics = counted if statistics is None else statistics + counted
+        if statistics is None:
+            raise InputError("an update without rollouts has no gradient: give it a batch with some")
+        return total, statistics
+
+    def _clipped_norm(self) -> float:
+        import torch  # noqa: PLC0415
+
+        limit = self._recipe.optimizer.clip_norm
+        norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), math.inf if limit is None else limit)
+        return float(norm)
+
+    def _learning_rate(self, step: int) -> float:
+        warmup = self._config.warmup_steps
+        steps = self._recipe.optimizer.warmup_steps if warmup is None else warmup
+        return self._config.learning_rate * min(1.0, (step + 1) / max(1, steps))
+
+    def _skip(self, step: int, loss: float, norm: float) -> None:
+        self._skipped += 1
+        if self._skipped == MOST_SKIPPED:
+            raise TrainingError(
+                "nan",
+                f"{MOST_SKIPPED} updates in a row, the last at step {step}, had a loss ({loss:g}) or gradient "
+                f"({norm:g}) that is not finite; lower the learning rate ({self._config.learning_rate:g})",
+            )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error of torch says that memory ran out, on a GPU or in the allocator of the CPU."""
+    import torch  # noqa: PLC0415
+
+    told = ("DefaultCPUAllocator: can't allocate memory", "not enough memory", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in told)
+
+
+def _optimizer(config: TrialConfig, model: "nn.Module") -> Any:
+    import torch  # noqa: PLC0415
+
+    settings = config.recipe.optimizer
+    return torch.optim.AdamW(
+        model.parameters(),
+        lr=config.learning_rate,
+        betas=(settings.beta1, settings.beta2),
+        eps=settings.epsilon,
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )
+
+
+def _tokens(
+    batch: Batch,
+    part: Part,
+    weights: "Tensor",
+    settings: Objective,
+    logprobs: "Tensor",
+    entropies: "Tensor | None",
+) -> Tokens:
+    """Return a micro-batch for the objective, cut from its batch and moved to where the model is."""
+
+    def of(tensor: "Tensor") -> "Tensor":
+        return tensor[part.rows, : part.longest].to(logprobs.device)
+
+    sampler = of(batch.sampler)
+    # For a batch's first update, what the trainer thought when it was new is what it thinks now.
+    trainer = logprobs.detach() if batch.old is None else of(batch.old)
+    return Tokens(
+        logprobs=logprobs,
+        old=sampler if settings.against == "sampler" else trainer,
+        sampler=sampler,
+        reference=None if batch.reference is None else of(batch.reference),
+        entropies=entropies,
+        advantages=batch.advantages[part.rows].to(logprobs.device),
+        mask=of(batch.loss_mask),
+        weights=of(weights),
+        entropy_weight=1.0 / max(1, int(batch.loss_mask.sum())),
+    )
+
+
+def _lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
+    return [len(prompt) for prompt in prompts]
+
+
+def _row_lengths(batch: Batch) -> list[int]:
+    lengths: list[int] = batch.mask.sum(dim=1).tolist()
+    return lengths

@@ -1,0 +1,122 @@
+import pytest
+import torch
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from runner.policy import scoring
+from runner.policy.rows import Rows
+from runner.policy.scoring import Scorer
+
+SIZES = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64}
+
+
+def models() -> dict[str, PreTrainedModel]:
+    torch.manual_seed(0)
+    return {
+        "llama": LlamaForCausalLM(LlamaConfig(**SIZES, **HEADS)),
+        "qwen3": Qwen3ForCausalLM(Qwen3Config(**SIZES, **HEADS)),
+        "mistral-sliding": MistralForCausalLM(MistralConfig(**SIZES, **HEADS, sliding_window=4)),
+        "gemma2-softcap": Gemma2ForCausalLM(
+            Gemma2Config(**SIZES, **HEADS, sliding_window=4, final_logit_softcapping=3.0)
+        ),
+        "gpt2": GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=2, n_positions=64)),
+    }
+
+
+MODELS = {name: model.eval() for name, model in models().items()}
+PROMPTS = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]]
+
+
+def rows(prompts: list[list[int]] = PROMPTS, n: int = 2, length: int = 6) -> Rows:
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(0, 40, (len(prompts) * n, length), generator=generator)
+    lengths = torch.randint(1, length + 1, (len(prompts) * n, 1), generator=generator)
+    lengths[0] = length
+    return Rows(prompts, n, tokens, torch.arange(length) < lengths)
+
+
+def one_by_one(model: PreTrainedModel, given: Rows, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Score each response alone, by the model's own forward pass."""
+    logprobs, entropies = torch.zeros(given.mask.shape), torch.zeros(given.mask.shape)
+    for row, (tokens, mask) in enumerate(zip(given.tokens, given.mask, strict=True)):
+        prompt, length = given.prompts[row // given.per_prompt], int(mask.sum())
+        sequence = torch.cat([torch.tensor(prompt), tokens[:length]])
+        logits = model(sequence[None]).logits[0, len(prompt) - 1 : -1].float() / temperature
+        table = logits.log_softmax(dim=-1)
+        logprobs[row, :length] = table.gather(-1, tokens[:length, None])[:, 0]
+        entropies[row, :length] = -(table.exp() * table).sum(dim=-1)
+    return logprobs, entropies
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_scores_are_those_of_each_response_alone(name: str, temperature: float) -> None:
+    model = MODELS[name]
+    logprobs, entropies = Scorer(model, temperature=temperature, fp32_head=True)(rows(), entropies=True)
+    wanted, wanted_entropies = one_by_one(model, rows(), temperature)
+    torch.testing.assert_close(logprobs, wanted, atol=2e-5, rtol=0)
+    torch.testing.assert_close(entropies, wanted_entropies, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("given", [rows(), rows(n=1, length=1), rows([[3, 4]] * 2, n=3)], ids=["uneven", "one", "even"])
+def test_gradients_are_those_of_each_response_alone(name: str, given: Rows) -> None:
+    model = MODELS[name]
+    weights = torch.rand(given.mask.shape, generator=torch.Generator().manual_seed(2))
+    gradients = []
+    for score in (
+        lambda: Scorer(model, temperature=1.0, fp32_head=True)(given)[0],
+        lambda: one_by_one(model, given, 1)[0],
+    ):
+        model.zero_grad()
+        (score() * weights).sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
+    for mine, plain in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, plain, atol=2e-5, rtol=1e-4)
+
+
+def test_only_models_with_plain_keys_share_their_prompts() -> None:
+    shares = {name: Scorer(model, temperature=1.0, fp32_head=True)._shares_prompts for name, model in MODELS.items()}
+    assert shares == {"llama": True, "qwen3": True, "gpt2": True, "mistral-sliding": False, "gemma2-softcap": False}
+
+
+@pytest.mark.parametrize("entropy_gradient", [False, True])
+def test_chunks_of_logits_change_nothing(monkeypatch: pytest.MonkeyPatch, entropy_gradient: bool) -> None:
+    model, outcomes = MODELS["llama"], []
+    for most in (scoring.MOST_LOGITS, 40 * 5):
+        monkeypatch.setattr(scoring, "MOST_LOGITS", most)
+        model.zero_grad()
+        scorer = Scorer(model, temperature=1.0, fp32_head=True)
+        logprobs, entropies = scorer(rows(), entropies=True, entropy_gradient=entropy_gradient)
+        assert entropies is not None
+        (logprobs.sum() + entropies.sum()).backward()
+        outcomes.append((logprobs.detach(), entropies.detach(), model.lm_head.weight.grad.clone()))
+    for whole, cut in zip(*outcomes, strict=True):
+        torch.testing.assert_close(whole, cut, atol=1e-5, rtol=1e-5)
+
+
+def test_entropies_carry_a_gradient_only_when_asked() -> None:
+    scorer = Scorer(MODELS["llama"], temperature=1.0, fp32_head=True)
+    for wanted in (False, True):
+        entropies = scorer(rows(), entropies=True, entropy_gradient=wanted)[1]
+        assert entropies is not None
+        assert entropies.requires_grad is wanted
+
+
+def test_padding_cannot_reach_a_score() -> None:
+    given = rows()
+    other = Rows(given.prompts, given.per_prompt, given.tokens.where(given.mask, 39), given.mask)
+    scorer = Scorer(MODELS["llama"], temperature=1.0, fp32_head=True)
+    assert torch.equal(scorer(given)[0], scorer(other)[0])

@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from runner.training.prompts import PromptStream
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 15), min_size=1, max_size=20))
+def test_each_pass_asks_every_prompt_once(count: int, batches: list[int]) -> None:
+    stream = PromptStream(count, seed=3)
+    asked = [index for batch in batches for index in stream.take(batch)]
+    for first in range(0, len(asked) - count + 1, count):
+        assert sorted(asked[first : first + count]) == list(range(count))
+
+
+@given(st.integers(2, 30), st.integers(0, 60), st.integers(1, 30))
+def test_a_restored_stream_goes_on_where_the_other_stopped(count: int, before: int, after: int) -> None:
+    stream = PromptStream(count, seed=1, retire_at=0.9)
+    taken = stream.take(before)
+    stream.record(taken, 4, [1.0 if index % 3 == 0 else 0.5 for index in taken])
+    other = PromptStream(count, seed=1, retire_at=0.9)
+    other.restore(stream.state())
+    assert other.take(after) == stream.take(after)
+    assert (other.epoch, other.retired) == (stream.epoch, stream.retired)
+
+
+def test_seeds_and_passes_shuffle_differently() -> None:
+    stream = PromptStream(50, seed=1)
+    assert stream.take(50) != stream.take(50)
+    assert PromptStream(50, seed=1).take(50) != PromptStream(50, seed=2).take(50)
+
+
+def test_easy_prompts_come_first_and_equals_are_shuffled() -> None:
+    rates = [0.1, 0.9, 0.5, 0.9, 0.9, 0.9]
+    stream = PromptStream(6, seed=1, pass_rates=rates)
+    passes = [stream.take(6) for _ in range(8)]
+    assert all([rates[index] for index in one] == [0.9, 0.9, 0.9, 0.9, 0.5, 0.1] for one in passes)
+    assert len({tuple(one[:4]) for one in passes}) > 1
+
+
+def test_a_mastered_prompt_retires_by_its_whole_history() -> None:
+    stream = PromptStream(4, seed=1, retire_at=0.9)
+    stream.record([0, 1], 8, [1.0, 0.5])
+    stream.record([1], 8, [1.0])  # 0.75 in all
+    assert stream.retired == 1
+    assert 0 not in stream.take(40)
+
+
+def test_when_all_are_mastered_all_are_asked() -> None:
+    stream = PromptStream(3, seed=1, retire_at=0.9)
+    stream.record([0, 1, 2], 8, [1.0, 0.95, 0.9])
+    assert stream.retired == 3
+    assert sorted(stream.take(3)) == [0, 1, 2]
+
+
+def test_without_a_limit_nothing_retires() -> None:
+    stream = PromptStream(2, seed=1)
+    stream.record([0, 1], 8, [1.0, 1.0])
+    assert stream.retired == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "rates", "says"), [(0, None, "without prompts"), (3, [0.5], "1 base pass rates for 3")]
+)
+def test_what_cannot_be_streamed_is_refused(count: int, rates: list[float] | None, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        PromptStream(count, seed=1, pass_rates=rates)
