@@ -1,0 +1,105 @@
+"""A run that is interrupted and resumed gives the same weights and metrics, to the bit, as one that was not."""
+
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import CheckpointError, InputError, NotFoundError
+from planner.recipes import load_recipe, recipe_names
+from planner.recipes.schema import Filters, Recipe
+from runner.backends.builtin import BuiltinBackend
+from runner.backends.port import Segment
+from runner.training.config import Machine, TrialConfig
+from tests.runner.backends.runs import assert_same_state, run, without_time
+from tests.runner.tiny import tiny_config
+
+pytestmark = pytest.mark.usefixtures("tiny_trials")
+
+CURRICULUM = Recipe(name="curriculum", filters=Filters(curriculum="easy-to-hard", retire_at=0.4))
+RECIPES = {**{name: load_recipe(name) for name in recipe_names()}, "curriculum": CURRICULUM}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_resumes_exactly(tmp_path: Path, name: str) -> None:
+    config = tiny_config(RECIPES[name], warmup_steps=1, n=2)
+    points, state = run(config, tmp_path / "whole", 7)
+    resumed, same = run(config, tmp_path / "cut", 7, stops=(0, 2, 5))
+    assert without_time(resumed) == without_time(points)
+    assert_same_state(same, state)
+    assert [point.optimizer_step for point in points] == list(range(8))
+
+
+@pytest.mark.parametrize("stop", range(6))
+def test_it_may_be_interrupted_at_any_step(tmp_path: Path, stop: int) -> None:
+    config = tiny_config(RECIPES["scalerl"], warmup_steps=1)
+    points, state = run(config, tmp_path / "whole", 6)
+    resumed, same = run(config, tmp_path / "cut", 6, stops=(stop,))
+    assert without_time(resumed) == without_time(points)
+    assert_same_state(same, state)
+
+
+def test_what_was_done_after_a_checkpoint_is_done_again_alike(tmp_path: Path) -> None:
+    config = tiny_config()
+    points, _ = run(config, tmp_path / "whole", 5)
+    backend = BuiltinBackend()
+    backend.start(config, tmp_path / "cut")
+    list(backend.advance(Segment(2)))
+    backend.checkpoint()
+    lost = list(backend.advance(Segment(4)))
+    backend.close()
+    backend = BuiltinBackend()
+    backend.restore(config, tmp_path / "cut")
+    again = list(backend.advance(Segment(5)))
+    assert without_time(again[:2]) == without_time(lost)
+    assert without_time(again) == without_time(points[3:])
+
+
+def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Path) -> None:
+    config = tiny_config()
+    backend = BuiltinBackend()
+    backend.start(config, tmp_path)
+    for step in (2, 4):
+        list(backend.advance(Segment(step)))
+        newest = backend.checkpoint()
+    newest.write_bytes(newest.read_bytes()[:-100])
+    backend = BuiltinBackend()
+    assert backend.restore(config, tmp_path) == 2
+    assert backend.notes == (
+        f"{newest.name} is damaged: its checksum does not match its {newest.stat().st_size:,} bytes",
+    )
+    points = list(backend.advance(Segment(5)))
+    assert without_time(points) == without_time(run(config, tmp_path / "whole", 5)[0][3:])
+
+
+def other(config: TrialConfig, **changes: object) -> TrialConfig:
+    return TrialConfig.model_validate({**dict(config), **changes})
+
+
+def test_a_checkpoint_of_another_configuration_is_refused_with_both_values(tmp_path: Path) -> None:
+    run(tiny_config(), tmp_path, 1)
+    with pytest.raises(InputError, match=r"learning_rate was 0.01 and is 0.02; seed was 0 and is 1\. Resume with"):
+        BuiltinBackend().restore(other(tiny_config(), learning_rate=0.02, seed=1), tmp_path)
+
+
+def test_another_machine_may_go_on_and_is_told_about_the_bits(tmp_path: Path) -> None:
+    run(tiny_config(), tmp_path, 1)
+    backend = BuiltinBackend()
+    assert backend.restore(other(tiny_config(), machine=Machine(micro_batch_tokens=99)), tmp_path) == 1
+    assert backend.notes == ("machine.micro_batch_tokens was 64 and is 99: the run goes on, but not bit for bit",)
+
+
+def test_a_fresh_trial_does_not_overwrite_another(tmp_path: Path) -> None:
+    run(tiny_config(), tmp_path, 1)
+    with pytest.raises(InputError, match="holds checkpoints of a trial already"):
+        BuiltinBackend().start(tiny_config(), tmp_path)
+
+
+def test_there_must_be_something_to_save_and_to_restore(tmp_path: Path) -> None:
+    backend = BuiltinBackend()
+    with pytest.raises(NotFoundError, match="no sound checkpoint"):
+        backend.restore(tiny_config(), tmp_path)
+    with pytest.raises(InputError, match="no trial is open"):
+        next(backend.advance(Segment(1)))
+    backend.start(tiny_config(), tmp_path)
+    with pytest.raises(CheckpointError, match="nothing to save"):
+        backend.checkpoint()
