@@ -19,6 +19,7 @@ from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES, signal_fraction
 from budgets.work import TRAINING_FLOPS_USE, Driver, StepLoad, total
 from budgets.workload import RecipeTraits, Validation, Workload
+from planner.recipes import load_recipe
 
 CAP, MEAN_SHARE, SPREAD, PROMPT_TOKENS = 14_336, 0.4, 0.6, 256
 PUBLISHED_SPLIT = Placement(generator_gpus=64, trainer_gpus=16, colocated=False)
@@ -127,7 +128,7 @@ def study_run(name: str, gpu_hours: float, steps: float, prompts: int, model: st
     shape = catalogue.model(model)
     workload = Workload(shape, PROMPT_TOKENS, responses, 53_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("gb200"), 80, 80)
-    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, catalogue.recipe("scalerl"))
+    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, load_recipe("scalerl").traits())
 
 
 def tiny_run() -> Run:
@@ -136,8 +137,8 @@ def tiny_run() -> Run:
     responses, validation = ResponseLengths(5, 5, 0.0), Validation(1, 1, 10_000)
     workload = Workload(shape, 8, responses, 10_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("cpu"), 1, 1)
-    steps = 60_000 / CPU_ROLLOUTS
-    return Run("(e) tiny model, one CPU core", 1 / 60, steps, 16, 16, workload, hardware, catalogue.recipe("dr-grpo"))
+    steps, traits = 60_000 / CPU_ROLLOUTS, load_recipe("dr-grpo").traits()
+    return Run("(e) tiny model, one CPU core", 1 / 60, steps, 16, 16, workload, hardware, traits)
 
 
 RUNS = (

@@ -64,15 +64,15 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class RecipeTraits:
-    """What of a recipe changes the cost of a step; the catalogue file explains each."""
+    """What of a recipe changes the cost of a step."""
 
     name: str
-    reference_pass: bool = False
-    staleness_bound: int = 0
-    updates_per_batch: int = 1
-    refills_groups: bool = False
-    drops_groups: bool = False
-    learning_rate_schedule: str = "constant"
+    reference_pass: bool = False  # a KL term needs the reference model's log-probabilities: one more forward pass
+    staleness_bound: int = 0  # 0: the same GPUs generate, then train; k: others train, and generators may be k behind
+    updates_per_batch: int = 1  # above 1 the trainer computes the old policy's log-probabilities once more
+    refills_groups: bool = False  # groups without signal are generated anew until the batch is full
+    drops_groups: bool = False  # groups without signal are generated but not trained on
+    learning_rate_schedule: str = "constant"  # any other depends on the run's length and cannot be swept
 
     def __post_init__(self) -> None:
         if self.learning_rate_schedule != "constant":

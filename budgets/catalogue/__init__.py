@@ -1,4 +1,4 @@
-"""GPUs, models and recipes as data: one readable file each, and the parsing of a user's own entries."""
+"""GPUs and models as data: one readable file each, and the parsing of a user's own entries."""
 
 import json
 import tomllib
@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from budgets.errors import ConfigError, InputError, UnknownNameError, suggest
 from budgets.hardware import Gpu
 from budgets.models import ModelShape, shape_from_config
-from budgets.workload import RecipeTraits
 
-Entry = TypeVar("Entry", Gpu, ModelShape, RecipeTraits)
+Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
 
 
@@ -31,13 +30,8 @@ def model(name: str, own: Mapping[str, Table] | None = None) -> ModelShape:
     return _entry(ModelShape, "model", "models", name, own, "A path to a local config.json works too")
 
 
-def recipe(name: str) -> RecipeTraits:
-    """Return the cost traits of a recipe of the catalogue."""
-    return _entry(RecipeTraits, "recipe", "recipes", name, None, "")
-
-
 def names(catalogue: str) -> list[str]:
-    """List what a catalogue file (`gpus`, `models`, `recipes`) holds."""
+    """List what a catalogue file (`gpus`, `models`) holds."""
     return list(_shipped(catalogue))
 
 
@@ -74,7 +68,7 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 def _type_name(wanted: Any) -> str:
-    return {float: "number", int: "whole number", bool: "true or false", str: "text"}[wanted]
+    return {float: "number", int: "whole number", bool: "true or false"}[wanted]
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:

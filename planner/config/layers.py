@@ -1,32 +1,20 @@
-"""One configuration out of several layers: defaults, the task, the file, the flags; a later layer wins.
-
-Where each value came from is kept, because an error should name the file or flag, and an assumption its source.
-"""
+"""One configuration out of several layers: defaults, the task, the file, the flags; a later layer wins."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
-from budgets.errors import ConfigError, UnknownNameError, suggest
-from planner.config.schema import Config, Section
+from budgets.errors import UnknownNameError
+from planner.checking import explained
+from planner.config.schema import Config
+from planner.layering import Layer, Tables, merged, read_tables
 
 DEFAULT = "default"
-
-Tables = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Some of the values, and what to call the place they come from."""
-
-    source: str
-    tables: Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +31,16 @@ class Resolved:
 
 def resolve(layers: Sequence[Layer]) -> Resolved:
     """Merge the layers, later ones winning, and check the result; ConfigError names the source and the fix."""
-    merged: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    for layer in layers:
-        _merge(merged, layer.tables)
-        sources.update((key, layer.source) for key in _dotted(layer.tables))
+    tables, sources = merged(layers)
     try:
-        return Resolved(Config.model_validate(merged), sources)
+        return Resolved(Config.model_validate(tables), sources)
     except ValidationError as error:
-        problems = [_explain(problem, sources) for problem in error.errors()]
-        raise ConfigError("; ".join(problems)) from error
+        raise explained(error, Config, sources, DEFAULT) from error
 
 
 def file_layer(path: Path) -> Layer:
     """Read a layer from a TOML file."""
-    try:
-        return Layer(str(path), tomllib.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise ConfigError(f"configuration file {path} does not exist; `rlplan init` writes one") from error
-    except OSError as error:
-        raise ConfigError(f"configuration file {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration file {path} is not TOML: {error}") from error
+    return Layer(str(path), read_tables(path, "configuration file", "`rlplan init` writes one"))
 
 
 def task_layers(task: str, cores: int) -> list[Layer]:
@@ -99,42 +75,3 @@ def embedded_tasks() -> list[str]:
 
 def _shipped(name: str) -> Tables:
     return tomllib.loads(files("planner.config").joinpath("tasks", f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def _merge(into: dict[str, Any], tables: Tables) -> None:
-    for key, value in tables.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = dict(value) if isinstance(value, Mapping) else value
-
-
-def _dotted(tables: Tables, prefix: str = "") -> Iterator[str]:
-    for key, value in tables.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
-
-
-def _explain(problem: ErrorDetails, sources: Mapping[str, str]) -> str:
-    """Turn one of pydantic's errors into: where, what was given, what is allowed."""
-    place = ".".join(str(part) for part in problem["loc"])
-    source = next((name for key, name in sources.items() if key == place or key.startswith(f"{place}.")), DEFAULT)
-    if problem["type"] == "extra_forbidden":
-        *path, name = (str(part) for part in problem["loc"])
-        return f"{source}: unknown key '{place}': {suggest(name, _known_keys(path))}"
-    if problem["type"] in ("model_type", "dict_type"):
-        return f"{source}: {place} = {problem['input']!r} should be a table, such as [{place}]"
-    allowed = problem["msg"].removeprefix("Input ")
-    return f"{source}: {place} = {problem['input']!r} {allowed}"
-
-
-def _known_keys(path: Sequence[str]) -> list[str]:
-    model: type[BaseModel] = Config
-    for part in path:
-        annotation = model.model_fields[part].annotation
-        if not (isinstance(annotation, type) and issubclass(annotation, Section)):
-            break
-        model = annotation
-    return list(model.model_fields)

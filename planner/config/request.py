@@ -15,6 +15,7 @@ from budgets.workload import RecipeTraits, Validation, Workload
 from planner.config.layers import Resolved
 from planner.config.schema import Config
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request
+from planner.recipes import load_recipe
 
 MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
 DEFAULT_DIFFICULTY = "easy"
@@ -74,8 +75,8 @@ def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
 
 
 def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
-    """Return the recipe that was named, or the healthy one: KL and entropy terms on easy problems only."""
-    return catalogue.recipe(config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy"))
+    """Return what costs in the named recipe, or in the healthy one: KL and entropy terms on easy problems only."""
+    return load_recipe(config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")).traits()
 
 
 def read_pass_rates(path: Path) -> tuple[float, ...]:

@@ -5,17 +5,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+from planner.checking import Count, Positive, Section
+
 Share = Annotated[float, Field(gt=0, lt=1)]
-
-
-class Section(BaseModel):
-    """A table of the file: unknown keys are refused, and nothing is converted silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class BudgetSection(Section):
@@ -83,7 +77,8 @@ class RecipeSection(Section):
     name: str | None = Field(
         None,
         examples=["scalerl"],
-        description="a recipe of the catalogue (--recipe); without it, hard for hard problems, else easy",
+        description="a shipped recipe, or the path of a .toml file of your own (--recipe); without it, hard for hard "
+        "problems, else easy",
     )
     learning_rate: Positive = Field(1e-6, description="learning rate at the anchor batch")
     learning_rate_rollouts: Count = Field(

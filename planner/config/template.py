@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from planner.config.schema import Config, Section
+from planner.checking import Section
+from planner.config.schema import Config
 
 HEADER = """\
 # What rlplan plans for. Every key is shown with its default; remove the '#' before one to change it.

@@ -6,19 +6,12 @@ changes the price of a step is derived here, so that price and training cannot d
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from budgets.workload import RecipeTraits
+from planner.checking import Count, NotNegative, OrNone, Positive, Section
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class Section(BaseModel):
-    """A table of the file: unknown keys are refused, and nothing is converted silently."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+Rate = Annotated[float, Field(gt=0, le=1)]
 
 
 class Advantage(Section):
@@ -46,14 +39,14 @@ class Objective(Section):
         description="ppo: the lesser of ratio and clipped ratio; cispo: a capped ratio without gradient weighs the "
         "log-probability; soft: SAPO's sigmoid gate; gamma: VESPO's weight of the whole response; none",
     )
-    clip_low: NotNegative | None = Field(0.2, description="ratios are clipped at 1 − this; none: no lower clip")
-    clip_high: NotNegative | None = Field(0.2, description="ratios are clipped at 1 + this; none: no upper clip")
+    clip_low: OrNone[NotNegative] = Field(0.2, description="ratios are clipped at 1 − this; none: no lower clip")
+    clip_high: OrNone[NotNegative] = Field(0.2, description="ratios are clipped at 1 + this; none: no upper clip")
     aggregation: Literal["sample", "prompt", "token", "constant", "sum"] = Field(
         "sample",
         description="mean over tokens within each response, within each prompt's group, or over the whole batch; or "
         "the sum over a response's tokens, divided by the longest allowed length (constant) or not (sum)",
     )
-    truncated_importance: Positive | None = Field(
+    truncated_importance: OrNone[Positive] = Field(
         None, description="weigh each token by trainer ÷ sampler probability, capped here (TIS); none: do not"
     )
     truncated_importance_level: Literal["token", "sequence"] = Field(
@@ -83,7 +76,7 @@ class Filters(Section):
         "keep", description="groups whose rewards are all alike: keep, leave out, or sample others in their place"
     )
     most_refills: Count = Field(10, description="rounds of refilling before a step goes on with what it has")
-    retire_at: Annotated[float, Field(gt=0, le=1)] | None = Field(
+    retire_at: OrNone[Rate] = Field(
         None, description="prompts whose historical pass rate reaches this are not sampled again; none: never"
     )
     curriculum: Literal["none", "easy-to-hard"] = Field(
@@ -109,7 +102,7 @@ class Optimizer(Section):
     beta2: Annotated[float, Field(ge=0, lt=1)] = Field(0.999, description="decay of AdamW's second moment")
     epsilon: Positive = Field(1e-8, description="AdamW's epsilon")
     weight_decay: NotNegative = Field(0.0, description="AdamW's decoupled weight decay")
-    clip_norm: Positive | None = Field(1.0, description="largest norm of the gradient; none: no clipping")
+    clip_norm: OrNone[Positive] = Field(1.0, description="largest norm of the gradient; none: no clipping")
 
 
 class Precision(Section):
@@ -119,9 +112,12 @@ class Precision(Section):
 
 
 class Recipe(Section):
-    """The whole recipe, resolved: nothing is inherited any more."""
+    """The whole recipe, resolved: nothing is inherited any more.
 
-    name: str
+    A number that may be absent is written "none" in a file, which is how a file undoes what it inherits.
+    """
+
+    name: str = Field(description="what results are stored by; without it, the name of the file")
     summary: str = Field("", description="one sentence: what it is and where it is from")
     advantage: Advantage = Field(default_factory=Advantage)
     objective: Objective = Field(default_factory=Objective)

@@ -17,7 +17,9 @@ def propose(
     gpus: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs there are.")] = None,
     gpus_per_trial: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs one run gets.")] = None,
     response_tokens: Annotated[str | None, typer.Option(metavar="<int>", help="Most tokens of a response.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="A recipe, such as grpo, dapo or scalerl.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.")
+    ] = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     pass_rate: Annotated[str | None, typer.Option(metavar="<float>", help="Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,

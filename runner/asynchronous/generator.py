@@ -69,7 +69,7 @@ class Generator:
         """Return the oldest batch, waiting until there is one; what stopped the generator is raised here."""
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._failure is not None)
-            if self._failure is not None:
+            if not self._ready and self._failure is not None:
                 raise self._failure
             delivery = self._ready.popleft()
             self._changed.notify_all()

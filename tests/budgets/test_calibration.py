@@ -15,6 +15,7 @@ from budgets.memory import Placement
 from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, StepLoad, evaluate_seconds, total
 from budgets.workload import Workload
+from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
 GPU = catalogue.gpu("h100")
@@ -28,7 +29,7 @@ IDENTIFIABLE = [Driver.DECODE_OVERHEAD, Driver.REWARD, Driver.TRAIN_COMPUTE, Dri
 def phases_of(
     workload: Workload, recipe: str, placement: Placement, n: int, prompts: int, truth: Coefficients
 ) -> dict[Phase, float]:
-    traits = catalogue.recipe(recipe)
+    traits = TRAITS[recipe]
     load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
     phases = phase_seconds(workload, GPU, placement, traits, load, truth)
     phases[Phase.EVALUATE] = truth.apply(evaluate_seconds(workload, GPU, placement.generator_gpus))
@@ -63,7 +64,7 @@ def step_of(
     placement: Placement = TOGETHER,
     mean_response: float | None = None,
 ) -> MeasuredStep:
-    traits = catalogue.recipe(recipe)
+    traits = TRAITS[recipe]
     load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
     return MeasuredStep(
         rollouts_per_prompt=n,
@@ -82,7 +83,7 @@ def drawn(rng: np.random.Generator) -> Coefficients:
 
 
 def priced(workload: Workload, recipe: str, known: Coefficients, n: int = 32, prompts: int = 64) -> StepCost:
-    return step_cost(workload, EIGHT, catalogue.recipe(recipe), n, prompts, known)
+    return step_cost(workload, EIGHT, TRAITS[recipe], n, prompts, known)
 
 
 def test_without_records_the_prior_stands(workload_of: Build) -> None:
@@ -148,7 +149,7 @@ def true_seconds(workload: Workload, recipe: str, cost: StepCost, truth: Coeffic
     phases[Phase.EVALUATE] /= workload.validation.every_steps
     training = sum(phases.pop(phase, 0.0) for phase in (Phase.TRAIN, Phase.REFERENCE))
     generating = sum(phases.values())
-    return max(training, generating) if catalogue.recipe(recipe).asynchronous else training + generating
+    return max(training, generating) if TRAITS[recipe].asynchronous else training + generating
 
 
 def test_the_prediction_moves_to_the_truth(workload_of: Build) -> None:

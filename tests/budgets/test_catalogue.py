@@ -42,15 +42,9 @@ def test_every_shipped_model_loads(name: str) -> None:
     assert 1e8 < model.matmul_parameters <= model.parameters + model.vocabulary * model.hidden
 
 
-@pytest.mark.parametrize("name", catalogue.names("recipes"))
-def test_every_shipped_recipe_loads(name: str) -> None:
-    assert catalogue.recipe(name).name == name
-
-
 def test_names_are_found_in_any_case() -> None:
     assert catalogue.gpu("H100") == catalogue.gpu("h100")
     assert catalogue.model("Qwen3-8B").name == "qwen3-8b"
-    assert catalogue.recipe("ScaleRL").name == "scalerl"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +53,6 @@ def test_names_are_found_in_any_case() -> None:
         (catalogue.gpu, "h1000", r"unknown GPU 'h1000': did you mean 'h100'.*\[gpus.NAME\] in rlplan.toml"),
         (catalogue.gpu, "quantum", r"unknown GPU 'quantum': known are a100-40, a100-80, b200"),
         (catalogue.model, "qwen3-8", r"did you mean 'qwen3-8b'.*A path to a local config.json works too"),
-        (catalogue.recipe, "scale-rl", r"unknown recipe 'scale-rl': did you mean 'scalerl'\?$"),
     ],
 )
 def test_unknown_names_offer_the_nearest(look_up: Any, given: str, message: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from budgets import catalogue
 from budgets.cost import (
     PRIOR_LOG_SD,
     UNMODELLED_FLOOR_LOG_SD,
@@ -23,13 +22,14 @@ from budgets.memory import Placement, engine_sizes, fewest_gpus, training_gpus
 from budgets.signal import MeasuredPassRates, signal_fraction
 from budgets.work import Driver, Phase, StepLoad, total
 from budgets.workload import Validation, Workload
+from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
 HardwareOf = Callable[..., Hardware]
 GENERATING = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
 TRAINING = (Phase.REFERENCE, Phase.TRAIN)
 
-RECIPES = st.sampled_from(catalogue.names("recipes"))
+RECIPES = st.sampled_from(list(TRAITS))
 MODELS = st.sampled_from(["qwen2.5-0.5b", "qwen3-8b", "qwen3-30b-a3b", "llama-3.1-70b"])
 ROLLOUTS = st.integers(2, 256)
 PROMPTS = st.integers(1, 1024)
@@ -38,11 +38,11 @@ SPREADS = st.floats(0, 1.5)
 
 
 def priced(workload: Workload, hardware: Hardware, recipe: str, n: int, prompts: int) -> StepCost:
-    return step_cost(workload, hardware, catalogue.recipe(recipe), n, prompts)
+    return step_cost(workload, hardware, TRAITS[recipe], n, prompts)
 
 
 def fits(workload: Workload, hardware: Hardware, recipe: str) -> bool:
-    fewest = fewest_gpus(workload, catalogue.recipe(recipe), hardware.gpu)
+    fewest = fewest_gpus(workload, TRAITS[recipe], hardware.gpu)
     return fewest is not None and fewest <= hardware.gpus_per_trial
 
 
@@ -63,7 +63,7 @@ def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
 ) -> None:
     cost = priced(workload_of(model, mean_share=share, spread=spread), hardware_of(), recipe, n, prompts)
     generating, training = side(cost, GENERATING), side(cost, TRAINING)
-    whole = max(generating, training) if catalogue.recipe(recipe).asynchronous else generating + training
+    whole = max(generating, training) if TRAITS[recipe].asynchronous else generating + training
     assert cost.step_seconds == pytest.approx(whole, rel=1e-12)
     assert set(cost.seconds_by_phase) == set(Phase)
 
@@ -89,7 +89,7 @@ def test_more_rollouts_or_prompts_never_cost_less(
     workload = workload_of(mean_share=share)
     base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
     assert priced(workload, hardware_of(), recipe, n, prompts + more).step_seconds >= base * (1 - 1e-9)
-    if not catalogue.recipe(recipe).refills_groups:
+    if not TRAITS[recipe].refills_groups:
         assert priced(workload, hardware_of(), recipe, n + more_n, prompts).step_seconds >= base * (1 - 1e-9)
 
 
@@ -152,7 +152,7 @@ def test_twice_the_gpus_are_clearly_faster_but_not_free(
 def slower_side(
     workload: Workload, hardware: Hardware, recipe: str, placement: Placement, n: int, prompts: int
 ) -> float:
-    traits = catalogue.recipe(recipe)
+    traits = TRAITS[recipe]
     load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
     phases = phase_seconds(workload, hardware.gpu, placement, traits, load, Coefficients())
     return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
@@ -172,7 +172,7 @@ def test_the_split_is_the_best_of_all(
     workload, hardware = workload_of(model, mean_share=share), hardware_of("gb200", gpus)
     assume(fits(workload, hardware, recipe))
     cost = priced(workload, hardware, recipe, n, prompts)
-    trainers = training_gpus(workload, catalogue.recipe(recipe), hardware.gpu)
+    trainers = training_gpus(workload, TRAITS[recipe], hardware.gpu)
     unit = engine_sizes(workload, hardware.gpu, gpus)[0]
     splits = [Placement(count, gpus - count, colocated=False) for count in range(unit, gpus - trainers + 1, unit)]
     fastest = min(slower_side(workload, hardware, recipe, split, n, prompts) for split in splits)
@@ -259,7 +259,7 @@ def test_validations_are_spread_over_the_steps_between_them(workload_of: Build, 
 
 def test_what_does_not_fit_is_not_priced(workload_of: Build, hardware_of: HardwareOf) -> None:
     with pytest.raises(InfeasibleError, match=r"llama-3\.1-70b does not fit 4 h100"):
-        step_cost(workload_of("llama-3.1-70b"), hardware_of(gpus=4), catalogue.recipe("grpo"), 8, 64)
+        step_cost(workload_of("llama-3.1-70b"), hardware_of(gpus=4), TRAITS["grpo"], 8, 64)
 
 
 @given(driver=st.sampled_from(list(Driver)), factor=st.floats(1.0, 5.0), recipe=RECIPES)
@@ -267,14 +267,14 @@ def test_a_larger_coefficient_never_makes_a_step_cheaper(
     workload_of: Build, hardware_of: HardwareOf, driver: Driver, factor: float, recipe: str
 ) -> None:
     slow = Coefficients(log_mean={**dict.fromkeys(Driver, 0.0), driver: math.log(factor)})
-    arguments = (workload_of(), hardware_of(), catalogue.recipe(recipe), 16, 64)
+    arguments = (workload_of(), hardware_of(), TRAITS[recipe], 16, 64)
     nominal, slowed = step_cost(*arguments), step_cost(*arguments, slow)
     assert nominal.step_seconds * (1 - 1e-9) <= slowed.step_seconds <= nominal.step_seconds * factor * (1 + 1e-9)
 
 
 def test_doubling_every_coefficient_doubles_the_step(workload_of: Build, hardware_of: HardwareOf) -> None:
     doubled = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2)))
-    arguments = (workload_of(), hardware_of(), catalogue.recipe("grpo"), 16, 64)
+    arguments = (workload_of(), hardware_of(), TRAITS["grpo"], 16, 64)
     assert step_cost(*arguments, doubled).step_seconds == pytest.approx(2 * step_cost(*arguments).step_seconds)
 
 
@@ -303,7 +303,7 @@ def test_the_spread_of_a_sum_against_monte_carlo() -> None:
 def test_a_better_known_length_narrows_the_interval(
     workload_of: Build, hardware_of: HardwareOf, known_to: float
 ) -> None:
-    arguments = (workload_of(), hardware_of(), catalogue.recipe("grpo"), 16, 64)
+    arguments = (workload_of(), hardware_of(), TRAITS["grpo"], 16, 64)
     better, worse = (
         step_cost(*arguments, replace(Coefficients(), length_log_sd=sd)) for sd in (known_to, known_to + 0.1)
     )

@@ -21,16 +21,17 @@ from budgets.memory import (
     training_gpus,
 )
 from budgets.workload import Workload
+from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
 GPUS = [catalogue.gpu(name) for name in catalogue.names("gpus")]
-GRPO, HARD, SCALERL = (catalogue.recipe(name) for name in ("grpo", "hard", "scalerl"))
+GRPO, HARD, SCALERL = (TRAITS[name] for name in ("grpo", "hard", "scalerl"))
 
 
 def refusal(workload: Workload, recipe: str, gpu: str, gpus: int, *, alternatives: bool = False) -> str:
     hardware = Hardware(catalogue.gpu(gpu), gpus, gpus)
     with pytest.raises(InfeasibleError) as raised:
-        require_fit(workload, catalogue.recipe(recipe), hardware, GPUS if alternatives else ())
+        require_fit(workload, TRAITS[recipe], hardware, GPUS if alternatives else ())
     return str(raised.value)
 
 
@@ -122,7 +123,7 @@ def test_when_one_sequence_is_too_long_no_number_will_do(workload_of: Build) -> 
 
 
 MODELS = st.sampled_from(catalogue.names("models"))
-RECIPES = st.sampled_from(catalogue.names("recipes"))
+RECIPES = st.sampled_from(list(TRAITS))
 GPU_NAMES = st.sampled_from(catalogue.names("gpus"))
 
 
@@ -131,7 +132,7 @@ GPU_NAMES = st.sampled_from(catalogue.names("gpus"))
 )
 def test_refusals_are_true(workload_of: Build, model: str, recipe: str, gpu: str, cap: int, gpus: int) -> None:
     """What a refusal offers fits, one GPU less does not, and the figures it names do show a shortfall."""
-    workload, traits, kind = workload_of(model, cap=cap), catalogue.recipe(recipe), catalogue.gpu(gpu)
+    workload, traits, kind = workload_of(model, cap=cap), TRAITS[recipe], catalogue.gpu(gpu)
     fewest = fewest_gpus(workload, traits, kind)
     assume(fewest is None or fewest > gpus)
     message = refusal(workload, recipe, gpu, gpus, alternatives=True)
@@ -153,7 +154,7 @@ def test_refusals_are_true(workload_of: Build, model: str, recipe: str, gpu: str
 def test_the_fewest_trainers_fit_and_one_less_does_not(
     workload_of: Build, model: str, recipe: str, gpu: str, cap: int
 ) -> None:
-    workload, traits, kind = workload_of(model, cap=cap), catalogue.recipe(recipe), catalogue.gpu(gpu)
+    workload, traits, kind = workload_of(model, cap=cap), TRAITS[recipe], catalogue.gpu(gpu)
     trainers = training_gpus(workload, traits, kind)
     if trainers is None:
         assert activation_bytes(workload) >= kind.usable_bytes

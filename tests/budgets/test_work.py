@@ -19,10 +19,11 @@ from budgets.work import (
     train_seconds,
 )
 from budgets.workload import Validation, Workload
+from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
 H100 = catalogue.gpu("h100")
-GRPO, DR_GRPO, DAPO, SCALERL = (catalogue.recipe(name) for name in ("grpo", "dr-grpo", "dapo", "scalerl"))
+GRPO, DR_GRPO, DAPO, SCALERL = (TRAITS[name] for name in ("grpo", "dr-grpo", "dapo", "scalerl"))
 
 
 def load_of(rollouts: float, prompts: float = 8) -> StepLoad:
@@ -42,7 +43,7 @@ def load_of(rollouts: float, prompts: float = 8) -> StepLoad:
 def test_what_a_recipe_generates_and_trains_on(
     recipe: str, signal: float, expected: tuple[float, float, float]
 ) -> None:
-    assert StepLoad.of(8, 32, catalogue.recipe(recipe), signal) == StepLoad(*expected)
+    assert StepLoad.of(8, 32, TRAITS[recipe], signal) == StepLoad(*expected)
 
 
 def test_one_sequence_alone_decodes_its_tokens_one_by_one(workload_of: Build) -> None:

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from budgets import catalogue
 from budgets.errors import InputError
 from budgets.workload import RecipeTraits, Validation, Workload
+from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
 
@@ -50,7 +50,7 @@ def test_prompt_and_response_stay_within_the_context(workload_of: Build) -> None
     ("name", "asynchronous"), [("grpo", False), ("dapo", False), ("scalerl", True), ("magistral", True)]
 )
 def test_only_a_staleness_bound_makes_a_recipe_asynchronous(name: str, asynchronous: bool) -> None:
-    assert catalogue.recipe(name).asynchronous is asynchronous
+    assert TRAITS[name].asynchronous is asynchronous
 
 
 @pytest.mark.parametrize(

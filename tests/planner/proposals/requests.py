@@ -6,6 +6,7 @@ from budgets.lengths import ResponseLengths
 from budgets.signal import DIFFICULTIES, PassRates
 from budgets.workload import Validation, Workload
 from planner.proposals import GridBounds, PilotRules, Request
+from planner.recipes import load_recipe
 
 
 def request(
@@ -34,7 +35,7 @@ def request(
             validation=Validation(300, 4, 10),
         ),
         hardware=Hardware(catalogue.gpu(gpu), gpus, gpus_per_trial or gpus),
-        traits=catalogue.recipe(recipe),
+        traits=load_recipe(recipe).traits(),
         difficulty=difficulty,
         grid=grid or GridBounds(),
         pilots=pilots or PilotRules(),

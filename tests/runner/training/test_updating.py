@@ -63,7 +63,8 @@ def test_the_gradient_is_clipped_to_its_norm() -> None:
         model = tiny_model()
         before = [parameter.detach().clone() for parameter in model.parameters()]
         recipe = Recipe(name="r", optimizer=Optimizer(epsilon=1e3, clip_norm=clip_norm))
-        one = Updater(tiny_config(recipe, learning_rate=1e3), model, None, LONGEST)  # so that a weight moves by its gradient
+        # With these, a weight moves by its gradient.
+        one = Updater(tiny_config(recipe, learning_rate=1e3), model, None, LONGEST)
         norm = one.update(made_up_batch(), 5)["grad_norm"]
         change = math.sqrt(
             sum(float((a.detach() - b).square().sum()) for a, b in zip(model.parameters(), before, strict=True))

@@ -1,0 +1,94 @@
+"""Tables of a file as checked data: what a section refuses, and how a mistake in one is explained."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from budgets.errors import ConfigError, suggest
+
+Value = TypeVar("Value")
+
+
+class Section(BaseModel):
+    """A table of the file: unknown keys are refused, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _none_from_word(value: object) -> object:
+    return None if value == "none" else value
+
+
+_NONE = BeforeValidator(_none_from_word)
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+OrNone = Annotated[Value | None, _NONE]  # TOML has no null: a file that overrides a number with nothing says "none"
+
+
+def dotted_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """List the keys of a model and of its sections, such as objective.clip_high."""
+    for name, field in model.model_fields.items():
+        if section := _section(field):
+            yield from dotted_keys(section, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def explained(
+    error: ValidationError,
+    model: type[BaseModel],
+    sources: Mapping[str, str],
+    elsewhere: str,
+    further_keys: Sequence[str] = (),
+) -> ConfigError:
+    """Return the error that says of each mistake where it stands, what was given and what is allowed.
+
+    `sources` names the place that each dotted key comes from, and `elsewhere` that of a mistake in none of them;
+    `further_keys` are top-level keys of the file which the model does not hold.
+    """
+    return ConfigError(
+        "; ".join(_explain(problem, model, sources, elsewhere, further_keys) for problem in error.errors())
+    )
+
+
+def _explain(
+    problem: ErrorDetails,
+    model: type[BaseModel],
+    sources: Mapping[str, str],
+    elsewhere: str,
+    further_keys: Sequence[str],
+) -> str:
+    path = [str(part) for part in problem["loc"]]
+    place = ".".join(path)
+    below = (name for key, name in sources.items() if key.startswith(f"{place}."))
+    source = sources.get(place) or next(below, elsewhere)
+    if problem["type"] == "value_error":
+        return f"{source}: {problem['msg'].removeprefix('Value error, ')}"
+    if problem["type"] == "extra_forbidden":
+        keys = list(_fields(model, path[:-1])) + ([] if path[:-1] else list(further_keys))
+        return f"{source}: unknown key '{place}': {suggest(path[-1], keys)}"
+    if problem["type"] in ("model_type", "dict_type"):
+        return f"{source}: {place} = {problem['input']!r} should be a table, such as [{place}]"
+    field = _fields(model, path[:-1]).get(path[-1])
+    alternative = " or 'none'" if field is not None and _NONE in field.metadata else ""
+    return f"{source}: {place} = {problem['input']!r} {problem['msg'].removeprefix('Input ')}{alternative}"
+
+
+def _fields(model: type[BaseModel], path: Sequence[str]) -> dict[str, FieldInfo]:
+    """Return the fields of the innermost section that the path leads to."""
+    for part in path:
+        section = _section(model.model_fields[part])
+        if section is None:
+            break
+        model = section
+    return model.model_fields
+
+
+def _section(field: FieldInfo) -> type[Section] | None:
+    kind: Any = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
