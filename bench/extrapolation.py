@@ -117,7 +117,7 @@ def available(full_grid: bool) -> dict[str, Method]:
         "published-grid" if full_grid else "coarse-grid": baselines.each(baselines.published_grid(full_grid)),
     }
     try:
-        from planner.curves.posterior import predict_quantiles  # noqa: PLC0415
+        from planner.curves.posterior import predict_quantiles
     except ImportError as missing:
         print(f"ours is left out: {missing}", file=sys.stderr)
         return peers

@@ -31,7 +31,8 @@ class Delays:
 class GeneratorHalf:
     """Lives in its own process: a task, an engine with weights of its own, and the generating thread."""
 
-    def __init__(self, config: TrialConfig, delay: float) -> None:
+    def open(self, config: TrialConfig, delay: float) -> None:
+        """Load everything; not in the constructor, because Ray hides what a constructor raises."""
         use_threads(config)
         self._task = open_task(config.task, config.seed)
         model = load_model(self._task.model_path, device=config.machine.device)
@@ -134,7 +135,8 @@ class RemoteSource:
 class TrainerHalf:
     """Lives in its own process: the model, its optimizer, and an engine on the same weights for validation."""
 
-    def __init__(self, config: TrialConfig, folder: str, generator: Any, delay: float) -> None:
+    def open(self, config: TrialConfig, folder: str, generator: Any, delay: float) -> None:
+        """Load everything."""
         use_threads(config)
         self._folder = Path(folder)
         self._config = config

@@ -1,10 +1,11 @@
 """The backend whose generator and trainer are two Ray actors that work at the same time."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from budgets.errors import CheckpointError, InputError
+from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.asynchronous.actors import Delays, GeneratorHalf, TrainerHalf
 from runner.backends.port import Point, Segment
 from runner.backends.same_trial import compare
@@ -58,7 +59,8 @@ class SplitBackend:
 
         for actor in (self._trainer, self._generator):
             if actor is not None:
-                _got(actor.close.remote())
+                with suppress(TrainingError):  # it has died: there is nothing left to free
+                    _got(actor.close.remote())
                 ray.kill(actor)
         self._trainer = self._generator = None
 
@@ -76,9 +78,14 @@ class SplitBackend:
         gpus = 1 if config.machine.device == "cuda" else 0
         # Threads: `take` and `hold` wait inside the actor while `push` must still get in.
         generator = ray.remote(GeneratorHalf).options(num_cpus=1, num_gpus=gpus, max_concurrency=4)
-        self._generator = generator.remote(config, self._delays.generate)
-        trainer = ray.remote(TrainerHalf).options(num_cpus=1, num_gpus=gpus)
-        self._trainer = trainer.remote(config, str(folder), self._generator, self._delays.train)
+        self._generator = generator.remote()
+        self._trainer = ray.remote(TrainerHalf).options(num_cpus=1, num_gpus=gpus).remote()
+        opening = [
+            self._generator.open.remote(config, self._delays.generate),
+            self._trainer.open.remote(config, str(folder), self._generator, self._delays.train),
+        ]
+        for reference in opening:
+            _got(reference)
 
 
 def _got(reference: Any) -> Any:
@@ -89,3 +96,6 @@ def _got(reference: Any) -> Any:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error
+    except ray.exceptions.RayActorError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise TrainingError("lost", f"a process of the trial died ({last}); resume it from its checkpoint") from error

@@ -1,0 +1,137 @@
+"""The decoding of one wave: a prefill of its distinct prompts, then a token for every row at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runner.engines.decoding import Noise, draw
+from runner.engines.torch_cache import KeyValueCache
+from runner.engines.torch_traits import Traits
+from runner.engines.torch_waves import Wave, Written
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+Head = Callable[["Tensor"], "Tensor"]
+
+_LOGITS_AT_ONCE = 2**26  # 256 MiB of FP32 logits
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What decoding needs beside the wave: the model's parts, its tokens and how rows are dropped."""
+
+    decoder: Any
+    traits: Traits
+    device: "torch.device"
+    end_id: int
+    pad_id: int
+    compact_at: float  # share of finished rows at which they are dropped from the batch
+
+    @property
+    def look_every(self) -> int:
+        """Tokens between two looks at which rows are finished: on an accelerator a look waits for its queue."""
+        return 1 if self.device.type == "cpu" else 16
+
+
+class Decoding:
+    """A wave under way. Rows that are finished write on unseen until they are dropped."""
+
+    def __init__(self, wave: Wave, max_tokens: int, form: Format) -> None:
+        """Run the distinct prompts through the decoder, padded on the left."""
+        import torch  # noqa: PLC0415
+
+        self._wave, self._form, device, rows = wave, form, form.device, len(wave.rows)
+        source = torch.tensor(wave.source, device=device)
+        prompts, present = (tensor.to(device) for tensor in wave.padded(form.pad_id))
+        positions = (present.cumsum(dim=1) - 1).clamp_(min=0)
+        padded = not bool(present.all())
+        mask = present.long() if padded or not form.traits.takes_positions else None
+        self._cache = KeyValueCache(wave.longest + max_tokens, source)
+        self._hidden = self._forward(prompts, mask, positions).index_select(0, source)
+        self._starts = (positions[:, -1:] + 1).index_select(0, source)
+        self._mask = self._mask_of(present.index_select(0, source), padded)
+        self._last: Tensor | None = None
+        self._alive = torch.ones(rows, dtype=torch.bool, device=device)
+        self._places = torch.arange(rows, device=device)  # rows of the wave that are still in the batch
+        self._ids = torch.tensor(wave.rows, device=device)  # the same as rows of the request
+        self._tokens = torch.full((max_tokens, rows), form.pad_id, device=device)
+        self._logprobs = torch.zeros((max_tokens, rows), device=device)
+        self.versions: list[int] = []  # of the weights, at each step
+
+    def _mask_of(self, present: "Tensor", padded: bool) -> "Tensor | None":
+        """Return the mask of every later step, of which each takes the part that is written; None: nothing to mask.
+
+        Ready-made for attention where that is right. Where the rows outgrow a layer's window, the two-dimensional one,
+        from which the model makes its own at every step.
+        """
+        import torch  # noqa: PLC0415
+
+        traits, width = self._form.traits, self._cache.get_max_length()
+        grown = torch.nn.functional.pad(present, (0, width - present.shape[1]), value=True)
+        if traits.mask is None or (traits.window is not None and width > traits.window):
+            return grown.long() if padded or not traits.takes_positions else None
+        if traits.mask == torch.bool:
+            return grown[:, None, None, :] if padded else None
+        added = torch.zeros(grown.shape, dtype=traits.mask, device=grown.device)
+        return added.masked_fill_(~grown, torch.finfo(traits.mask).min)[:, None, None, :]
+
+    def _forward(self, tokens: "Tensor", mask: "Tensor | None", positions: "Tensor") -> "Tensor":
+        """Return the last token's hidden state of each row."""
+        placed = {"position_ids": positions} if self._form.traits.takes_positions else {}
+        output = self._form.decoder(
+            input_ids=tokens, attention_mask=mask, past_key_values=self._cache, use_cache=True, **placed
+        )
+        self._cache.advance(tokens.shape[1])
+        hidden: Tensor = output.last_hidden_state[:, -1]
+        return hidden
+
+    def write_token(self, head: Head, version: int, temperature: float, noise: Noise) -> bool:
+        """Write one token of every row with weights of that version, and return whether any row goes on."""
+        step = len(self.versions)
+        if self._last is not None:
+            length = self._cache.get_seq_length()
+            mask = None if self._mask is None else self._mask.narrow(-1, 0, length + 1)
+            self._hidden = self._forward(self._last, mask, self._starts + (step - 1))
+        tokens, logprobs = self._draw(head, temperature, noise.at(step).index_select(0, self._ids))
+        self._tokens[step].index_copy_(0, self._places, tokens)
+        self._logprobs[step].index_copy_(0, self._places, logprobs)
+        self._last = tokens.unsqueeze(1)
+        self._alive.logical_and_(tokens != self._form.end_id)
+        self.versions.append(version)
+        return (step + 1) % self._form.look_every != 0 or self._drop_finished()
+
+    def _draw(self, head: Head, temperature: float, uniform: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Draw for a few rows at a time where all logits at once would fill the memory."""
+        import torch  # noqa: PLC0415
+
+        entries: int = self._form.decoder.config.get_text_config().vocab_size
+        rows = max(1, _LOGITS_AT_ONCE // entries)
+        if len(uniform) <= rows:
+            return draw(head(self._hidden), temperature, uniform)
+        parts = [
+            draw(head(self._hidden[begin : begin + rows]), temperature, uniform[begin : begin + rows])
+            for begin in range(0, len(uniform), rows)
+        ]
+        return torch.cat([tokens for tokens, _ in parts]), torch.cat([logprobs for _, logprobs in parts])
+
+    def _drop_finished(self) -> bool:
+        """Take finished rows out of the batch once they are a good part of it; return whether any row is left."""
+        rows = len(self._alive)
+        alive = int(self._alive.sum())
+        if not 0 < alive < rows or rows - alive < self._form.compact_at * rows:
+            return alive > 0
+        kept = self._alive.nonzero().squeeze(1)
+        self._cache.keep(kept)
+        self._ids, self._places, self._alive, self._starts = (
+            tensor.index_select(0, kept) for tensor in (self._ids, self._places, self._alive, self._starts)
+        )
+        self._last = None if self._last is None else self._last.index_select(0, kept)
+        self._mask = None if self._mask is None else self._mask.index_select(0, kept)
+        return True
+
+    def written(self) -> Written:
+        """Return what was written, without the keys and values that it took."""
+        steps = len(self.versions)
+        return Written(self._wave.rows, self._tokens[:steps].T.cpu(), self._logprobs[:steps].T.cpu(), self.versions)

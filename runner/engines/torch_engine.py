@@ -1,0 +1,209 @@
+"""Rollouts from a transformers model in this process: no server and no second copy of the weights, unless wanted."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from budgets.errors import InputError, UnknownNameError
+from runner.engines.decoding import Noise
+from runner.engines.port import Weights
+from runner.engines.torch_decode import Decoding, Format
+from runner.engines.torch_traits import Traits
+from runner.engines.torch_waves import Wave, Written, gathered, require_sound, waves
+from runner.policy.head import Head, decoder_of
+from runner.rollouts import Rollouts, Sampling
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+_CPU_CACHE_BYTES = 2 * 2**30
+_DEVICE_CACHE_SHARE = 0.25  # of all its memory and not of the free one: rounding must not change with what else runs
+
+
+class TorchEngine:
+    """A `RolloutEngine` over any decoder-only transformers model; see runner.engines.port for its methods.
+
+    By default it samples from the model that it is given: a trainer's updates are in effect from the next `generate`
+    on, and `load_weights` with the model's own tensors copies nothing. Updates between tokens need `load_weights`.
+    """
+
+    def __init__(
+        self,
+        model: "nn.Module",
+        *,
+        end_id: int,
+        pad_id: int,
+        fp32_head: bool = True,
+        own_copy: bool = False,
+        weights: str | None = None,
+        max_rows: int | None = None,
+        compact_at: float = 0.125,
+    ) -> None:
+        """Prepare a model for sampling.
+
+        Args:
+            model: A causal language model of transformers.
+            end_id: The token that ends a response.
+            pad_id: The token written at padding; it may be the end token.
+            fp32_head: Compute logits in FP32 also from other weights.
+            own_copy: Sample from a copy, which changes by `load_weights` alone.
+            weights: Format of the copy's weights, such as "bfloat16"; None keeps the model's.
+            max_rows: Rows decoded at the same time; None derives it from the memory that keys and values take.
+            compact_at: Share of finished rows at which they are dropped from the batch; above 1 they never are.
+        """
+        if weights is not None and not own_copy:
+            raise InputError(
+                f"weights = '{weights}' would change the trainer's own model: give own_copy = True with it"
+            )
+        if max_rows is not None and max_rows < 1:
+            raise InputError(f"max_rows is {max_rows}: at least 1 row must be decoded at a time")
+        self._model: Any = _copied(model, weights) if own_copy else model
+        self._traits = Traits.of(self._model)
+        self._end_id, self._pad_id = end_id, pad_id
+        self._fp32_head, self._max_rows, self._compact_at = fp32_head, max_rows, compact_at
+        self._version = 0
+        self._head: Head | None = None
+
+    @property
+    def version(self) -> int:
+        """Version of the weights in use; 0 until the first `load_weights`."""
+        return self._version
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        per_prompt: int,
+        sampling: Sampling,
+        seed: int,
+        between_tokens: Callable[[], None] | None = None,
+    ) -> Rollouts:
+        """Return `per_prompt` responses to each prompt; equal on the same number of threads.
+
+        Rows whose log-probabilities are not finite (weights that have diverged) are returned as they are.
+        """
+        model = self._open()
+        require_sound(prompts, per_prompt, sampling.max_tokens, self._traits.longest)
+        form = Format(decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at)
+        noise = Noise(seed, len(prompts) * per_prompt, model.device)
+        written: list[Written] = []
+        with _evaluating(model):
+            self._head = None  # a shared model's weights may have changed since
+            for wave in waves(prompts, per_prompt, self._rows_at_once(prompts, sampling.max_tokens)):
+                if written and between_tokens is not None:
+                    between_tokens()
+                written.append(self._decoded(wave, form, sampling, noise, between_tokens).written())
+        self._head = None
+        return gathered(prompts, per_prompt, written, self._end_id, self._pad_id)
+
+    def _decoded(
+        self, wave: Wave, form: Format, sampling: Sampling, noise: Noise, between_tokens: Callable[[], None] | None
+    ) -> Decoding:
+        """Decode a wave to its end.
+
+        Gradients are off only while the model runs, so that `between_tokens` is free to train. Inference mode would
+        leave tensors in the shared model that autograd refuses.
+        """
+        import torch  # noqa: PLC0415
+
+        with torch.no_grad():
+            decoding = Decoding(wave, sampling.max_tokens, form)
+            going = decoding.write_token(self._current_head(), self._version, sampling.temperature, noise)
+        while going and len(decoding.versions) < sampling.max_tokens:
+            if between_tokens is not None:
+                between_tokens()
+            with torch.no_grad():
+                going = decoding.write_token(self._current_head(), self._version, sampling.temperature, noise)
+        return decoding
+
+    def _current_head(self) -> Head:
+        """Return the head; where it computes in another format than its weights', they are converted once."""
+        if self._head is None:
+            model = self._open()
+            if self._fp32_head and model.get_output_embeddings().weight.dtype.itemsize < 4:
+                model = _with_fp32_head(model)
+            self._head = Head(model, fp32=self._fp32_head)
+        return self._head
+
+    def _rows_at_once(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> int:
+        import torch  # noqa: PLC0415
+
+        if self._max_rows is not None:
+            return self._max_rows
+        device = self._open().device
+        limit = _CPU_CACHE_BYTES
+        if device.type == "cuda":
+            limit = int(_DEVICE_CACHE_SHARE * torch.cuda.get_device_properties(device).total_memory)
+        width = max(map(len, prompts), default=0) + max_tokens
+        return max(1, limit // (self._traits.bytes_per_token * width))
+
+    def load_weights(self, weights: Weights, version: int) -> None:
+        """Copy weights in place, converted to the model's format; tensors that are the model's own stay as they are.
+
+        Weights that are not given stay as they are, and all do when one of them does not fit.
+        """
+        import torch  # noqa: PLC0415
+
+        targets: dict[str, Tensor] = self._open().state_dict()
+        given = [(_fitting(targets, name, tensor), tensor) for name, tensor in weights]
+        with torch.no_grad():
+            for target, tensor in given:
+                if tensor.data_ptr() != target.data_ptr() or tensor.dtype != target.dtype:
+                    target.copy_(tensor)
+        self._version = version
+        self._head = None
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._model = None
+        self._head = None
+
+    def _open(self) -> Any:
+        if self._model is None:
+            raise InputError("this rollout engine is closed: make a new one")
+        return self._model
+
+
+def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tensor":
+    """Return the model's weight of that name, or say why the tensor is none."""
+    if name not in targets:
+        raise UnknownNameError("weight", name, targets)
+    if targets[name].shape != tensor.shape:
+        raise InputError(
+            f"weight '{name}' has the shape {tuple(tensor.shape)}, and the model's is {tuple(targets[name].shape)}: "
+            "the weights are another model's"
+        )
+    return targets[name]
+
+
+def _copied(model: "nn.Module", weights: str | None) -> "nn.Module":
+    """Return a copy without gradients. Buffers keep their format: rotary frequencies in bf16 would be wrong."""
+    import torch  # noqa: PLC0415
+
+    copied = copy.deepcopy(model).requires_grad_(False)
+    if weights is not None:
+        for parameter in copied.parameters():
+            parameter.data = parameter.data.to(getattr(torch, weights))
+    return copied
+
+
+def _with_fp32_head(model: Any) -> Any:
+    """Return a stand-in for the model whose output weights are converted already."""
+    layer = model.get_output_embeddings()
+    bias = getattr(layer, "bias", None)
+    converted = SimpleNamespace(weight=layer.weight.detach().float(), bias=None if bias is None else bias.float())
+    return cast("nn.Module", SimpleNamespace(config=model.config, get_output_embeddings=lambda: converted))
+
+
+@contextmanager
+def _evaluating(model: "nn.Module") -> Iterator[None]:
+    """Switch dropout and gradient checkpointing off for a while."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

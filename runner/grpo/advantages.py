@@ -1,0 +1,35 @@
+"""Rewards to advantages: every reward less the mean of its group, on one of three scales."""
+
+from typing import TYPE_CHECKING
+
+from planner.recipes.schema import Advantage
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def advantages(rewards: "Tensor", per_prompt: int, settings: Advantage) -> "Tensor":
+    """Return the advantage of each reward (N), where row i·n + j is response j to prompt i.
+
+    Scales: `group` divides by the standard deviation of the group's rewards (GRPO, arXiv 2402.03300), `batch` by that
+    of all advantages given (ScaleRL, arXiv 2510.13786), `none` by nothing (Dr. GRPO, arXiv 2503.20783). Standard
+    deviations are those of a sample (n − 1). A group whose rewards are all alike gets exactly 0.
+    """
+    groups = rewards.reshape(-1, per_prompt)
+    informative = has_signal(rewards, per_prompt)[:, None]
+    centred = (groups - groups.mean(dim=1, keepdim=True)).where(informative, 0.0)
+    # Both means are 0 by now, so that only the squares are left to sum.
+    if settings.scale == "group":
+        deviation = (centred.square().sum(dim=1, keepdim=True) / max(per_prompt - 1, 1)).sqrt()
+    elif settings.scale == "batch":
+        deviation = (centred.square().sum() / max(rewards.numel() - 1, 1)).sqrt()
+    else:
+        return centred.reshape(-1)
+    # Without an epsilon, 0 ÷ 0 would turn a group without signal into NaN.
+    return (centred / (deviation + settings.epsilon).where(informative, 1.0)).reshape(-1)
+
+
+def has_signal(rewards: "Tensor", per_prompt: int) -> "Tensor":
+    """Return for each of the N ÷ n groups whether its rewards differ, without which it teaches nothing."""
+    groups = rewards.reshape(-1, per_prompt)
+    return groups.amax(dim=1) != groups.amin(dim=1)

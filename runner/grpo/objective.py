@@ -1,0 +1,133 @@
+"""The GRPO objective: from log-probabilities and advantages to one loss whose gradients add over micro-batches."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from budgets.errors import InputError
+from planner.recipes.schema import Objective
+from runner.grpo import clips
+from runner.grpo.ratios import k3, probability_ratio, truncated_importance
+from runner.grpo.statistics import Statistics
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens:
+    """The tokens of a micro-batch and all that the loss needs to know of them; padding may hold anything."""
+
+    logprobs: "Tensor"  # (N, T) the policy's, with gradient
+    old: "Tensor"  # (N, T) what the ratio is against: the trainer's when the batch was new, or the sampler's
+    sampler: "Tensor"  # (N, T) the sampler's
+    reference: "Tensor | None"  # (N, T) the base model's
+    entropies: "Tensor | None"  # (N, T) of the policy's distributions, with gradient if there is a bonus
+    advantages: "Tensor"  # (N,)
+    mask: "Tensor"  # (N, T) bool: tokens that are trained on
+    weights: "Tensor"  # (N, T) from `token_weights` of the whole update
+    entropy_weight: float  # 1 ÷ trained tokens of the whole update
+
+
+def objective(tokens: Tokens, settings: Objective) -> "tuple[Tensor, Statistics]":
+    """Return the loss to minimise, and what it did.
+
+    Loss = Σ weight · (importance · policy loss + kl · k3(reference ÷ policy)) − entropy · Σ entropies ÷ tokens. The sum
+    over the micro-batches of an update is the loss of the update, whatever the aggregation.
+    """
+    _check(tokens, settings)
+    tokens = _without_padding(tokens)
+    log_ratio = tokens.logprobs - tokens.old
+    ratio = probability_ratio(log_ratio, tokens.mask, settings.ratio)
+    # A ratio against the sampler has no other trainer to compare with than today's.
+    trainer = tokens.old if settings.against == "trainer" else tokens.logprobs.detach()
+    mismatch = trainer - tokens.sampler
+    weight_and_cap = truncated_importance(mismatch, settings)
+    importance, capped = weight_and_cap or (None, tokens.mask & False)
+
+    losses = _policy_losses(tokens, log_ratio, ratio, importance, settings)
+    reference_kl = None if tokens.reference is None else k3(tokens.reference - tokens.logprobs)
+    if reference_kl is not None and settings.kl > 0:
+        losses = losses + settings.kl * reference_kl
+    loss = (losses * tokens.weights).sum()
+    if tokens.entropies is not None and settings.entropy > 0:
+        loss = loss - settings.entropy * tokens.entropy_weight * tokens.entropies.sum()
+    return loss, _statistics(tokens, ratio, mismatch, capped, reference_kl, settings)
+
+
+def _policy_losses(
+    tokens: Tokens, log_ratio: "Tensor", ratio: "Tensor", importance: "Tensor | None", settings: Objective
+) -> "Tensor":
+    advantages = tokens.advantages[:, None]
+    if settings.clip == "gamma":  # the correction is part of its weight
+        return clips.gamma(log_ratio, tokens.logprobs, advantages, importance)
+    if settings.clip == "ppo":
+        losses = clips.ppo(ratio, advantages, settings)
+    elif settings.clip == "cispo":
+        losses = clips.cispo(ratio, tokens.logprobs, advantages, settings)
+    elif settings.clip == "soft":
+        losses = clips.soft(ratio, advantages, settings)
+    else:
+        losses = clips.none(ratio, advantages)
+    return losses if importance is None else losses * importance
+
+
+def _check(tokens: Tokens, settings: Objective) -> None:
+    if settings.kl > 0 and tokens.reference is None:
+        raise InputError(
+            f"objective.kl = {settings.kl:g} without the base model's log-probabilities: give them as `reference`, or "
+            "set it to 0"
+        )
+    if settings.entropy > 0 and tokens.entropies is None:
+        raise InputError(
+            f"objective.entropy = {settings.entropy:g} without entropies: give them as `entropies`, or set it to 0"
+        )
+
+
+def _without_padding(tokens: Tokens) -> Tokens:
+    """Replace everything at padding by 0 before it is computed with: NaN times 0 would stay NaN, in gradients too."""
+    mask = tokens.mask
+
+    def clean(values: "Tensor") -> "Tensor":
+        return values.where(mask, 0.0)
+
+    return Tokens(
+        logprobs=clean(tokens.logprobs),
+        old=clean(tokens.old.detach()),
+        sampler=clean(tokens.sampler.detach()),
+        reference=None if tokens.reference is None else clean(tokens.reference.detach()),
+        entropies=None if tokens.entropies is None else clean(tokens.entropies),
+        advantages=tokens.advantages.detach().where(mask.any(dim=1), 0.0),
+        mask=mask,
+        weights=clean(tokens.weights),
+        entropy_weight=tokens.entropy_weight,
+    )
+
+
+def _statistics(
+    tokens: Tokens,
+    ratio: "Tensor",
+    mismatch: "Tensor",
+    capped: "Tensor",
+    reference_kl: "Tensor | None",
+    settings: Objective,
+) -> Statistics:
+    mask = tokens.mask
+    ratio = ratio.detach().where(mask, 0.0)
+    low, high = clips.clipped_tokens(ratio, tokens.advantages[:, None], settings)
+
+    def total(values: "Tensor") -> "Tensor":
+        return values.detach().double().sum()  # a float32 cannot count beyond 16 million tokens
+
+    return Statistics(
+        tokens=total(mask),
+        clipped_low=total(low & mask),
+        clipped_high=total(high & mask),
+        ratio_sum=total(ratio),
+        ratio_max=ratio.amax().double(),
+        entropy_sum=None if tokens.entropies is None else total(tokens.entropies),
+        reference_kl_sum=None if reference_kl is None else total(reference_kl),
+        mismatch_kl_sum=total(k3(mismatch)),
+        mismatch_abs_sum=total(mismatch.abs()),
+        mismatch_max=mismatch.abs().amax().double(),
+        importance_capped=total(capped & mask),
+    )

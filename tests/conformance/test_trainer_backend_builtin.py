@@ -1,0 +1,21 @@
+"""The built-in backend keeps the promises of the port."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.recipes import load_recipe
+from runner.backends.builtin import BuiltinBackend
+from runner.training.config import TrialConfig
+from tests.conformance.trainer_backend import *  # noqa: F403
+from tests.runner.words import save_words, words_config
+
+
+@pytest.fixture
+def new_backend() -> type[BuiltinBackend]:
+    return BuiltinBackend
+
+
+@pytest.fixture
+def config(tmp_path_factory: pytest.TempPathFactory) -> TrialConfig:
+    return words_config(save_words(Path(tmp_path_factory.mktemp("words"))), load_recipe("dr-grpo"))

@@ -1,0 +1,201 @@
+"""What the torch engine promises beyond the port: waves, compaction, a shared model and a copy of its own."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from budgets.errors import InputError, UnknownNameError
+from runner.engines import torch_decode, torch_engine
+from runner.engines.torch_engine import TorchEngine
+from runner.engines.torch_waves import waves
+from runner.rollouts import Rollouts, Sampling
+from tests.runner.engines.models import END, PAD, PROMPTS, VOCABULARY, build, full_logprobs
+
+
+def rollouts_of(tokens: int = 12, *, max_rows: int | None = None, compact_at: float = 0.125) -> Rollouts:
+    engine = TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=max_rows, compact_at=compact_at)
+    return engine.generate(PROMPTS, 6, Sampling(tokens, 1.8), seed=4)
+
+
+def assert_alike(one: Rollouts, other: Rollouts) -> None:
+    for field in ("tokens", "mask", "versions", "truncated"):
+        assert torch.equal(getattr(one, field), getattr(other, field)), field
+    torch.testing.assert_close(one.logprobs, other.logprobs, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("compact_at", [0.01, 0.25, 0.6])
+def test_dropping_finished_rows_changes_nothing(compact_at: float) -> None:
+    kept = rollouts_of(tokens=30, compact_at=2.0)
+    lengths = kept.mask.sum(1)
+    assert len(lengths.unique()) > 5, "rows end at many different steps"
+    assert_alike(rollouts_of(tokens=30, compact_at=compact_at), kept)
+
+
+@pytest.mark.parametrize("max_rows", [1, 4, 7, 12, 1000])
+def test_waves_change_nothing(max_rows: int) -> None:
+    assert_alike(rollouts_of(max_rows=max_rows), rollouts_of(max_rows=30))
+
+
+def test_without_max_rows_the_memory_of_keys_and_values_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    tokens_per_wave = 4 * (1 + 5)  # four rows of a prompt's token and five of the response
+    bytes_per_token = 2 * 2 * 2 * 8 * 4  # keys and values, layers, heads, size, FP32
+    monkeypatch.setattr(torch_engine, "_CPU_CACHE_BYTES", tokens_per_wave * bytes_per_token)
+    engine = TorchEngine(build(), end_id=VOCABULARY, pad_id=PAD)
+    engine.generate([[5], [6]], 6, Sampling(5), 0, between_tokens=count)
+    assert calls == 3 * 5 - 1
+
+
+def test_looking_rarely_for_finished_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    always = rollouts_of(tokens=30)
+    monkeypatch.setattr(torch_decode.Format, "look_every", 7)
+    assert_alike(rollouts_of(tokens=30), always)
+
+
+def test_drawing_for_a_few_rows_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = rollouts_of()
+    monkeypatch.setattr(torch_decode, "_LOGITS_AT_ONCE", 4 * VOCABULARY)
+    assert_alike(rollouts_of(), at_once)
+
+
+def test_a_longer_limit_only_goes_on() -> None:
+    short, long = rollouts_of(tokens=5), rollouts_of(tokens=12)
+    assert torch.equal(long.tokens[:, :5], short.tokens)
+
+
+def test_the_same_again_is_bit_identical() -> None:
+    one, other = rollouts_of(), rollouts_of()
+    for field in fields(Rollouts):
+        if field.name not in ("prompts", "per_prompt"):
+            assert torch.equal(getattr(one, field.name), getattr(other, field.name)), field.name
+
+
+def test_waves_hold_every_row_once_with_the_longest_prompts_first() -> None:
+    made = list(waves(PROMPTS, 3, 4))
+    assert sorted(row for wave in made for row in wave.rows) == list(range(15))
+    assert [wave.longest for wave in made] == sorted((wave.longest for wave in made), reverse=True)
+    for wave in made:
+        assert len(wave.rows) <= 4
+        assert len(set(wave.prompts)) == len(wave.prompts)
+        assert [wave.prompts[i] for i in wave.source] == [tuple(PROMPTS[row // 3]) for row in wave.rows]
+
+
+def test_every_response_can_end_at_once_or_never() -> None:
+    model = build()
+    with torch.no_grad():
+        model.model.norm.weight.zero_()  # every logit is 0, and the first of equals is taken
+    never = TorchEngine(model, end_id=END, pad_id=PAD).generate(PROMPTS, 2, Sampling(6, 0.0), 0)
+    assert never.truncated.all()
+    assert never.tokens.shape == (10, 6)
+    at_once = TorchEngine(model, end_id=0, pad_id=0).generate(PROMPTS, 2, Sampling(6, 0.0), 0)
+    assert not at_once.truncated.any()
+    assert at_once.tokens.tolist() == [[0]] * 10
+    assert at_once.mask.all()
+
+
+def test_the_hook_is_called_between_steps_also_across_waves() -> None:
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    engine = TorchEngine(build(), end_id=VOCABULARY, pad_id=PAD, max_rows=2)
+    engine.generate([[5], [6]], 2, Sampling(4), 0, between_tokens=count)
+    assert calls == 7
+
+
+def test_a_shared_model_is_trained_after_and_between_tokens() -> None:
+    model = build().train()
+    engine = TorchEngine(model, end_id=END, pad_id=PAD)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+
+    def train() -> None:
+        loss = model(torch.tensor([[5, 6, 7, 8]]), labels=torch.tensor([[5, 6, 7, 8]])).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        engine.load_weights(model.named_parameters(), engine.version + 1)
+
+    before = engine.generate(PROMPTS, 2, Sampling(6), 1)
+    during = engine.generate(PROMPTS, 2, Sampling(6), 1, between_tokens=train)
+    assert model.training
+    first = during.logprobs[:, 0] == before.logprobs[:, 0]
+    assert first.all()
+    assert not torch.equal(during.logprobs[:, 1:], before.logprobs[:, 1:])
+    assert during.versions.max() == engine.version
+    weight = model.model.embed_tokens.weight
+    (weight[during.tokens].sum() * during.logprobs.sum()).backward()
+    assert weight.grad is not None
+
+
+def test_dropout_is_off_while_sampling_and_back_after() -> None:
+    model = build("gpt2").train()
+    rollouts = TorchEngine(model, end_id=END, pad_id=PAD).generate(PROMPTS, 2, Sampling(8), 2)
+    assert all(module.training for module in model.modules())
+    torch.testing.assert_close(rollouts.logprobs, full_logprobs(model.eval(), rollouts), atol=1e-5, rtol=0)
+
+
+def test_a_copy_in_bf16_follows_an_fp32_trainer_by_load_weights_alone() -> None:
+    model, other = build(), build(seed=1)
+    engine = TorchEngine(model, end_id=END, pad_id=PAD, own_copy=True, weights="bfloat16")
+    assert model.dtype == torch.float32
+    before = engine.generate(PROMPTS, 4, Sampling(8), 3)
+    torch.testing.assert_close(before.logprobs, full_logprobs(model, before), atol=0.3, rtol=0)
+    assert not torch.allclose(before.logprobs, full_logprobs(model, before), atol=1e-5)
+    model.load_state_dict(other.state_dict())
+    assert torch.equal(engine.generate(PROMPTS, 4, Sampling(8), 3).logprobs, before.logprobs)
+    engine.load_weights(model.named_parameters(), 2)
+    after = engine.generate(PROMPTS, 4, Sampling(8), 3)
+    torch.testing.assert_close(after.logprobs, full_logprobs(other, after), atol=0.3, rtol=0)
+    assert (after.versions[after.mask] == 2).all()
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_an_fp32_head_takes_new_weights_under_way() -> None:
+    model = build().bfloat16()
+    engine = TorchEngine(model, end_id=END, pad_id=PAD)
+    calls = 0
+
+    def flatten_the_head() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            engine.load_weights([("lm_head.weight", torch.zeros(VOCABULARY, 32))], 1)
+
+    rollouts = engine.generate([[5], [6, 7]], 8, Sampling(6), 1, between_tokens=flatten_the_head)
+    uniform = torch.tensor(1 / VOCABULARY).log().expand(rollouts.logprobs.shape)
+    new = rollouts.versions == 1
+    assert new.any()
+    torch.testing.assert_close(rollouts.logprobs[new], uniform[new])
+    old = rollouts.versions == 0
+    assert not torch.allclose(rollouts.logprobs[old], uniform[old], atol=0.1)
+
+
+def test_weights_of_another_model_are_refused() -> None:
+    model = build()
+    engine = TorchEngine(model, end_id=END, pad_id=PAD)
+    with pytest.raises(UnknownNameError, match=r"did you mean 'model\.norm\.weight'"):
+        engine.load_weights([("lm_head.weight", torch.zeros(40, 32)), ("model.norm.weights", torch.zeros(32))], 1)
+    assert model.lm_head.weight.any(), "nothing is loaded when something does not fit"
+    with pytest.raises(InputError, match=r"\(31,\).*\(32,\)"):
+        engine.load_weights([("model.norm.weight", torch.zeros(31))], 1)
+    assert engine.version == 0
+
+
+def test_what_cannot_be_decoded_is_refused_with_numbers() -> None:
+    engine = TorchEngine(build(), end_id=END, pad_id=PAD)
+    with pytest.raises(InputError, match="0 responses"):
+        engine.generate(PROMPTS, 0, Sampling(4), 0)
+    with pytest.raises(InputError, match=r"prompt 1 of 61 tokens .* 65 positions, and the model has 64.* at most 3"):
+        engine.generate([[2], [2] * 61], 1, Sampling(4), 0)
+    with pytest.raises(InputError, match="max_rows is 0"):
+        TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=0)
+    with pytest.raises(InputError, match="own_copy"):
+        TorchEngine(build(), end_id=END, pad_id=PAD, weights="bfloat16")

@@ -1,0 +1,84 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.recipes.schema import Advantage
+from runner.grpo.advantages import advantages, has_signal
+
+REWARDS = torch.tensor([1.0, 0.0, 0.0, 3.0])  # two groups of two: ±½ about ½, ∓1½ about 1½
+
+batches = st.integers(2, 5).flatmap(
+    lambda per_prompt: st.tuples(
+        st.just(per_prompt),
+        st.lists(
+            st.lists(st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1.0]), min_size=per_prompt, max_size=per_prompt),
+            min_size=1,
+            max_size=6,
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ("none", [0.5, -0.5, -1.5, 1.5]),
+        ("group", [0.5**0.5, -(0.5**0.5), -(0.5**0.5), 0.5**0.5]),
+        ("batch", [0.5 / (5 / 3) ** 0.5, -0.5 / (5 / 3) ** 0.5, -1.5 / (5 / 3) ** 0.5, 1.5 / (5 / 3) ** 0.5]),
+    ],
+)
+def test_three_scales_by_hand(scale, expected):
+    result = advantages(REWARDS, 2, Advantage(scale=scale, epsilon=0.0))
+    assert result.tolist() == pytest.approx(expected)
+
+
+def test_epsilon_is_added_to_the_deviation():
+    assert advantages(REWARDS[:2], 2, Advantage(epsilon=0.5)).tolist() == pytest.approx(
+        [0.5 / (0.5**0.5 + 0.5), -0.5 / (0.5**0.5 + 0.5)]
+    )
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1.0, -0.3])
+def test_alike_groups_get_exactly_nothing_even_without_epsilon(scale, value):
+    rewards = torch.tensor([value] * 3 + [0.0, 1.0, 1.0])
+    result = advantages(rewards, 3, Advantage(scale=scale, epsilon=0.0))
+    assert torch.equal(result[:3], torch.zeros(3))
+    assert result[3:].isfinite().all()
+    assert torch.equal(advantages(rewards[:3], 3, Advantage(scale=scale, epsilon=0.0)), torch.zeros(3))
+    assert has_signal(rewards, 3).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_the_rounding_of_a_mean_is_no_signal(scale):
+    rewards = torch.tensor([0.1] * 7)
+    assert (rewards - rewards.mean()).any()
+    assert torch.equal(advantages(rewards, 7, Advantage(scale=scale)), torch.zeros(7))
+
+
+@given(batches, st.sampled_from(["group", "batch", "none"]))
+def test_advantages_sum_to_nothing_in_each_group_and_keep_the_order_of_rewards(batch, scale):
+    per_prompt, groups = batch
+    rewards = torch.tensor(groups, dtype=torch.float64)
+    result = advantages(rewards.reshape(-1), per_prompt, Advantage(scale=scale)).reshape(rewards.shape)
+    assert result.sum(dim=1).abs().max() < 1e-9
+    assert (result.sort(dim=1).values - result.gather(1, rewards.argsort(dim=1))).abs().max() < 1e-9
+
+
+@given(batches)
+def test_scaled_advantages_have_the_deviation_one(batch):
+    per_prompt, groups = batch
+    rewards = torch.tensor(groups, dtype=torch.float64).reshape(-1)
+    signal = has_signal(rewards, per_prompt)
+    by_group = advantages(rewards, per_prompt, Advantage(epsilon=0.0)).reshape(-1, per_prompt)
+    assert torch.allclose(by_group.std(dim=1), signal.double())
+    by_batch = advantages(rewards, per_prompt, Advantage(scale="batch", epsilon=0.0))
+    assert torch.allclose(by_batch.std(), signal.any().double())
+
+
+@given(batches)
+def test_signal_is_where_rewards_differ(batch):
+    per_prompt, groups = batch
+    flat = torch.tensor(groups).reshape(-1)
+    assert has_signal(flat, per_prompt).tolist() == [len(set(group)) > 1 for group in groups]

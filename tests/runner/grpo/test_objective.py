@@ -1,0 +1,101 @@
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from budgets.errors import InputError
+from planner.recipes.schema import Objective
+from runner.grpo.objective import objective
+from tests.runner.grpo.samples import PER_TENSOR, gradients, one, tokens
+
+ALL_TERMS = {"kl": 0.05, "entropy": 0.02, "truncated_importance": 1.2}
+CLIPS = ["ppo", "cispo", "soft", "gamma", "none"]
+
+
+def value(number: float) -> torch.Tensor:
+    return torch.tensor([[number]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("reference", [0.5, 2.0])
+def test_the_kl_term_is_k3_of_the_base_model(reference):
+    made = one(1.0, 0.0, reference=value(-1.0 + math.log(reference)))
+    loss, _ = objective(made, Objective(kl=0.04))
+    assert loss.item() == pytest.approx(0.04 * (reference - math.log(reference) - 1))
+    assert gradients(loss, made)[0].item() == pytest.approx(0.04 * (1 - reference))
+
+
+def test_the_kl_term_has_the_weights_of_the_policy_loss_but_neither_ratio_nor_importance():
+    made = tokens([3, 1], 3, rule="sample")
+    silent = dataclasses.replace(made, advantages=torch.zeros(2))
+    loss, _ = objective(silent, Objective(kl=0.5, truncated_importance=1.2))
+    gap = made.reference - made.logprobs
+    torch.testing.assert_close(loss, 0.5 * ((gap.exp() - gap - 1) * made.weights).sum())
+
+
+def test_the_entropy_bonus_is_a_mean_over_tokens_under_any_aggregation():
+    made = tokens([3, 1], 3, rule="sum")
+    without, _ = objective(made, Objective())
+    loss, _ = objective(made, Objective(entropy=0.3))
+    torch.testing.assert_close(loss - without, -0.3 * made.entropies[made.mask].mean())
+    torch.testing.assert_close(gradients(loss, made)[1], -0.3 / 4 * made.mask.double())
+
+
+def test_importance_multiplies_the_policy_loss():
+    made = one(1.1, 2.0, sampler=value(-1.0 - math.log(1.1) - math.log(1.5)))
+    settings = Objective(truncated_importance=2.0)
+    assert objective(made, settings)[0].item() == pytest.approx(-1.1 * 2 * 1.5)
+    assert objective(made, Objective(truncated_importance=1.2))[0].item() == pytest.approx(-1.1 * 2 * 1.2)
+
+
+def test_a_ratio_against_the_sampler_is_not_corrected_twice():
+    made = one(1.1, 2.0)
+    against = Objective(against="sampler", truncated_importance=1.05)
+    assert objective(made, against)[0].item() == pytest.approx(-2.2)
+
+
+def test_nothing_flows_into_old_sampler_or_base_model():
+    made = tokens([3, 2], 3)
+    watched = {name: getattr(made, name).clone().requires_grad_() for name in ("old", "sampler", "reference")}
+    loss, _ = objective(dataclasses.replace(made, **watched), Objective(**ALL_TERMS))
+    found = torch.autograd.grad(loss, list(watched.values()), allow_unused=True)
+    assert found == (None, None, None)
+
+
+@pytest.mark.parametrize("term", ["kl", "entropy"])
+def test_a_term_without_what_it_needs_is_refused(term):
+    with pytest.raises(InputError, match=rf"objective\.{term} = 0\.1 without .* or set it to 0"):
+        objective(one(1.0, 1.0), Objective(**{term: 0.1}))
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("garbage", [math.nan, math.inf, -math.inf])
+def test_padding_may_hold_anything(clip, level, garbage):
+    made = tokens([3, 5, 0, 4], 5)
+    settings = Objective(clip=clip, ratio=level, truncated_importance_level=level, **ALL_TERMS)
+    loss, statistics = objective(made, settings)
+    spoilt = {name: getattr(made, name).detach().masked_fill(~made.mask, garbage) for name in (*PER_TENSOR, "weights")}
+    spoilt["advantages"] = made.advantages.masked_fill(~made.mask.any(dim=1), garbage)
+    dirty = dataclasses.replace(made, **spoilt)
+    dirty.logprobs.requires_grad_()
+    dirty.entropies.requires_grad_()
+    dirty_loss, dirty_statistics = objective(dirty, settings)
+    assert torch.equal(dirty_loss, loss)
+    for found, expected in zip(gradients(dirty_loss, dirty), gradients(loss, made), strict=True):
+        assert torch.equal(found, expected)
+    assert dirty_statistics.metrics() == statistics.metrics()
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_tokens_far_off_policy_leave_everything_finite(clip, level):
+    made = tokens([4, 4], 4, spread=200.0)
+    single = {name: getattr(made, name).detach().float() for name in (*PER_TENSOR, "weights", "advantages")}
+    made = dataclasses.replace(made, **single)
+    made.logprobs.requires_grad_()
+    loss, _ = objective(
+        made, Objective(clip=clip, ratio=level, truncated_importance_level=level, **ALL_TERMS | {"entropy": 0.0})
+    )
+    assert loss.isfinite()
+    assert torch.autograd.grad(loss, made.logprobs)[0].isfinite().all()

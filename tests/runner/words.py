@@ -1,0 +1,54 @@
+"""A task of a user's own kind on disk, which any process can open: a checkpoint with a tokenizer, and problems."""
+
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from planner.recipes.schema import Recipe
+from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
+
+DIGITS = 10
+END, PAD = DIGITS, DIGITS + 1
+
+
+def save_words(folder: Path) -> TaskChoice:
+    """Save a model that writes digits, and problems that ask for the first one again."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=DIGITS + 2,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        max_position_embeddings=16,
+        bos_token_id=None,
+        eos_token_id=END,
+        pad_token_id=PAD,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    words = {str(digit): digit for digit in range(DIGITS)} | {"<end>": END, "<pad>": PAD}
+    plain = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<end>", pad_token="<pad>")
+    tokenizer.save_pretrained(folder / "model")
+    problems = [{"id": f"p{i}", "prompt": f"{i % 10} {i // 10}", "answer": str(i % 10)} for i in range(40)]
+    (folder / "problems.jsonl").write_text("".join(json.dumps(problem) + "\n" for problem in problems))
+    return TaskChoice(
+        name=str(folder / "problems.jsonl"), model=str(folder / "model"), reward="exact", max_response_tokens=2
+    )
+
+
+def words_config(task: TaskChoice, recipe: Recipe, *, split: bool = False) -> TrialConfig:
+    return TrialConfig(
+        task=task,
+        recipe=recipe,
+        rollouts_per_prompt=4,
+        prompts_per_batch=4,
+        learning_rate=3e-3,
+        warmup_steps=1,
+        validation=ValidationPlan(problems=4, samples=2, every_rollouts=32),
+        machine=Machine(split=split),
+    )

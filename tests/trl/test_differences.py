@@ -1,0 +1,108 @@
+"""Where a definition is not TRL's on purpose: by how much, and which setting would be TRL's."""
+
+import pytest
+import torch
+
+from planner.recipes.schema import Objective
+from runner.grpo.aggregation import token_weights
+from tests.trl.harness import COUNT, GROUPS, LONGEST, MASK, PER_PROMPT, Given, score, trainer
+from tests.trl.test_losses import gradients, options, ours
+
+TOKENS = 48  # of the three groups: 16, 15 and 17
+CLOSE = {"rtol": 1e-5, "atol": 1e-7}
+
+
+def at_ratio(ratio: float, reference: float = 1.0) -> Given:
+    """Return tokens of one probability ratio to older weights, and one of the base model to the policy."""
+    logprobs = torch.full(MASK.shape, -1.0)
+    old = logprobs - torch.tensor(ratio).log()
+    base = logprobs + torch.tensor(reference).log()
+    entropies = torch.ones(MASK.shape).requires_grad_()
+    return Given(logprobs=logprobs.requires_grad_(), old=old, sampler=old, reference=base, entropies=entropies)
+
+
+def of_trl(data: Given, **changes: object) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradient of TRL's loss to the log-probabilities, and the advantages."""
+    made = trainer(**{**options("dapo", "token", 0.0, 0.0), **changes})
+    inputs = score(made, data)
+    return gradients(made._compute_loss(made.model, inputs), data)[0], inputs["advantages"][:, None]
+
+
+def of_ours(data: Given, **chosen: object) -> torch.Tensor:
+    """Return the gradient of our loss to the log-probabilities."""
+    return gradients(ours(data, Objective(**chosen), old=data.old), data)[0]
+
+
+def test_the_mean_of_prompts_is_not_the_mean_of_tokens():
+    data = at_ratio(1.0)
+    theirs, advantage = of_trl(data)
+    torch.testing.assert_close(theirs, -advantage / TOKENS * MASK, **CLOSE)
+    totals = torch.tensor([16.0, 15.0, 17.0])[GROUPS][:, None]
+    torch.testing.assert_close(of_ours(data, aggregation="prompt"), -advantage / (3 * totals) * MASK, **CLOSE)
+    torch.testing.assert_close(of_ours(data, aggregation="token"), theirs, **CLOSE)
+
+
+def test_the_two_means_agree_where_all_groups_have_as_many_tokens():
+    mask = torch.ones(COUNT, LONGEST, dtype=torch.bool)
+    by_prompt, by_token = (token_weights(mask, GROUPS, rule, LONGEST) for rule in ("prompt", "token"))
+    torch.testing.assert_close(by_prompt, by_token)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "theirs_keeps", "ours_keeps"),
+    [(0.5, 0.5, 0.8), (1.0, 1.0, 1.0), (3.0, 3.0, 3.0), (9.0, 5.0, 5.0)],
+)
+def test_trls_cispo_caps_at_an_absolute_ratio_without_a_floor(ratio, theirs_keeps, ours_keeps):
+    """A bound of 5 (ScaleRL) is epsilon_high = 5 in TRL, and 1 + 4 in MiniMax's paper, in verl and here."""
+    data = at_ratio(ratio)
+    theirs, advantage = of_trl(data, loss_type="cispo", epsilon_high=5.0)
+    torch.testing.assert_close(theirs, -theirs_keeps * advantage / TOKENS * MASK, **CLOSE)
+    with_floor = of_ours(data, clip="cispo", aggregation="token", clip_low=0.2, clip_high=4.0)
+    torch.testing.assert_close(with_floor, -ours_keeps * advantage / TOKENS * MASK, **CLOSE)
+    without = of_ours(data, clip="cispo", aggregation="token", clip_low=None, clip_high=4.0)
+    torch.testing.assert_close(without, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("reference", [0.5, 2.0])
+def test_trl_multiplies_the_kl_term_by_the_ratio_unless_told_not_to(reference):
+    """Its default since 1.x is DeepSeek-V3.2's unbiased gradient; GRPO's k3, and ours, is the plain one."""
+    data = at_ratio(1.0, reference)
+    log_reference = torch.tensor(reference).log()
+    without, _ = of_trl(data)
+    plain, _ = of_trl(data, beta=0.04, use_bias_correction_kl=False)
+    corrected, _ = of_trl(data, beta=0.04, use_bias_correction_kl=True)
+    torch.testing.assert_close(plain - without, 0.04 * (1 - reference) / TOKENS * MASK, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(corrected - without, -0.04 * log_reference / TOKENS * MASK, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(of_ours(data, aggregation="token", kl=0.04), plain, **CLOSE)
+
+
+def halves(loss: str) -> torch.Tensor:
+    """Return TRL's gradient over two micro-batches of 6 responses, with 20 and 28 tokens."""
+    data = at_ratio(1.0)
+    made = trainer(**options(loss, "token", 0.0, 0.0), gradient_accumulation_steps=2)
+    inputs = score(made, data)
+    made.current_gradient_accumulation_steps = 2
+    total = torch.zeros(MASK.shape)
+    for part in (slice(0, 6), slice(6, COUNT)):
+        made.given = Given(
+            sampler=data.sampler[part], logprobs=data.logprobs[part], old=data.old[part], entropies=data.entropies[part]
+        )
+        cut = {name: value[part] if value.dim() else value for name, value in inputs.items()}
+        total += gradients(made._compute_loss(made.model, cut), data)[0]
+    made.current_gradient_accumulation_steps = 1
+    return total
+
+
+def test_trls_bnpo_depends_on_how_an_update_is_cut_and_dapo_and_ours_do_not():
+    data = at_ratio(1.0)
+    _, advantage = of_trl(data)
+    whole = -advantage / TOKENS * MASK
+    torch.testing.assert_close(halves("dapo"), whole, **CLOSE)
+    torch.testing.assert_close(of_ours(data, aggregation="token"), whole, **CLOSE)
+    of_half = torch.tensor([20.0] * 6 + [28.0] * 6)[:, None]
+    torch.testing.assert_close(halves("bnpo"), -advantage / (2 * of_half) * MASK, **CLOSE)
+
+
+def test_the_given_groups_have_the_stated_tokens():
+    assert [int(MASK[group == GROUPS].sum()) for group in range(COUNT // PER_PROMPT)] == [16, 15, 17]
+    assert [int(MASK[:6].sum()), int(MASK[6:].sum())] == [20, 28]
