@@ -15,6 +15,7 @@ from planner.config.schema import Config
 from planner.layering import Layer, Tables, merged, read_tables
 
 DEFAULT = "default"
+RATE_KEYS = {"pass_rate", "pass_rates_file"}  # two ways of saying one thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def task_layers(task: str, cores: int) -> list[Layer]:
     return [
         Layer(source, _shipped("_embedded")),
         Layer("this machine", {"hardware": {"gpus": cores}}),
-        Layer(source, {**_shipped(task)}),
+        Layer(source, _shipped(task)),
         Layer(source, {"workload": {"task": task}}),
     ]
 
@@ -68,10 +69,13 @@ def flag_layer(flags: Mapping[str, tuple[str, Any]]) -> list[Layer]:
 
 def embedded_tasks() -> list[str]:
     """List the tasks that come with rlplan."""
-    folder = files("planner.config").joinpath("tasks")
-    found = (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return sorted(name for name in found if not name.startswith("_"))
+    return sorted(file.stem for file in task_file(".").glob("*.toml") if not file.name.startswith("_"))
+
+
+def task_file(name: str) -> Path:
+    """Return where a file of the embedded tasks lies in the installed package."""
+    return Path(str(files("planner.config").joinpath("tasks", name)))
 
 
 def _shipped(name: str) -> Tables:
-    return tomllib.loads(files("planner.config").joinpath("tasks", f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(task_file(f"{name}.toml").read_text(encoding="utf-8"))

@@ -53,6 +53,9 @@ class Objective(Section):
         "token", description="whether that weight is each token's or the whole response's"
     )
     kl: NotNegative = Field(0.0, description="coefficient of the KL term (k3) to the base model")
+    kl_weighted: bool = Field(
+        False, description="multiply the KL term by the ratio, which makes its gradient unbiased (DeepSeek-V3.2)"
+    )
     entropy: NotNegative = Field(0.0, description="coefficient of the entropy bonus, a mean over the batch's tokens")
     soft_positive: Positive = Field(1.0, description="temperature of the soft gate where the advantage is positive")
     soft_negative: Positive = Field(1.05, description="temperature of the soft gate where it is not")

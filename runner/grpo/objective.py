@@ -31,8 +31,9 @@ class Tokens:
 def objective(tokens: Tokens, settings: Objective) -> "tuple[Tensor, Statistics]":
     """Return the loss to minimise, and what it did.
 
-    Loss = Σ weight · (importance · policy loss + kl · k3(reference ÷ policy)) − entropy · Σ entropies ÷ tokens. The sum
-    over the micro-batches of an update is the loss of the update, whatever the aggregation.
+    Loss = Σ weight · (importance · policy loss + kl · k3(reference ÷ policy)) − entropy · Σ entropies ÷ tokens, with
+    k3 · ratio in place of k3 where the recipe says so. The sum over the micro-batches of an update is the loss of the
+    update, whatever the aggregation.
     """
     _check(tokens, settings)
     tokens = _without_padding(tokens)
@@ -47,7 +48,7 @@ def objective(tokens: Tokens, settings: Objective) -> "tuple[Tensor, Statistics]
     losses = _policy_losses(tokens, log_ratio, ratio, importance, settings)
     reference_kl = None if tokens.reference is None else k3(tokens.reference - tokens.logprobs)
     if reference_kl is not None and settings.kl > 0:
-        losses = losses + settings.kl * reference_kl
+        losses = losses + settings.kl * (reference_kl * ratio if settings.kl_weighted else reference_kl)
     loss = (losses * tokens.weights).sum()
     if tokens.entropies is not None and settings.entropy > 0:
         loss = loss - settings.entropy * tokens.entropy_weight * tokens.entropies.sum()

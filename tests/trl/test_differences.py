@@ -65,7 +65,7 @@ def test_trls_cispo_caps_at_an_absolute_ratio_without_a_floor(ratio, theirs_keep
 
 @pytest.mark.parametrize("reference", [0.5, 2.0])
 def test_trl_multiplies_the_kl_term_by_the_ratio_unless_told_not_to(reference):
-    """Its default since 1.x is DeepSeek-V3.2's unbiased gradient; GRPO's k3, and ours, is the plain one."""
+    """Its default since 1.x is DeepSeek-V3.2's unbiased gradient; GRPO's k3, and our default, is the plain one."""
     data = at_ratio(1.0, reference)
     log_reference = torch.tensor(reference).log()
     without, _ = of_trl(data)
@@ -74,6 +74,8 @@ def test_trl_multiplies_the_kl_term_by_the_ratio_unless_told_not_to(reference):
     torch.testing.assert_close(plain - without, 0.04 * (1 - reference) / TOKENS * MASK, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(corrected - without, -0.04 * log_reference / TOKENS * MASK, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(of_ours(data, aggregation="token", kl=0.04), plain, **CLOSE)
+    weighted = of_ours(data, aggregation="token", kl=0.04, kl_weighted=True)
+    torch.testing.assert_close(weighted, corrected, **CLOSE)
 
 
 def halves(loss: str) -> torch.Tensor:

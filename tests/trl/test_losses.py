@@ -49,24 +49,26 @@ def given(seed: int = 0) -> Given:
     )
 
 
-def options(loss: str, level: str, kl: float, entropy: float) -> dict[str, object]:
+def options(loss: str, level: str, kl: float, entropy: float, *, weighted: bool = False) -> dict[str, object]:
     """Return TRL's settings."""
     return {
         "loss_type": loss,
         "importance_sampling_level": level,
         "beta": kl,
-        "use_bias_correction_kl": False,
+        "use_bias_correction_kl": weighted,
         "entropy_coef": entropy,
         "epsilon": 0.2,
         "epsilon_high": 1.28 if loss == "cispo" else 0.28,  # absolute for this one
     }
 
 
-def settings(loss: str, level: str, kl: float, entropy: float, importance: str | None) -> Objective:
+def settings(
+    loss: str, level: str, kl: float, entropy: float, importance: str | None, *, weighted: bool = False
+) -> Objective:
     """Return ours, which should mean the same."""
     cap = {} if importance is None else {"truncated_importance": IMPORTANCE_CAP}
     cap_level = {} if importance is None else {"truncated_importance_level": LEVELS[importance]}
-    chosen = {"clip_low": 0.2, "clip_high": 0.28, "ratio": level, "kl": kl, "entropy": entropy}
+    chosen = {"clip_low": 0.2, "clip_high": 0.28, "ratio": level, "kl": kl, "entropy": entropy, "kl_weighted": weighted}
     return Objective(**{**chosen, **LOSSES[loss], **cap, **cap_level})
 
 
@@ -93,13 +95,13 @@ def gradients(loss: torch.Tensor, data: Given) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize(("loss", "importance"), CASES)
 @pytest.mark.parametrize("level", ["token", "sequence"])
-@pytest.mark.parametrize("kl", [0.0, 0.04])
+@pytest.mark.parametrize(("kl", "weighted"), [(0.0, False), (0.04, False), (0.04, True)])
 @pytest.mark.parametrize("entropy", [0.0, 0.01])
-def test_loss_and_gradients_are_trls(loss, importance, level, kl, entropy):
+def test_loss_and_gradients_are_trls(loss, importance, level, kl, weighted, entropy):
     data = given()
-    made = trainer(**options(loss, level, kl, entropy))
+    made = trainer(**options(loss, level, kl, entropy, weighted=weighted))
     theirs = made._compute_loss(made.model, score(made, data, importance))
-    mine = ours(data, settings(loss, level, kl, entropy, importance), old=data.old)
+    mine = ours(data, settings(loss, level, kl, entropy, importance, weighted=weighted), old=data.old)
     torch.testing.assert_close(mine, theirs, **CLOSE)
     torch.testing.assert_close(gradients(mine, data), gradients(theirs, data), **CLOSE)
 
