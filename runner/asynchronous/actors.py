@@ -34,7 +34,7 @@ class GeneratorHalf:
     def open(self, config: TrialConfig, delay: float) -> None:
         """Load everything; not in the constructor, because Ray hides what a constructor raises."""
         use_threads(config)
-        self._task = open_task(config.task, config.seed)
+        self._task = open_task(config.task, config.seed, config.validation.problems)
         model = load_model(self._task.model_path, device=config.machine.device)
         self._engine = open_engine(config, self._task, model)
         stream = open_stream(config, self._task)
@@ -141,7 +141,7 @@ class TrainerHalf:
         self._folder = Path(folder)
         self._config = config
         watch = Stopwatch()
-        task = open_task(config.task, config.seed)
+        task = open_task(config.task, config.seed, config.validation.problems)
         with watch.phase("start"):
             model = load_model(task.model_path, device=config.machine.device)
             beside = config.machine.model_copy(update={"engine": "torch"})  # a second vLLM would take the memory

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Ids = list[int]
+Messages = tuple[dict[str, str], ...]  # of a chat: each has a role and a content
+Prompt = str | Messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +14,7 @@ class Problem:
     """One prompt with what its reward needs to know; the id is stable across runs."""
 
     id: str
-    prompt: str
+    prompt: Prompt
     answer: str
     extra: dict[str, Any] | None = None  # the other fields of a user's JSONL line, for a reward of their own
 
@@ -23,7 +25,7 @@ class Tokenizer(Protocol):
     end_id: int
     pad_id: int
 
-    def encode_prompt(self, prompt: str) -> Ids:
+    def encode_prompt(self, prompt: Prompt) -> Ids:
         """Return the tokens of a prompt, with the chat template applied where the model has one."""
         ...
 
@@ -46,10 +48,14 @@ class Reward(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores in the order of the responses, and how many could not be had, by kind (raised, timed-out, not-finite)."""
+    """Scores in the order of the responses, and how many could not be had as they were, by kind.
+
+    The kinds are raised, timed-out, died, not-finite and out-of-range.
+    """
 
     values: list[float]
     failures: dict[str, int]
+    notes: tuple[str, ...] = ()  # the first failure of each kind, in words
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,6 +26,7 @@ class Batch:
     generated: int  # rollouts generated for this update, filtered ones included
     generated_tokens: int
     measured: dict[str, float]  # metrics of the rollouts, before any filter
+    notes: list[str]  # what went wrong with rewards, in words
     old: "Tensor | None" = None  # the trainer's log-probabilities when the batch was new
     reference: "Tensor | None" = None  # the base model's
 

@@ -39,7 +39,7 @@ class Parts:
 def build(config: TrialConfig, watch: Stopwatch) -> Parts:
     """Load task, model and engine for a trial that generates and trains in this process."""
     use_threads(config)
-    task = open_task(config.task, config.seed)
+    task = open_task(config.task, config.seed, config.validation.problems)
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)
         engine = open_engine(config, task, model)

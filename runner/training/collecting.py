@@ -1,14 +1,14 @@
 """From prompts to batches: generate, score, filter, and cut into the updates that the batch is for."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runner.engines.port import RolloutEngine
 from runner.grpo.advantages import advantages, has_signal
 from runner.grpo.shaping import loss_mask, shaped_rewards
 from runner.rollouts import Rollouts, Sampling
-from runner.tasks.port import Ids, Problem, Task
+from runner.tasks.port import Ids, Problem, Scores, Task
 from runner.training.batch import Batch
 from runner.training.config import TrialConfig
 from runner.training.prompts import PromptStream
@@ -93,7 +93,7 @@ class Collector:
             scored = self._task.reward.score(problems, responses(rollouts, self._task))
         scores = torch.tensor(scored.values, dtype=torch.float32)
         self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
-        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), scored.failures)
+        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), scored)
         return _Groups(
             prompts, rollouts.tokens, rollouts.mask, rollouts.logprobs, rollouts.versions, rollouts.truncated, scores
         )
@@ -126,6 +126,7 @@ class Collector:
             generated=_share(seen.rollouts, updates, position),
             generated_tokens=_share(seen.tokens, updates, position),
             measured=seen.metrics(),
+            notes=seen.notes,
         )
 
 
@@ -155,8 +156,9 @@ class _Seen:
     rounds: int = 0
     failures: int = 0
     longest: int = 0
+    notes: list[str] = field(default_factory=list)
 
-    def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", failures: dict[str, int]) -> None:
+    def add(self, rollouts: Rollouts, scores: "Tensor", rewards: "Tensor", scored: Scores) -> None:
         self.rollouts += rollouts.count
         self.groups += len(rollouts.prompts)
         self.rounds += 1
@@ -165,7 +167,8 @@ class _Seen:
         self.truncated += int(rollouts.truncated.sum())
         self.score += float(scores.double().sum())
         self.reward += float(rewards.double().sum())
-        self.failures += sum(failures.values())
+        self.failures += sum(scored.failures.values())
+        self.notes += scored.notes
 
     def metrics(self) -> dict[str, float]:
         return {

@@ -13,7 +13,10 @@ class TaskChoice(Section):
 
     name: str = Field(description="an embedded task, or the path of a JSONL file of {prompt, answer}")
     model: str | None = Field(None, description="a local Hugging Face checkpoint; an embedded task has its own")
-    reward: str = Field("math", description="math (math-verify), exact, or a Python function as package.module:name")
+    reward: str = Field(
+        "math",
+        description="math (math-verify), exact, or a Python function as package.module:name or path/to/file.py:name",
+    )
     reward_seconds: Positive = Field(5.0, description="time limit of one reward")
     failed_reward: float = Field(0.0, description="score of a response whose reward raised, hung or was no number")
     validation_file: str | None = Field(None, description="a JSONL file of validation problems; else held out of name")

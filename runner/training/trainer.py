@@ -93,9 +93,16 @@ class Trainer:
         batch = self._source.next(lambda batches: self._updater.prepare(batches, self._watch), self._watch)
         with self._watch.phase("train"):
             trained = self._updater.update(batch, progress.step)
-        metrics = {**batch.measured, **trained, **self._source.metrics(), **_staleness(batch, progress.step)}
+        metrics: dict[str, Any] = {
+            **batch.measured,
+            **trained,
+            **self._source.metrics(),
+            **_staleness(batch, progress.step),
+        }
         metrics["generated_rollouts"] = float(batch.generated)
         metrics["trained_rollouts"] = float(batch.rows)
+        if batch.notes:
+            metrics["notes"] = batch.notes
         before = progress.rollouts
         progress.step += 1
         progress.rollouts += batch.generated

@@ -18,7 +18,7 @@ def tiny_trials(monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: str) -> Task:
     """Make every trial of this process train on the tiny task."""
     task = tiny_task(tiny_checkpoint)
 
-    def opened(_choice: TaskChoice, _seed: int) -> Task:
+    def opened(_choice: TaskChoice, _seed: int, _validation_problems: int) -> Task:
         return task
 
     monkeypatch.setattr(building, "open_task", opened)

@@ -49,7 +49,7 @@ class Slow:
             versions.append(self._engine.version)
         table = torch.tensor([versions], dtype=torch.int32)
         ones = torch.ones_like(table)
-        return [Batch([[0]], 1, ones.long(), ones.bool(), ones.bool(), ones, table, ones[:, 0], number, TOKENS, {})]
+        return [Batch([[0]], 1, ones.long(), ones.bool(), ones.bool(), ones, table, ones[:, 0], number, TOKENS, {}, [])]
 
 
 @contextmanager

@@ -31,4 +31,5 @@ def made_up_batch(*, groups: int = 5, n: int = 4, length: int = 5, seed: int = 0
         generated=rows,
         generated_tokens=int(mask.sum()),
         measured={},
+        notes=[],
     )

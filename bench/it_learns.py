@@ -1,0 +1,155 @@
+"""Whether every embedded task is learned by every seed, along a saturating curve, and what asynchrony costs.
+
+    python bench/it_learns.py [--seeds 5] [--tasks sum-easy …] [--workers 2]
+
+Each run is a process's work of its own (n = 16, B = 16, one thread); as many run at once as there are workers. The
+stated score and rollouts of a task are data of `runner.tasks.embedded`, not of this script. The score of a run is the
+mean of its last three validations. Asynchrony: on the first task, a constant staleness of 8 against none, same recipe.
+"""
+
+import argparse
+import math
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from planner.curves.curve import Curve
+from planner.curves.fitting import fit_curves
+
+N, B = 16, 16
+VALIDATIONS = 20
+STALENESS = 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    task: str
+    seed: int
+    staleness: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave."""
+
+    job: Job
+    rollouts: list[int]
+    scores: list[float]
+    seconds: float
+    first_reached: int | None
+
+    @property
+    def end(self) -> float:
+        """Mean of the last three validations."""
+        return statistics.mean(self.scores[-3:])
+
+
+def main() -> int:
+    """Run everything and print the table; return how many bars were missed."""
+    from runner.tasks.embedded import EMBEDDED
+
+    given = arguments(sorted(EMBEDDED))
+    jobs = [Job(task, seed) for task in given.tasks for seed in range(given.seeds)]
+    jobs += [Job(given.tasks[0], seed, STALENESS) for seed in range(given.seeds)]
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        runs = list(pool.map(train, jobs))
+    missed = 0
+    for task in given.tasks:
+        learning = EMBEDDED[task].learning
+        missed += report(
+            task, learning.score, learning.rollouts, [r for r in runs if r.job.task == task and not r.job.staleness]
+        )
+    own = [run for run in runs if run.job.task == given.tasks[0]]
+    return missed + compare([r for r in own if not r.job.staleness], [r for r in own if r.job.staleness])
+
+
+def train(job: Job) -> Run:
+    """Train one job from its task's model."""
+    from planner.recipes.schema import Objective, Recipe, Schedule
+    from runner.backends.builtin import BuiltinBackend
+    from runner.backends.port import Segment
+    from runner.tasks.embedded import EMBEDDED
+    from runner.training.config import TaskChoice, TrialConfig, ValidationPlan
+
+    learning = EMBEDDED[job.task].learning
+    recipe = Recipe(
+        name="grpo without KL",
+        objective=Objective(against="sampler" if job.staleness else "trainer"),
+        schedule=Schedule(staleness_bound=job.staleness),
+    )
+    config = TrialConfig(
+        task=TaskChoice(name=job.task),
+        recipe=recipe,
+        rollouts_per_prompt=N,
+        prompts_per_batch=B,
+        learning_rate=learning.learning_rate,
+        seed=job.seed,
+        validation=ValidationPlan(problems=256, samples=4, every_rollouts=learning.rollouts // VALIDATIONS),
+    )
+    backend = BuiltinBackend()
+    with tempfile.TemporaryDirectory() as folder:
+        backend.start(config, Path(folder))
+        points = [p for p in backend.advance(Segment(math.ceil(learning.rollouts / (N * B)))) if p.score is not None]
+        backend.close()
+    scores = [point.score for point in points if point.score is not None]
+    reached = next((p.rollouts for p, s in zip(points, scores, strict=True) if s >= learning.score), None)
+    print(
+        f"  {job.task} seed {job.seed} staleness {job.staleness}: {scores[0]:.3f} → {scores[-1]:.3f}", file=sys.stderr
+    )
+    return Run(job, [point.rollouts for point in points], scores, points[-1].seconds, reached)
+
+
+def report(task: str, score: float, rollouts: int, runs: list[Run]) -> int:
+    """Print a task's runs; return 1 when not every seed reached the stated score."""
+    curves = [Curve.of(f"{task}-{run.job.seed}", run.rollouts, run.scores) for run in runs]
+    fits = fit_curves(curves)
+    reached = sum(run.end >= score for run in runs)
+    print(f"\n{task}: stated {score:g} within {rollouts:,} rollouts; reached by {reached} of {len(runs)} seeds")
+    for run, fit in zip(runs, fits, strict=True):
+        first = f"{run.first_reached:,}" if run.first_reached is not None else "never"
+        asymptote = fit.parameters["A"]
+        print(
+            f"  seed {run.job.seed}: {run.scores[0]:.3f} → {run.end:.3f}, first reached at {first:>7} rollouts, "
+            f"{run.seconds:4.0f} s; {fit.verdict}, A {asymptote.median:.2f} [{asymptote.low:.2f}, {asymptote.high:.2f}]"
+        )
+    return int(reached < len(runs))
+
+
+def compare(synchronous: list[Run], stale: list[Run]) -> int:
+    """Print both ends and their difference with its standard error; return 1 when it is more than twice that."""
+    pairs = [(a.end, b.end) for a, b in zip(synchronous, stale, strict=True)]
+    differences = [b - a for a, b in pairs]
+    error = spread(differences) / math.sqrt(len(pairs))
+    mean = statistics.mean(differences)
+    within = abs(mean) <= 2 * max(error, 0.005)
+    print(f"\nstaleness {STALENESS} against 0 on {synchronous[0].job.task}, {len(pairs)} seeds, same rollouts:")
+    print(f"  synchronous {statistics.mean(a for a, _ in pairs):.3f}, stale {statistics.mean(b for _, b in pairs):.3f}")
+    print(f"  difference {mean:+.3f} ± {error:.3f}: {'within noise' if within else 'MORE THAN NOISE'}")
+    return int(not within)
+
+
+def spread(values: Iterable[float]) -> float:
+    """Return the standard deviation, 0 of a single value."""
+    listed = list(values)
+    return statistics.stdev(listed) if len(listed) > 1 else 0.0
+
+
+def arguments(tasks: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tasks", nargs="+", default=tasks, choices=tasks)
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

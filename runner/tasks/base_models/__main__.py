@@ -1,0 +1,66 @@
+"""Make the models of the embedded tasks, and measure them: `python -m runner.tasks.base_models [task …]`."""
+
+import argparse
+import logging
+import math
+import statistics
+from importlib.resources import files
+from pathlib import Path
+
+from budgets.errors import InputError
+from budgets.signal import difficulty_of
+from planner.config.layers import task_file
+from runner.policy.loading import load_model
+from runner.tasks.base_models.designs import DESIGNS
+from runner.tasks.base_models.measuring import sampled
+from runner.tasks.base_models.shipping import ship, write_pass_rates
+from runner.tasks.base_models.training import PROBE_PROBLEMS, base_model
+from runner.tasks.embedded import EMBEDDED, MODELS
+from runner.tasks.sums import sum_problems
+
+LOG = logging.getLogger("runner.tasks.base_models")
+
+SAMPLES = 16
+
+
+def main() -> None:
+    """Make the named models, or all of them."""
+    parser = argparse.ArgumentParser(prog="python -m runner.tasks.base_models", description=__doc__)
+    parser.add_argument("tasks", nargs="*", metavar="task", help=", ".join(DESIGNS))
+    parser.add_argument("--out", type=Path, help="write here, and leave the shipped files as they are")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for task in given.tasks or DESIGNS:
+        if task not in DESIGNS:
+            parser.error(f"unknown task '{task}': known are {', '.join(DESIGNS)}")
+        make(task, given.out)
+
+
+def make(task: str, out: Path | None = None) -> None:
+    """Train, save, load what was saved, measure, and refuse a model that is not in its band."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(mode=True)
+    design, embedded = DESIGNS[task], EMBEDDED[task]
+    train, _ = sum_problems(task, embedded.sums)
+    folder = (out or Path(str(files("runner.tasks").joinpath(MODELS)))) / task
+    ship(base_model(design, embedded.sums, embedded.max_response_tokens, train[:PROBE_PROBLEMS]), folder)
+    model = load_model(str(folder))
+    found = sampled(model, train, SAMPLES, embedded.max_response_tokens, design.seed)
+    mean = statistics.fmean(found.pass_rates)
+    logs = [math.log(length) for length in found.lengths]
+    LOG.info(
+        "%s: avg@%d %.4f (%s), truncated %.4f, mean length %.2f, log standard deviation %.3f",
+        task, SAMPLES, mean, difficulty_of(found.pass_rates), found.truncated,
+        statistics.fmean(found.lengths), statistics.pstdev(logs),
+    )  # fmt: skip
+    low, high = design.pass_rates
+    if not low <= mean <= high:
+        raise InputError(f"{task}: the mean pass rate is {mean:.4f}, not within {low} to {high}: adjust its design")
+    rates_file = task_file(f"{task}.pass-rates.txt") if out is None else out / f"{task}.pass-rates.txt"
+    write_pass_rates(found.pass_rates, SAMPLES, task, rates_file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""How often a model is right: exactly, from the probability of the one right answer, and by sampling."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runner.tasks.base_models.network import response_logprobs
+from runner.tasks.characters import END_ID, PAD_ID, CharacterTokenizer
+from runner.tasks.exact import ExactReward
+from runner.tasks.port import Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Pass rates of problems, and the lengths of all responses to them in tokens."""
+
+    pass_rates: list[float]
+    lengths: list[int]
+    truncated: float  # share of responses without an end token
+
+
+def expected_pass_rate(model: Any, problems: Sequence[Problem]) -> float:
+    """Return the mean probability of the right answer at temperature 1: what avg@k tends to as k grows."""
+    import torch  # noqa: PLC0415
+
+    tokenizer = CharacterTokenizer()
+    prompts = [tokenizer.encode_prompt(problem.prompt) for problem in problems]
+    answers = [[*tokenizer.encode(problem.answer), END_ID] for problem in problems]
+    with torch.no_grad():
+        logprobs, _ = response_logprobs(model, prompts, answers)
+    return float(logprobs.sum(1).exp().mean())
+
+
+def sampled(model: Any, problems: Sequence[Problem], samples: int, longest: int, seed: int) -> Sampled:
+    """Draw `samples` responses to each problem at temperature 1: its pass rate is avg@samples."""
+    import torch  # noqa: PLC0415
+
+    generator = torch.Generator().manual_seed(seed)
+    tokenizer, reward = CharacterTokenizer(), ExactReward(strip=False)
+    rates = [0.0] * len(problems)
+    rows: list[list[int]] = []
+    for indices in _alike(problems):
+        chosen = [index for index in indices for _ in range(samples)]
+        prompts = torch.tensor([tokenizer.encode_prompt(problems[index].prompt) for index in chosen])
+        responses = _sample(model, prompts, longest, generator).tolist()
+        asked = [problems[index] for index in chosen]
+        scores = reward.score(asked, [tokenizer.decode(row) for row in responses]).values
+        for index, score in zip(chosen, scores, strict=True):
+            rates[index] += score / samples
+        rows += responses
+    lengths = [row.index(END_ID) + 1 if END_ID in row else longest for row in rows]
+    return Sampled(rates, lengths, sum(END_ID not in row for row in rows) / len(rows))
+
+
+def _alike(problems: Sequence[Problem]) -> list[list[int]]:
+    """Group the indices of problems into batches whose prompts have one length, so that nothing needs padding."""
+    by_length: dict[int, list[int]] = {}
+    for index, problem in enumerate(problems):
+        by_length.setdefault(len(problem.prompt), []).append(index)
+    return [same[i : i + BATCH] for same in by_length.values() for i in range(0, len(same), BATCH)]
+
+
+def _sample(model: Any, prompts: "Tensor", longest: int, generator: Any) -> "Tensor":
+    import torch  # noqa: PLC0415
+    from transformers import DynamicCache  # noqa: PLC0415
+
+    cache, ids = DynamicCache(), prompts
+    drawn: list[Tensor] = []
+    ended = torch.zeros(len(prompts), dtype=torch.bool)
+    with torch.no_grad():
+        while len(drawn) < longest and not ended.all():
+            logits = model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+            ids = torch.multinomial(torch.softmax(logits.float(), -1), 1, generator=generator)
+            ids[ended] = PAD_ID
+            ended |= ids[:, 0] == END_ID
+            drawn.append(ids)
+    return torch.cat(drawn, 1)

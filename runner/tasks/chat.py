@@ -1,0 +1,101 @@
+"""The tokenizer of a local Hugging Face checkpoint, with its chat template where it has one."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from runner.tasks.port import Ids, Prompt
+
+_PROBE = "probe"
+
+
+class ChatTokenizer:
+    """Prompts to tokens as the model's chat expects them, and responses back to text."""
+
+    def __init__(self, tokenizer: Any, declared_ends: Sequence[int] = ()) -> None:
+        """Wrap a tokenizer of transformers; `declared_ends` are the end tokens of the checkpoint's configuration."""
+        self._tokenizer = tokenizer
+        self.has_template = bool(tokenizer.chat_template)
+        self.end_id = self._chosen_end(declared_ends)
+        self.pad_id: int = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+    def encode_prompt(self, prompt: Prompt) -> Ids:
+        """Return the tokens after which the model answers: one turn of the user, or the messages given."""
+        if self.has_template:
+            messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+            return self._templated(messages, answered=False)
+        if not isinstance(prompt, str):
+            raise InputError(
+                "a prompt is a list of chat messages, but the model has no chat template: give the prompt as text, or "
+                "a model with a template"
+            )
+        ids: Ids = self._tokenizer(prompt)["input_ids"]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of a response, without special tokens."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def _templated(self, messages: list[dict[str, str]], *, answered: bool) -> Ids:
+        from jinja2 import TemplateError  # noqa: PLC0415
+
+        try:
+            ids: Ids = self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=not answered, tokenize=True, return_dict=False
+            )
+        except TemplateError as error:  # templates refuse with raise_exception(…), such as an unknown role
+            roles = ", ".join(message["role"] for message in messages)
+            raise InputError(f"the model's chat template refuses messages of the roles {roles}: {error}") from error
+        return ids
+
+    def _chosen_end(self, declared: Sequence[int]) -> int:
+        """Return the one end token that closes a turn of the chat, out of several that a checkpoint may declare.
+
+        Gemma declares <eos> and <end_of_turn>, and only the second ends its answers; Llama 3 declares three.
+        """
+        own = self._tokenizer.eos_token_id
+        known = [*declared, *(() if own is None or own in declared else (own,))]
+        if not known:
+            raise InputError(
+                "the model declares no end token, so that no response could end: set eos_token_id in its "
+                "generation_config.json"
+            )
+        fallback: int = known[0] if own is None else own
+        if not self.has_template or len(known) == 1:
+            return fallback
+        turns = [{"role": role, "content": _PROBE} for role in ("user", "assistant")]
+        try:
+            closed = self._templated(turns, answered=True)
+        except InputError:
+            return fallback
+        return next((id_ for id_ in reversed(closed) if id_ in known), fallback)
+
+
+def load_tokenizer(path: str) -> ChatTokenizer:
+    """Load the tokenizer of a local checkpoint; nothing is downloaded, and none of its code is run."""
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    folder = Path(path).expanduser()
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"model '{path}' has no tokenizer that can be loaded ({reason}): save it beside the weights with "
+            "tokenizer.save_pretrained(…)"
+        ) from error
+    return ChatTokenizer(tokenizer, _declared_ends(folder))
+
+
+def _declared_ends(folder: Path) -> list[int]:
+    """Return the end tokens of generation_config.json, or else of config.json."""
+    for name in ("generation_config.json", "config.json"):
+        file = folder / name
+        if file.is_file():
+            declared = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
+            if declared is not None:
+                return list(declared) if isinstance(declared, list) else [declared]
+    return []

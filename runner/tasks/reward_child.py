@@ -1,0 +1,161 @@
+"""The parent's end of the process in which rewards run: no call on it waits longer than its limit."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from budgets.errors import InputError
+
+PROGRAM = Path(__file__).with_name("reward_process.py")
+_START_SECONDS = 60.0
+_CHUNK_BYTES = 1 << 16
+_REAP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a child is to serve, and within what."""
+
+    function: str  # package.module:name, or the absolute path of a file and :name
+    seed: int
+    memory_bytes: int | None  # most address space; None: no limit
+    path: Sequence[str]  # where modules are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a child said of one response; no score when there is none to be had."""
+
+    score: float | None
+    failure: str | None = None
+    message: str | None = None
+
+
+class ChildLost(Exception):  # noqa: N818 — it is an event that is answered, not an error that is shown
+    """The child hung or died while it worked on a response."""
+
+    def __init__(self, kind: Literal["timed-out", "died"], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class RewardChild:
+    """One running child, in a process group of its own."""
+
+    def __init__(self, order: Order) -> None:
+        """Start it and load the function; InputError says why that cannot be done."""
+        self._received = b""
+        self._closed = False
+        self._connection, channel = socket.socketpair()
+        watched, self._lifeline = os.pipe()
+        command = [sys.executable, "-P", str(PROGRAM), str(channel.fileno()), str(watched)]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=(channel.fileno(), watched), start_new_session=True
+            )
+        except BaseException:
+            self._connection.close()
+            os.close(self._lifeline)
+            raise
+        finally:
+            channel.close()
+            os.close(watched)
+        try:
+            self._open(order)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def idle(self) -> bool:
+        """Whether it lives and waits for work: then there is nothing to read from it."""
+        self._connection.settimeout(0)
+        try:
+            self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return not self._received
+        except OSError:
+            pass
+        return False
+
+    def send(self, items: Sequence[tuple[dict[str, Any], str]], seconds: float) -> None:
+        """Hand over responses with their problems; their answers are then received one by one."""
+        self._send(items, seconds)
+
+    def receive(self, seconds: float) -> Answer:
+        """Return the answer to the next response, or raise ChildLost when it does not come in time or at all."""
+        line = self._line(seconds)
+        try:
+            return Answer(*json.loads(line))
+        except (ValueError, TypeError):
+            raise ChildLost("died", f"the reward's process answered {line[:80]!r}") from None
+
+    def close(self) -> None:
+        """Kill it and all that it started. Closing twice is allowed."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # before it is reaped: until then the number is its own
+        with suppress(subprocess.TimeoutExpired):  # the system may keep a process that waits for a dead disk
+            self._process.wait(_REAP_SECONDS)
+        os.close(self._lifeline)
+        self._connection.close()
+
+    def _open(self, order: Order) -> None:
+        try:
+            self._send(asdict(order), _START_SECONDS)
+            reply = json.loads(self._line(_START_SECONDS))
+        except ChildLost as lost:
+            reason = f"it took longer than {_START_SECONDS:g} s to load" if lost.kind == "timed-out" else str(lost)
+        else:
+            if "ready" in reply:
+                return
+            reason = reply["refused"]
+        raise InputError(
+            f"reward '{order.function}' cannot be loaded: {reason}. Give exact, math, or a Python function as "
+            "package.module:name or path/to/file.py:name"
+        )
+
+    def _send(self, value: object, seconds: float) -> None:
+        self._connection.settimeout(seconds)
+        try:
+            self._connection.sendall(json.dumps(value).encode("ascii") + b"\n")
+        except TimeoutError:
+            raise ChildLost("timed-out", f"the reward's process took no work for {seconds:g} s") from None
+        except OSError:
+            raise ChildLost("died", self._death()) from None
+
+    def _line(self, seconds: float) -> bytes:
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._received:
+            self._connection.settimeout(max(0.0, deadline - time.monotonic()))
+            try:
+                chunk = self._connection.recv(_CHUNK_BYTES)
+            except (TimeoutError, BlockingIOError):
+                raise ChildLost("timed-out", f"the reward took longer than {seconds:g} s") from None
+            except OSError:
+                chunk = b""
+            if not chunk:
+                raise ChildLost("died", self._death())
+            self._received += chunk
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _death(self) -> str:
+        """Say how it ended. It has closed its end, so that it is dead or dying: to be killed changes nothing then."""
+        self.close()
+        code = self._process.returncode
+        if code is None:
+            return "the reward's process closed its channel"
+        ended = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"the reward's process ended {ended}"

@@ -1,0 +1,131 @@
+"""The process in which rewards run, so that what they do cannot hurt the training: a program of its own.
+
+It is started by its path and imports nothing heavy. It reads one line of JSON that says which function to call, then
+lines of JSON with [problem, response] pairs, and answers each pair with a line: [score, kind of failure, message].
+"""
+
+import contextlib
+import fcntl
+import importlib
+import importlib.util
+import json
+import math
+import os
+import random
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Function = Callable[[dict[str, Any], str], Any]
+Answer = tuple[float | None, str | None, str | None]
+_LONGEST_MESSAGE = 300
+
+
+def main(channel: int, lifeline: int) -> None:
+    """Serve until the other end of the channel is closed; end at once when that of the lifeline is."""
+    _die_with(lifeline)
+    os.set_inheritable(channel, False)  # a program that a reward starts must not keep the channel open
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with socket.socket(fileno=channel) as connection, connection.makefile("rb") as lines:
+        try:
+            order = json.loads(lines.readline())
+            function = _prepared(order)
+        except BaseException as error:  # a module may do anything when it is imported, sys.exit included
+            connection.sendall(_line({"refused": described(error)}))
+            return
+        connection.sendall(_line({"ready": True}))
+        for line in lines:
+            for problem, response in json.loads(line):
+                connection.sendall(_line(judged(function, problem, response)))
+
+
+def load(reference: str) -> Function:
+    """Return the function of `package.module:name` or `path/to/file.py:name`."""
+    place, _, name = reference.rpartition(":")
+    found: Any = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if not callable(found):
+        raise TypeError(f"'{name}' in {place} is a {type(found).__name__}, not a function")
+    function: Function = found
+    return function
+
+
+def judged(function: Function, problem: dict[str, Any], response: str) -> Answer:
+    """Return what the function says of a response, brought into 0 to 1, or the kind of its failure."""
+    try:
+        value = function(problem, response)
+        number = _number(value)
+        if number is None or not math.isfinite(number):
+            return None, "not-finite", f"the reward is {value!r}"[:_LONGEST_MESSAGE]
+    except BaseException as error:  # sys.exit() and math-verify's TimeoutException are no Exceptions
+        return None, "raised", described(error)
+    if not 0 <= number <= 1:
+        return min(max(number, 0.0), 1.0), "out-of-range", f"the reward is {number:g}: it should lie in 0 to 1"
+    return number, None, None
+
+
+def described(error: BaseException) -> str:
+    """Return the kind and message of an error in one line."""
+    return " ".join(traceback.format_exception_only(error)[-1].split())[:_LONGEST_MESSAGE]
+
+
+def _number(value: Any) -> float | None:
+    """Return a number as float: bool, int, float, and what numpy and sympy call one; None for anything else."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _prepared(order: dict[str, Any]) -> Function:
+    sys.path[:] = order["path"]
+    if order["memory_bytes"] is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (order["memory_bytes"],) * 2)
+    random.seed(order["seed"])
+    return load(order["function"])
+
+
+def _module_of_file(file: Path) -> Any:
+    specification = importlib.util.spec_from_file_location(f"reward_of_{file.stem}", file)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    sys.path.append(str(file.parent))  # for what it imports from beside it
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[specification.name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def _die_with(lifeline: int) -> None:
+    """Have the kernel kill this process and all that it started when the lifeline's other end is closed.
+
+    A thread that waits for that could not act while C code holds the interpreter.
+    """
+    os.set_inheritable(lifeline, False)
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        # When memory runs out, the kernel should take this process and not the training.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    if select.select([lifeline], [], [], 0)[0]:
+        os._exit(1)
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value).encode("ascii") + b"\n"
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
+    os._exit(0)  # threads that a reward left behind must not keep it alive

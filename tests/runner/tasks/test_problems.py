@@ -1,0 +1,155 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from runner.tasks.port import Problem
+from runner.tasks.problems import LARGEST_HELD_OUT_SHARE, hold_out, in_fixed_order, read_problems, refuse_overlap
+
+
+def written(folder: Path, *rows: object, name: str = "p.jsonl") -> str:
+    path = folder / name
+    path.write_text("".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_the_fields_of_a_line(tmp_path: Path) -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+    path = written(
+        tmp_path,
+        {"id": "a", "prompt": "1 + 1?", "answer": "2", "level": 3, "tests": ["x"]},
+        "\n   \n",
+        {"id": 7, "prompt": messages, "answer": 4},
+        {"prompt": "½ ?", "answer": 0.5},
+    )
+    first, second, third = read_problems(path)
+    assert first == Problem("a", "1 + 1?", "2", {"level": 3, "tests": ["x"]})
+    assert second == Problem("7", tuple(messages), "4", None)
+    assert (third.prompt, third.answer, third.extra) == ("½ ?", "0.5", None)
+
+
+def test_an_id_made_from_prompt_and_answer_never_changes(tmp_path: Path) -> None:
+    (problem,) = read_problems(written(tmp_path, {"prompt": "1 + 1?", "answer": "2"}))
+    (reordered,) = read_problems(written(tmp_path, {"answer": 2, "level": 1, "prompt": "1 + 1?"}))
+    (other,) = read_problems(written(tmp_path, {"prompt": "1 + 1?", "answer": "3"}))
+    assert problem.id == reordered.id == "4af7124203825bd5"
+    assert other.id != problem.id
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "bom.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"prompt": "a", "answer": "b"}\r\n')
+    assert [problem.prompt for problem in read_problems(str(path))] == ["a"]
+
+
+GOOD = {"prompt": "a", "answer": "b"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([], "holds no problems"),
+        (["\n\n"], "holds no problems"),
+        ([GOOD, "{'prompt': 1}\n"], "line 2 is not JSON"),
+        ([GOOD, "\n", "[1]\n"], "line 3 is no JSON object"),
+        (["[" * 200_000], "line 1 is not JSON"),
+        ([{"question": "a", "answer": "b"}], r"line 1: 'prompt' is missing \(it has 'question', 'answer'\)"),
+        ([{"prompt": "a", "solution": "b"}], "'answer' is missing"),
+        ([{}], r"it has no field"),
+        ([{"prompt": " ", "answer": "b"}], "'prompt' is empty"),
+        ([{"prompt": 3, "answer": "b"}], "'prompt' is 3: it should be text, or a list of chat messages"),
+        ([{"prompt": [], "answer": "b"}], r"'prompt' is \[\]"),
+        ([{"prompt": ["hello"], "answer": "b"}], "message 1 of 'prompt' is \"hello\""),
+        ([{"prompt": [{"role": "user", "content": None}], "answer": "b"}], "message 1"),
+        ([{"prompt": [{"role": "user", "content": "x", "name": "y"}], "answer": "b"}], "nothing else"),
+        ([{"prompt": [{"role": "assistant", "content": "x"}], "answer": "b"}], "ends with a message of the assistant"),
+        ([{"prompt": "a", "answer": True}], "'answer' is true: it should be text or a number"),
+        ([{"prompt": "a", "answer": None}], "'answer' is null"),
+        ([{"prompt": "a", "answer": ["x" * 100]}], "'answer' is .*…"),
+        (['{"prompt": "a", "answer": NaN}\n'], "'answer' is NaN"),
+        ([{"prompt": "a", "answer": "  "}], "'answer' is empty"),
+        ([{"id": "", "prompt": "a", "answer": "b"}], "'id' is empty"),
+        ([{"id": "x", **GOOD}, {"id": "x", "prompt": "c", "answer": "d"}], "line 2: id 'x' is that of line 1"),
+        ([{"id": 1, **GOOD}, {"id": "1", **GOOD}], "id '1' is that of line 1"),
+        ([GOOD, {"prompt": "c", "answer": "d"}, GOOD], "line 3: the same prompt and answer as on line 1"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_line(tmp_path: Path, rows: list[object], says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        read_problems(written(tmp_path, *rows))
+    assert "p.jsonl" in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        read_problems(str(tmp_path / "gone.jsonl"))
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_problems(str(tmp_path))
+    (tmp_path / "latin.jsonl").write_bytes('{"prompt": "é", "answer": "b"}'.encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_problems(str(tmp_path / "latin.jsonl"))
+
+
+def test_a_line_without_an_answer_where_none_is_needed(tmp_path: Path) -> None:
+    path = written(tmp_path, {"prompt": "write f", "tests": ["f(1) == 2"]})
+    assert read_problems(path, answers_needed=False) == [
+        Problem(
+            id=read_problems(path, answers_needed=False)[0].id,
+            prompt="write f",
+            answer="",
+            extra={"tests": ["f(1) == 2"]},
+        )
+    ]
+
+
+PROBLEMS = st.lists(
+    st.builds(Problem, id=st.uuids().map(str), prompt=st.sampled_from("abcdefghijklmnop"), answer=st.just("x")),
+    min_size=2,
+    max_size=60,
+    unique_by=lambda problem: problem.id,
+).filter(lambda problems: len({problem.prompt for problem in problems}) > 1)
+
+
+@given(PROBLEMS, st.integers(1, 40), st.randoms(use_true_random=False))
+def test_the_held_out_problems_depend_on_nothing_but_their_ids(problems: list[Problem], wanted: int, random) -> None:
+    train, validation = hold_out(problems, wanted, "p.jsonl")
+    random.shuffle(shuffled := list(problems))
+    train_again, validation_again = hold_out(shuffled, wanted, "p.jsonl")
+    assert validation_again == validation
+    assert {p.id for p in train_again} == {p.id for p in train}
+    assert sorted(p.id for p in [*train, *validation]) == sorted(p.id for p in problems)
+    assert train
+    assert validation
+    assert not {p.prompt for p in train} & {p.prompt for p in validation}
+
+
+@pytest.mark.parametrize(("count", "wanted", "held"), [(1000, 128, 128), (100, 128, 25), (2, 128, 1), (40, 3, 3)])
+def test_as_many_are_held_out_as_wanted_but_never_more_than_a_quarter(count: int, wanted: int, held: int) -> None:
+    problems = [Problem(str(i), f"prompt {i}", "x") for i in range(count)]
+    train, validation = hold_out(problems, wanted, "p.jsonl")
+    assert len(validation) == held
+    assert len(validation) <= max(1, LARGEST_HELD_OUT_SHARE * count)
+    assert [p for p in problems if p in train] == train  # the order of the file
+
+
+def test_one_prompt_alone_cannot_be_divided() -> None:
+    with pytest.raises(InputError, match="give validation_file"):
+        hold_out([Problem("1", "a", "x"), Problem("2", "a ", "y")], 5, "p.jsonl")
+
+
+def test_the_first_problems_of_a_sorted_file_are_a_sample_of_it() -> None:
+    problems = [Problem(str(i), f"prompt {i}", "x") for i in range(1000)]
+    first = [int(problem.id) for problem in in_fixed_order(problems)[:100]]
+    assert 400 < sum(first) / len(first) < 600
+
+
+def test_a_prompt_in_both_files_is_refused() -> None:
+    train = [Problem("1", "a", "x"), Problem("2", "b", "x")]
+    refuse_overlap(train, [Problem("1", "c", "x")], "t.jsonl", "v.jsonl")
+    with pytest.raises(
+        InputError, match=r"1 prompts of validation_file 'v.jsonl' are also in 't.jsonl'.*'9', there '2'"
+    ):
+        refuse_overlap(train, [Problem("8", "c", "x"), Problem("9", " b", "y")], "t.jsonl", "v.jsonl")

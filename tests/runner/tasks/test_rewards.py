@@ -1,0 +1,176 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import InputError
+from runner.tasks.port import Problem
+from runner.tasks.rewards import ProcessReward, make_reward
+from runner.training.config import TaskChoice
+
+LIMIT = 0.4  # seconds
+
+FUNCTION = f"{Path(__file__).with_name('reward_functions.py')}:act"
+
+PROBLEM = Problem("p", "2 + 2?", "4", {"level": 7})
+
+
+@pytest.fixture(scope="module")
+def reward() -> Iterator[ProcessReward]:
+    made = ProcessReward(FUNCTION, LIMIT, failed_score=0.125)
+    made.start()
+    yield made
+    made.close()
+
+
+def test_a_function_sees_the_problem_and_the_response(reward: ProcessReward) -> None:
+    other = Problem("q", ({"role": "user", "content": "3?"},), "3")
+    scores = reward.score([PROBLEM, other, PROBLEM, PROBLEM], ["equal 4", "equal 4", "level", "equal ½\ud800\n4"])
+    assert scores.values == [1.0, 0.0, 0.7, 0.0]
+    assert scores.failures == {}
+    assert scores.notes == ()
+    assert reward.score([], []).values == []
+
+
+def test_one_call_does_not_see_what_another_did_to_the_problem(reward: ProcessReward) -> None:
+    assert reward.score([PROBLEM] * 3, ["kept"] * 3).values == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("response", "score", "kind", "says"),
+    [
+        ("fail it hurts", 0.125, "raised", "ValueError: no good: it hurts"),
+        ("exit", 0.125, "raised", "SystemExit: 3"),
+        ("level?", 0.125, "raised", "KeyError"),
+        ("value Odd()", 0.125, "raised", "no number today"),
+        ("sleep 60", 0.125, "timed-out", "longer than 0.4 s"),
+        ("spin", 0.125, "timed-out", "longer than 0.4 s"),
+        ("backtrack", 0.125, "timed-out", "longer than 0.4 s"),
+        ("swallow", 0.125, "timed-out", "longer than 0.4 s"),
+        ("vanish", 0.125, "died", "exit code 3"),
+        ("abort", 0.125, "died", "signal SIGSEGV"),
+        ("close", 0.125, "died", "ended"),
+        ("value float('nan')", 0.125, "not-finite", "the reward is nan"),
+        ("value float('-inf')", 0.125, "not-finite", "the reward is -inf"),
+        ("value 10 ** 400", 0.125, "not-finite", "the reward is 1000"),
+        ("value None", 0.125, "not-finite", "the reward is None"),
+        ("value '1'", 0.125, "not-finite", "the reward is '1'"),
+        ("value [1.0]", 0.125, "not-finite", r"the reward is \[1.0\]"),
+        ("value 1j", 0.125, "not-finite", "the reward is 1j"),
+        ("value -1", 0.0, "out-of-range", "the reward is -1: it should lie in 0 to 1"),
+        ("value 1.5", 1.0, "out-of-range", "the reward is 1.5"),
+    ],
+)
+def test_what_one_response_does_is_counted_and_leaves_the_others_alone(
+    reward: ProcessReward, response: str, score: float, kind: str, says: str
+) -> None:
+    scores = reward.score([PROBLEM] * 4, ["equal 4", response, "equal 5", "equal 4"])
+    assert scores.values == [1.0, score, 0.0, 1.0]
+    assert scores.failures == {kind: 1}
+    (note,) = scores.notes
+    assert note.startswith(f"problem 'p': {kind}: ")
+    assert re.search(says, note)
+
+
+@pytest.mark.parametrize("value", ["True", "1", "1.0", "__import__('fractions').Fraction(1)"])
+def test_every_kind_of_number_counts(reward: ProcessReward, value: str) -> None:
+    assert reward.score([PROBLEM], [f"value {value}"]).values == [1.0]
+
+
+def test_failures_of_several_kinds_are_counted_apart(reward: ProcessReward) -> None:
+    responses = ["fail a", "sleep 9", "equal 4", "vanish", "fail b", "spin", "value None", "equal 4"] + [
+        "equal 4"
+    ] * 100
+    scores = reward.score([PROBLEM] * len(responses), responses)
+    assert scores.failures == {"raised": 2, "timed-out": 2, "died": 1, "not-finite": 1}
+    assert sum(scores.values) == 102 + 6 * 0.125
+    assert [note for note in scores.notes if "raised" in note] == ["problem 'p': raised: ValueError: no good: a"]
+
+
+def test_the_limit_is_that_of_each_response_and_not_of_all(reward: ProcessReward) -> None:
+    scores = reward.score([PROBLEM] * 10, ["sleep 0.05"] * 10)
+    assert scores.values == [1.0] * 10
+
+
+def test_what_a_function_prints_is_no_answer(reward: ProcessReward, capfd: pytest.CaptureFixture[str]) -> None:
+    reward.close()  # the next process writes to what is captured
+    assert reward.score([PROBLEM] * 2, ["shout", "equal 4"]).values == [0.5, 1.0]
+    written = capfd.readouterr()
+    assert written.out == ""
+    assert written.err.count("[1.0, null, null]") == 1002
+
+
+def test_long_responses_and_many_of_them(reward: ProcessReward) -> None:
+    long = "equal " + "x" * 300_000
+    assert reward.score([PROBLEM] * 200, [long, "equal 4"] * 100).values == [0.0, 1.0] * 100
+
+
+def test_nothing_heavy_is_loaded_beside_the_function(reward: ProcessReward) -> None:
+    assert reward.score([PROBLEM], ["modules"]).values == [0.0]
+
+
+def chosen(reward: str, **values: object) -> TaskChoice:
+    return TaskChoice.model_validate({"name": "p.jsonl", "reward": reward, **values})
+
+
+BROKEN = {
+    "missing.py": "import no_such_module\nf = 1",
+    "leaves.py": "import sys; sys.exit('bye')",
+    "dies.py": "import os; os._exit(4)",
+    "syntax.py": "def f(:",
+    "constant.py": "f = 3",
+}
+
+
+@pytest.mark.parametrize(
+    ("reward", "says"),
+    [
+        ("maths", "unknown reward 'maths': did you mean 'math'"),
+        ("f:", "unknown reward"),
+        (":f", "unknown reward"),
+        ("package.module:f()", r"'f\(\)' after the colon is no name"),
+        ("gone.py:f", "there is no file"),
+        ("no_such_package.module:f", "No module named 'no_such_package'"),
+        ("json:no_such_function", "has no attribute 'no_such_function'"),
+        ("missing.py:f", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("leaves.py:f", "SystemExit: bye"),
+        ("dies.py:f", "ended with exit code 4"),
+        ("syntax.py:f", "SyntaxError"),
+        ("constant.py:f", "'f' in .*constant.py is a int, not a function"),
+    ],
+)
+def test_a_reward_that_cannot_be_loaded_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reward: str, says: str
+) -> None:
+    for name, content in BROKEN.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
+        make_reward(chosen(reward))
+
+
+def test_functions_are_found_by_file_and_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside.py").write_text("ONE = 1")
+    (tmp_path / "own_rewards.py").write_text(
+        "import beside\nclass Judge:\n    @staticmethod\n    def of(problem, response): return beside.ONE"
+    )
+    monkeypatch.chdir(tmp_path)
+    for reference in ("own_rewards.py:Judge.of", "own_rewards:Judge.of", f"{tmp_path}/own_rewards.py:Judge.of"):
+        reward = make_reward(chosen(reference))
+        assert reward.score([PROBLEM], ["x"]).values == [1.0]
+        reward.close()
+
+
+@pytest.mark.parametrize("score", [-1.0, 2.0, float("nan")])
+def test_the_score_of_a_failure_is_a_score(score: float) -> None:
+    with pytest.raises(InputError, match="failed_reward"):
+        make_reward(chosen("exact", failed_reward=score))
+
+
+def test_the_exact_reward_needs_no_process() -> None:
+    reward = make_reward(chosen("exact"))
+    assert reward.score([PROBLEM, PROBLEM], ["4", "5"]).values == [1.0, 0.0]
+    reward.close()

@@ -1,0 +1,83 @@
+from collections.abc import Iterator
+
+import pytest
+
+from runner.tasks.port import Problem
+from runner.tasks.rewards import ProcessReward, make_reward
+from runner.training.config import TaskChoice
+
+
+@pytest.fixture(scope="module")
+def reward() -> Iterator[ProcessReward]:
+    made = make_reward(TaskChoice(name="p.jsonl", reward="math", reward_seconds=30.0))
+    assert isinstance(made, ProcessReward)
+    yield made
+    made.close()
+
+
+RIGHT = [
+    (r"\frac{1}{2}", r"so it is \boxed{0.5}"),
+    ("1/2", r"\boxed{\dfrac{2}{4}}"),
+    ("0.5", r"The answer is $\frac12$."),
+    ("42", "**Answer: 42**"),
+    ("42", r"First 3 and 4, but $a = 7$. \boxed{42}"),
+    ("5", r"\boxed{5\text{ cm}}"),
+    (r"10\text{ m/s}", r"\boxed{10}"),
+    ("1,000", r"\boxed{1000}"),
+    ("50%", r"\boxed{\frac12}"),
+    (r"\sqrt{8}", r"\boxed{2\sqrt{2}}"),
+    ("x^2+1", r"$$\boxed{1+x^2}$$"),
+    ("(1, 2)", r"\boxed{(1,2)}"),
+    (r"\{1, 2\}", r"\boxed{\{2,1\}}"),
+    ("x = 3", r"\boxed{3}"),
+    ("3", r"$x = 3$"),
+    (r"\boxed{7}", "It must be 7"),
+    ("$7$", "It must be 7"),
+    ("1e-3", r"\boxed{0.001}"),
+    ("1e20", r"\boxed{10^{20}}"),
+    ("B", r"\boxed{B}"),
+    (r"\text{Friday}", r"\boxed{\text{Friday}}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\boxed{\begin{pmatrix}1\\2\end{pmatrix}}"),
+    ("4", r"<think>\boxed{5}? no</think> \boxed{4}"),
+    ("0", r"\boxed{-0}"),
+]
+WRONG = [
+    (r"\frac{1}{2}", r"\boxed{\frac{1}{3}}"),
+    ("42", "I do not know."),
+    ("42", ""),
+    ("42", r"\boxed{}"),
+    ("42", r"\boxed{24}"),
+    ("2x+3", r"\boxed{3}"),
+    ("(1, 2)", r"\boxed{[1,2]}"),
+    ("B", r"\boxed{C}"),
+    ("5", r"<think>\boxed{5}</think> I give up."),
+    ("3", r"\boxed{4} or perhaps \boxed{3}"),
+    ("1", r"\boxed{1.01}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\boxed{\begin{pmatrix}1\\3\end{pmatrix}}"),
+    ("2", r"\boxed{\frac{1}{0}}"),
+    ("2", r"\boxed{\frac{{{1}"),
+    ("2", "\\boxed{\x00\ufffd}"),
+]
+
+
+@pytest.mark.parametrize(("answer", "response", "score"), [(*c, 1.0) for c in RIGHT] + [(*c, 0.0) for c in WRONG])
+def test_mathematical_answers(reward: ProcessReward, answer: str, response: str, score: float) -> None:
+    problem = Problem("p", "?", answer)
+    scores = reward.score([problem, problem], [response, response])  # the second from memory
+    assert scores.values == [score, score]
+    assert scores.failures == {}
+
+
+def test_an_answer_without_mathematics_is_named_and_not_just_scored_wrong(reward: ProcessReward) -> None:
+    scores = reward.score([Problem("p9", "?", r"\boxed{}")], [r"\boxed{1}"])
+    assert scores.failures == {"raised": 1}
+    assert "finds no mathematics in the answer '\\\\boxed{}' of problem 'p9'" in scores.notes[0]
+
+
+def test_a_number_too_large_to_compute_costs_its_own_score_only() -> None:
+    reward = make_reward(TaskChoice(name="p.jsonl", reward="math", reward_seconds=2.0))
+    problem = Problem("p", "?", "4")
+    scores = reward.score([problem] * 3, [r"\boxed{4}", r"\boxed{9^{9^{9^9}}}", r"\boxed{4}"])
+    assert scores.values == [1.0, 0.0, 1.0]
+    assert scores.failures == {"timed-out": 1}
+    reward.close()

@@ -1,0 +1,160 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.tasks.port import Problem
+from runner.tasks.rewards import ProcessReward
+
+LIMIT = 0.4  # seconds
+PATIENCE = 30.0  # for processes to come and go on a loaded machine
+
+ROOT = Path(__file__).parents[3]
+FUNCTION = f"{Path(__file__).with_name('reward_functions.py')}:act"
+
+PROBLEM = Problem("p", "2 + 2?", "4", {"level": 7})
+
+
+@pytest.fixture(scope="module")
+def reward() -> Iterator[ProcessReward]:
+    made = ProcessReward(FUNCTION, LIMIT, failed_score=0.125)
+    made.start()
+    yield made
+    made.close()
+
+
+def process_is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def await_end(*pids: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not all(map(process_is_gone, pids)):
+        assert time.monotonic() < deadline, f"{pids} still live"
+        time.sleep(0.01)
+
+
+def child_of(reward: ProcessReward, tmp_path: Path) -> int:
+    file = tmp_path / "pid"
+    assert reward.score([PROBLEM], [f"marked {file} equal 4"]).values == [1.0]
+    return int(file.read_text())
+
+
+def test_closing_ends_the_process_and_may_be_repeated(reward: ProcessReward, tmp_path: Path) -> None:
+    pid = child_of(reward, tmp_path)
+    reward.close()
+    await_end(pid)
+    reward.close()
+
+
+def test_a_process_that_died_between_batches_is_replaced_and_no_response_blamed(
+    reward: ProcessReward, tmp_path: Path
+) -> None:
+    pid = child_of(reward, tmp_path)
+    os.kill(pid, signal.SIGKILL)
+    await_end(pid)
+    assert reward.score([PROBLEM], ["equal 4"]).failures == {}
+    assert child_of(reward, tmp_path) != pid
+
+
+def test_a_stopped_process_is_replaced(reward: ProcessReward, tmp_path: Path) -> None:
+    pid = child_of(reward, tmp_path)
+    os.kill(pid, signal.SIGSTOP)
+    scores = reward.score([PROBLEM] * 2, ["equal " + "x" * 5_000_000, "equal 4"])
+    assert scores.values == [0.125, 1.0]
+    assert scores.failures == {"timed-out": 1}
+    await_end(pid)
+
+
+def test_what_a_hanging_function_started_is_killed_with_it(reward: ProcessReward, tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    assert reward.score([PROBLEM], [f"spawn {file}"]).failures == {"timed-out": 1}
+    await_end(*map(int, file.read_text().split()))
+
+
+def test_an_interrupted_batch_leaves_no_answers_for_the_next(reward: ProcessReward, monkeypatch) -> None:
+    child = reward._ready()
+    monkeypatch.setattr(child, "receive", lambda seconds: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        reward.score([PROBLEM] * 3, ["equal 4"] * 3)
+    assert reward.score([PROBLEM] * 3, ["equal 5", "equal 4", "equal 5"]).values == [0.0, 1.0, 0.0]
+
+
+def test_threads_may_share_a_reward(reward: ProcessReward) -> None:
+    results: dict[int, list[float]] = {}
+
+    def work(number: int) -> None:
+        responses = [f"equal {4 if i % (number + 2) == 0 else 5}" for i in range(150)]
+        results[number] = reward.score([PROBLEM] * 150, responses).values
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {number: [float(i % (number + 2) == 0) for i in range(150)] for number in range(4)}
+
+
+def test_a_function_that_cannot_be_loaded_any_more_fails_its_responses(tmp_path: Path) -> None:
+    file = tmp_path / "functions.py"
+    file.write_text("import os\ndef act(problem, response): return float(response) or os._exit(3)")
+    reward = ProcessReward(f"{file}:act", LIMIT)
+    reward.start()
+    file.unlink()
+    scores = reward.score([PROBLEM] * 3, ["1", "0", "1"])
+    assert scores.values == [1.0, 0.0, 0.0]
+    assert scores.failures == {"died": 2}
+    reward.close()
+
+
+def test_a_machine_without_room_for_a_process_fails_the_responses(
+    reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    reward.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refuse)
+        scores = reward.score([PROBLEM], ["equal 4"])
+    assert scores.values == [0.125]
+    assert "Cannot allocate memory" in scores.notes[0]
+    assert reward.score([PROBLEM], ["equal 4"]).values == [1.0]
+
+
+@pytest.mark.parametrize("under_way", ["", "marked FILE sleep 60", "marked FILE backtrack", "spawn FILE"])
+def test_the_process_ends_with_its_parent(tmp_path: Path, under_way: str) -> None:
+    file = tmp_path / "pids"
+    doing = under_way.replace("FILE", f"{file}.2") or "equal 4"
+    program = textwrap.dedent(f"""
+        import time
+        from runner.tasks.port import Problem
+        from runner.tasks.rewards import ProcessReward
+        reward = ProcessReward({FUNCTION!r}, 600.0)
+        reward.score([Problem("p", "x", "4")], ["marked {file} equal 4"])
+        print("ready", flush=True)
+        reward.score([Problem("p", "x", "4")], ["{doing}"])
+        time.sleep(600)
+    """)
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT)
+    assert parent.stdout is not None
+    with parent, parent.stdout:
+        assert parent.stdout.readline() == b"ready\n"
+        started = Path(f"{file}.2")
+        deadline = time.monotonic() + PATIENCE
+        while under_way and not (started.exists() and started.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.kill()
+    pids = file.read_text() + " " + (started.read_text() if under_way else "")
+    await_end(*map(int, pids.split()))

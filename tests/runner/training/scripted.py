@@ -1,0 +1,56 @@
+"""An engine that answers every prompt from a script, so that filters can be tested to the number."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from runner.engines.port import Weights
+from runner.rollouts import Rollouts, Sampling
+from tests.runner.tiny import END, PAD
+
+Answer = Callable[[Sequence[int], int], list[int]]
+
+
+class ScriptedEngine:
+    """Returns for each prompt and row what the script says; remembers what it was asked."""
+
+    version = 0
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.asked: list[list[list[int]]] = []
+        self.seeds: list[int] = []
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        per_prompt: int,
+        sampling: Sampling,
+        seed: int,
+        between_tokens: Callable[[], None] | None = None,
+    ) -> Rollouts:
+        self.asked.append([list(prompt) for prompt in prompts])
+        self.seeds.append(seed)
+        rows = [self._answer(prompt, row) for prompt in prompts for row in range(per_prompt)]
+        rows = [row[: sampling.max_tokens] for row in rows]
+        width = max(len(row) for row in rows)
+        tokens = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+        mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
+        ends = torch.tensor([row[-1] == END for row in rows])
+        logprobs = torch.full(tokens.shape, -0.5).where(mask, 0.0)
+        versions = torch.zeros_like(tokens, dtype=torch.int32).masked_fill(~mask, -1)
+        return Rollouts(prompts, per_prompt, tokens, mask, logprobs, versions, ~ends)
+
+    def load_weights(self, weights: Weights, version: int) -> None:
+        """Keep the script."""
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def right(prompt: Sequence[int]) -> list[int]:
+    return [prompt[0], END]
+
+
+def wrong(prompt: Sequence[int]) -> list[int]:
+    return [1 if prompt[0] != 1 else 3, END]

@@ -1,0 +1,43 @@
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from runner.training.config import ValidationPlan
+from runner.training.validation import validate
+from tests.runner.tiny import tiny_task
+from tests.runner.training.scripted import ScriptedEngine, right, wrong
+
+PLAN = ValidationPlan(problems=4, samples=4, every_rollouts=1)
+
+
+def test_the_score_is_the_mean_over_problems_and_its_error_theirs() -> None:
+    asked: list[int] = []
+
+    def answer(prompt: Sequence[int], row: int) -> list[int]:
+        asked.append(prompt[0])
+        problem = (len(asked) - 1) // PLAN.samples
+        return right(prompt) if row < problem else [*wrong(prompt)[:1], 5, 5, 5]  # 0, 1, 2, 3 of 4 are right
+
+    result = validate(ScriptedEngine(answer), tiny_task(), PLAN, seed=0, step=0)
+    rates = [0.0, 0.25, 0.5, 0.75]
+    assert result.mean == pytest.approx(0.375)
+    variance = sum((rate - 0.375) ** 2 for rate in rates) / 3
+    assert result.standard_error == pytest.approx(math.sqrt(variance / 4))
+    assert (result.best, result.worst) == (0.75, 0.0)
+    assert result.truncated_share == pytest.approx(10 / 16)
+    assert result.rollouts == 16
+
+
+def test_the_same_problems_are_asked_every_time_with_other_samples() -> None:
+    engine = ScriptedEngine(lambda prompt, _: right(prompt))
+    for step in (0, 10):
+        assert validate(engine, tiny_task(), PLAN, seed=3, step=step).mean == 1.0
+    assert engine.asked[0] == engine.asked[1]
+    assert engine.seeds[0] != engine.seeds[1]
+
+
+def test_one_problem_has_no_spread() -> None:
+    plan = ValidationPlan(problems=1, samples=2, every_rollouts=1)
+    result = validate(ScriptedEngine(lambda prompt, _: right(prompt)), tiny_task(), plan, seed=0, step=0)
+    assert (result.mean, result.standard_error) == (1.0, 0.0)
