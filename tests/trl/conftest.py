@@ -1,4 +1,4 @@
-"""These tests need TRL, whose environment is its own (`make trl`); elsewhere there is nothing here to collect."""
+"""These tests need TRL, whose environment is its own (`make test-trl`); elsewhere there is nothing here to collect."""
 
 from importlib.util import find_spec
 

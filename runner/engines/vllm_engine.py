@@ -1,0 +1,195 @@
+"""Rollouts by vLLM in this process, with weights that are replaced in place."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from budgets.errors import InputError
+from runner.engines.port import Weights
+from runner.engines.vllm_parameters import Parameters
+from runner.engines.vllm_start import start_vllm, stop_vllm
+from runner.rollouts import Rollouts, Sampling
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+COLDEST = 0.01  # vLLM raises a temperature between 0 and this without a word
+
+
+@dataclass(slots=True)
+class _Row:
+    """One response as it grows."""
+
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+
+
+class VllmEngine:
+    """Implements the port `RolloutEngine` on `vllm.LLM`, one engine at a time in a process.
+
+    Weights go in through vLLM's `reload_weights`, layer by layer and in place; none touch the disk.
+    """
+
+    def __init__(
+        self,
+        model_path: str,
+        *,
+        end_id: int,
+        pad_id: int,
+        context: int,
+        fp32_head: bool = True,
+        weights: str = "float32",
+        device: str = "cpu",
+        gpu_memory: float = 0.45,
+    ) -> None:
+        self._end_id, self._pad_id, self._context = end_id, pad_id, context
+        self._version = self._loads = 0
+        self._llm: Any = start_vllm(
+            model_path, context=context, fp32_head=fp32_head, weights=weights, device=device, gpu_memory=gpu_memory
+        )
+        self._parameters = Parameters(model_path)
+
+    @property
+    def version(self) -> int:
+        """Version of the weights in use; 0 until the first `load_weights`."""
+        return self._version
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        per_prompt: int,
+        sampling: Sampling,
+        seed: int,
+        between_tokens: Callable[[], None] | None = None,
+    ) -> Rollouts:
+        """Return `per_prompt` responses to each prompt; see `RolloutEngine`."""
+        engine = self._open_engine()
+        self._check(prompts, sampling)
+        rows = [_Row() for _ in range(len(prompts) * per_prompt)]
+        options = _options(sampling, self._end_id, each_step=between_tokens is not None)
+        under_way: dict[str, None] = {}
+
+        def submit(row: int) -> None:
+            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), options(_row_seed(seed, row)))
+            under_way[str(row)] = None
+
+        try:
+            for row in range(len(rows)):
+                submit(row)
+            while under_way:
+                for output in engine.step():
+                    self._extend(rows[int(output.request_id)], output.outputs[0])
+                    if output.finished:
+                        del under_way[output.request_id]
+                if between_tokens is not None and under_way:
+                    loads = self._loads
+                    between_tokens()
+                    engine = self._open_engine()
+                    if self._loads != loads:
+                        fresh = [name for name in under_way if not rows[int(name)].tokens]
+                        engine.abort_request(fresh)
+                        for name in fresh:
+                            submit(int(name))  # from its prompt's first token on with the new weights
+        finally:
+            if under_way and self._llm is not None:
+                engine.abort_request(list(under_way))
+        return self._rollouts(prompts, per_prompt, rows)
+
+    def load_weights(self, weights: Weights, version: int) -> None:
+        """Use these weights, named as in the model's state dictionary, from the next token on."""
+        engine = self._open_engine()
+        given = dict(weights)
+        self._parameters.check(given)
+        try:
+            engine.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(given.items())})
+        except BaseException:
+            self.close()  # half of the weights would be new
+            raise
+        self._version, self._loads = version, self._loads + 1
+
+    def close(self) -> None:
+        """Free what the engine holds; closing twice is allowed."""
+        llm, self._llm = self._llm, None
+        if llm is not None:
+            stop_vllm(llm)
+
+    def _open_engine(self) -> Any:
+        if self._llm is None:
+            raise InputError("this vLLM engine is closed: make a new one")
+        return self._llm.llm_engine
+
+    def _prompt(self, tokens: Sequence[int]) -> dict[str, Any]:
+        # The salt keeps requests from reusing cached keys and values of a prompt that older weights wrote. Emptying
+        # the cache would not do: it fails while sequences are under way, or makes them start again.
+        return {"type": "token", "prompt_token_ids": list(tokens), "cache_salt": str(self._loads)}
+
+    def _extend(self, row: _Row, output: Any) -> None:
+        row.tokens.extend(output.token_ids)
+        row.logprobs.extend(output.logprobs.logprobs)
+        row.versions.extend([self._version] * len(output.token_ids))
+
+    def _check(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
+        for place, prompt in enumerate(prompts):
+            if not prompt:
+                raise InputError(f"prompt {place} is empty: at least one token is needed")
+            if len(prompt) + sampling.max_tokens > self._context:
+                raise InputError(
+                    f"prompt {place} has {len(prompt)} tokens, which with {sampling.max_tokens} of a response exceed "
+                    f"the engine's context of {self._context}: shorten it, or lower the response length"
+                )
+        if 0 < sampling.temperature < COLDEST:
+            raise InputError(
+                f"vLLM samples at no temperature between 0 and {COLDEST:g}, and {sampling.temperature:g} was given: "
+                "use 0 or machine.engine = 'torch'"
+            )
+
+    def _rollouts(self, prompts: Sequence[Sequence[int]], per_prompt: int, rows: Sequence[_Row]) -> Rollouts:
+        import torch  # noqa: PLC0415
+
+        lengths = torch.tensor([len(row.tokens) for row in rows], dtype=torch.int64)
+        mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
+
+        def filled(values: Iterable[float], padding: float, kind: "torch.dtype") -> "Tensor":
+            whole = torch.full(mask.shape, padding, dtype=kind)
+            whole[mask] = torch.tensor(list(values), dtype=kind)
+            return whole
+
+        return Rollouts(
+            prompts=prompts,
+            per_prompt=per_prompt,
+            tokens=filled((token for row in rows for token in row.tokens), self._pad_id, torch.int64),
+            mask=mask,
+            logprobs=filled((value for row in rows for value in row.logprobs), 0.0, torch.float32),
+            versions=filled((version for row in rows for version in row.versions), -1, torch.int32),
+            truncated=torch.tensor([row.tokens[-1] != self._end_id for row in rows], dtype=torch.bool),
+        )
+
+
+def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[[int], Any]:
+    from vllm import SamplingParams  # noqa: PLC0415
+    from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
+
+    kind = RequestOutputKind.DELTA if each_step else RequestOutputKind.FINAL_ONLY
+
+    def of_seed(seed: int) -> Any:
+        return SamplingParams(
+            max_tokens=sampling.max_tokens,
+            temperature=sampling.temperature,
+            seed=seed,
+            logprobs=0,
+            flat_logprobs=True,
+            stop_token_ids=[end_id],
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=kind,
+        )
+
+    return of_seed
+
+
+def _row_seed(seed: int, row: int) -> int:
+    """Independent streams of one seed (numpy's SeedSequence), within what vLLM takes."""
+    return int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0] >> np.uint64(1))

