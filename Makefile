@@ -7,7 +7,7 @@ TRL    := .venv-trl
 VLLM   := .venv-vllm
 PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-trl test-vllm check format coverage bench bench-training base-models clean
+.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training base-models clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ demo: setup  ## price and rank the allocations of 5,000 GPU-hours
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
+
+soak: setup  ## the long tests, which `make test` leaves out
+	$(BIN)/python -m pytest -m soak
 
 # TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss

@@ -21,10 +21,12 @@ MOST_LOGITS = 1 << 26  # logits held at once; beyond this they are computed in c
 class Scorer:
     """Scores responses at the sampling temperature."""
 
-    def __init__(self, model: "nn.Module", *, temperature: float, fp32_head: bool, autocast: bool = False) -> None:
+    def __init__(
+        self, model: "nn.Module", *, temperature: float, fp32_head: bool, autocast: bool = False, compiled: bool = False
+    ) -> None:
         language_model: Any = model
         self._vocabulary: int = language_model.get_output_embeddings().weight.shape[0]
-        self._decoder: Any = decoder_of(model)
+        self._decoder: Any = _compiled(decoder_of(model)) if compiled else decoder_of(model)
         self._head = Head(model, fp32=fp32_head)
         self._fp32_head = fp32_head
         self._temperature = temperature
@@ -131,6 +133,13 @@ class Scorer:
             return chosen, None
         known = logprobs if entropy_gradient else logprobs.detach()
         return chosen, -(known.exp() * known).sum(dim=-1)
+
+
+def _compiled(decoder: Any) -> Any:
+    """Compile a decoder for any shape: micro-batches differ in theirs, and each new one would compile anew."""
+    import torch  # noqa: PLC0415
+
+    return torch.compile(decoder, dynamic=True)
 
 
 def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Tensor"]:

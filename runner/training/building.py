@@ -76,9 +76,15 @@ def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutE
         )
     from runner.engines.torch_engine import TorchEngine  # noqa: PLC0415
 
-    if machine.weights != "float32":
-        model = load_model(task.model_path, weights=machine.weights, device=machine.device)
-    return TorchEngine(model, end_id=ends.end_id, pad_id=ends.pad_id, fp32_head=fp32_head)
+    rounded = None if machine.weights == "float32" else machine.weights
+    return TorchEngine(
+        model,
+        end_id=ends.end_id,
+        pad_id=ends.pad_id,
+        fp32_head=fp32_head,
+        own_copy=rounded is not None,
+        weights=rounded,
+    )
 
 
 def open_stream(config: TrialConfig, task: Task) -> PromptStream:

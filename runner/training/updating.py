@@ -89,6 +89,7 @@ class Updater:
             temperature=self._config.temperature,
             fp32_head=self._recipe.precision.fp32_head,
             autocast=self._config.machine.weights == "bfloat16",
+            compiled=self._config.machine.compile,
         )
 
     def _logprobs(self, scorer: Scorer, batch: Batch) -> "Tensor":

@@ -120,3 +120,13 @@ def test_padding_cannot_reach_a_score() -> None:
     other = Rows(given.prompts, given.per_prompt, given.tokens.where(given.mask, 39), given.mask)
     scorer = Scorer(MODELS["llama"], temperature=1.0, fp32_head=True)
     assert torch.equal(scorer(given)[0], scorer(other)[0])
+
+
+@pytest.mark.soak
+def test_a_compiled_decoder_scores_alike_at_any_shape() -> None:
+    for given in (rows(), rows(n=3, length=5)):
+        plain, compiled = (
+            Scorer(MODELS["llama"], temperature=1.0, fp32_head=True, compiled=compiled)(given)[0]
+            for compiled in (False, True)
+        )
+        torch.testing.assert_close(plain, compiled, atol=1e-5, rtol=0)
