@@ -13,6 +13,7 @@ from budgets.errors import RlplanError
 from rlplan.commands.fit import fit
 from rlplan.commands.init import init
 from rlplan.commands.propose import propose
+from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
@@ -76,6 +77,7 @@ app = typer.Typer(
 )
 app.command()(propose)
 app.command()(fit)
+app.command()(train)
 app.command()(init)
 
 

@@ -2,7 +2,15 @@
 
 from enum import IntEnum
 
-from budgets.errors import BudgetError, InputError, NotFoundError, RlplanError, StoreError
+from budgets.errors import (
+    BudgetError,
+    CheckpointError,
+    InputError,
+    NotFoundError,
+    RlplanError,
+    StoreError,
+    TrainingError,
+)
 
 
 class ExitCode(IntEnum):
@@ -20,8 +28,10 @@ class ExitCode(IntEnum):
 _BY_ERROR = (
     (InputError, ExitCode.BAD_INPUT),
     (StoreError, ExitCode.BAD_INPUT),
+    (CheckpointError, ExitCode.BAD_INPUT),
     (NotFoundError, ExitCode.NOT_FOUND),
     (BudgetError, ExitCode.BUDGET_TOO_SMALL),
+    (TrainingError, ExitCode.FINISHED_WITH_FAILURES),
 )
 
 

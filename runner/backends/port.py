@@ -22,7 +22,7 @@ class Point:
     optimizer_step: int
     rollouts: int  # generated for training, filtered ones included
     tokens: int  # of those rollouts' responses
-    seconds: float  # of the trial's life spent in training, validation and starting, interrupted attempts included
+    seconds: float  # since the trial was first started, up to the checkpoint of each attempt that was interrupted
     gpu_hours: float
     score: float | None = None
     score_standard_error: float | None = None

@@ -15,6 +15,9 @@ def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "
     require_checkpoint(path)
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, PreTrainedModel  # noqa: PLC0415
+    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
+
+    disable_progress_bar()  # a bar for every load would tear what a person looks at
 
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("machine.device is 'cuda', but torch sees no GPU here: set it to 'cpu', or check the driver")

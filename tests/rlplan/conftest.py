@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from rlplan.cli import app
 from tests.rlplan.fit_samples import write
+from tests.rlplan.train_backend import Scripted
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+Use = Callable[[Scripted], Scripted]
 
 
 @pytest.fixture
@@ -55,3 +57,14 @@ def process(tmp_path: Path) -> Run:
 def one(tmp_path: Path) -> str:
     """A file with one curve to fit."""
     return str(write(tmp_path / "one.csv"))
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Let `rlplan train` train with a given backend."""
+
+    def given(backend: Scripted) -> Scripted:
+        monkeypatch.setattr("rlplan.training._builtin", lambda: backend)
+        return backend
+
+    return given

@@ -1,0 +1,129 @@
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from rlplan.proposing import load_configuration
+from rlplan.train_request import TrainRequest, new_run, validation_steps
+from tests.rlplan.conftest import Run, Use
+from tests.rlplan.train_backend import Scripted
+
+
+@pytest.fixture(autouse=True)
+def _empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_task_alone_is_enough() -> None:
+    run, folder = new_run(TrainRequest(task="sum-easy"))
+    trial = run.trial
+    assert (trial.rollouts_per_prompt, trial.prompts_per_batch, run.update_steps) == (16, 32, 100)
+    assert (trial.task.model, trial.task.max_response_tokens, trial.machine.device) == (None, None, "cpu")
+    assert trial.validation.every_rollouts == 5 * 512
+    assert folder == Path("runs/sum-easy-easy-n16-B32-seed0")
+
+
+def test_the_learning_rate_scales_with_the_root_of_the_rollouts_unless_it_is_given() -> None:
+    def rate(**flags: object) -> float:
+        return new_run(TrainRequest(task="sum-easy", **flags))[0].trial.learning_rate
+
+    recipe = load_configuration(task="sum-easy").config.recipe
+    assert rate(rollouts_per_prompt=16, prompts_per_batch=16) == pytest.approx(
+        recipe.learning_rate * math.sqrt(256 / recipe.learning_rate_rollouts)
+    )
+    assert rate(rollouts_per_prompt=32, prompts_per_batch=32) == pytest.approx(
+        2 * rate(rollouts_per_prompt=16, prompts_per_batch=16)
+    )
+    assert rate(learning_rate=0.5) == 0.5
+
+
+def test_hard_problems_get_the_recipe_that_a_proposal_would_price() -> None:
+    assert new_run(TrainRequest(task="sum-hard"))[0].trial.recipe.name == "hard"
+    run, folder = new_run(TrainRequest(task="sum-hard", recipe="GRPO", seed=3))
+    assert run.trial.recipe.name == "grpo"
+    assert folder.name == "sum-hard-grpo-n16-B32-seed3"
+
+
+def test_a_file_is_below_the_flags_and_above_the_task(tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text(
+        '[workload]\ntask = "sum-easy"\n[validation]\nproblems = 50\nsamples = 2\nevery_steps = 7\n'
+        '[recipe]\nname = "dapo"\nlearning_rate = 1e-2\nlearning_rate_rollouts = 512\n'
+    )
+    run, _ = new_run(TrainRequest(problems=60))
+    assert run.trial.task.name == "sum-easy"
+    assert run.trial.recipe.name == "dapo"
+    assert (run.trial.validation.problems, run.trial.validation.samples) == (60, 2)
+    assert run.trial.validation.every_rollouts == 7 * 512
+    assert math.isclose(run.trial.learning_rate, 1e-2)
+
+
+def test_problems_of_ones_own_take_nothing_from_an_embedded_task(tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text('[workload]\ntask = "sum-easy"\n')
+    (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n')
+    run, folder = new_run(TrainRequest(task="mine.jsonl", model="model", response_tokens=64, device="cpu"))
+    assert run.trial.task.name == str(tmp_path / "mine.jsonl")  # in full: a run is resumed from any directory
+    assert run.trial.task.model == str(tmp_path / "model")
+    assert run.trial.task.reward == "math"
+    assert run.trial.learning_rate == pytest.approx(1e-6 * math.sqrt(0.5))
+    assert folder.name == "mine-easy-n16-B32-seed0"
+
+
+def test_problems_of_ones_own_need_a_model_and_a_length(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text("")
+    with pytest.raises(InputError, match="needs --model FOLDER and --response-tokens too"):
+        new_run(TrainRequest(task="mine.jsonl", device="cpu"))
+    (tmp_path / "rlplan.toml").write_text('[workload]\nmodel = "model"\nresponse_tokens = 99\n')
+    task = new_run(TrainRequest(task="mine.jsonl", device="cpu"))[0].trial.task
+    assert (task.model, task.max_response_tokens) == ("model", 99)
+
+
+@given(st.integers(1, 5000))
+def test_a_run_is_validated_about_twenty_times(steps: int) -> None:
+    every = validation_steps(steps)
+    assert min(steps, 13) <= steps // every <= 30
+    assert every == 1 or steps % every < every
+
+
+@pytest.mark.parametrize(("steps", "every"), [(1, 1), (20, 1), (30, 2), (100, 5), (70, 5), (1000, 50), (96, 4)])
+def test_the_last_validation_is_at_the_end_where_that_can_be(steps: int, every: int) -> None:
+    assert validation_steps(steps) == every
+    assert steps % every == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "no task given: --task takes sum-easy, sum-hard, sum-steps, or the path of a JSONL file"),
+        (["--task", "sum-esy"], "unknown task 'sum-esy': did you mean 'sum-easy'"),
+        (["--task", "sum-easy", "-n", "1"], "--rollouts-per-prompt: rollouts_per_prompt = 1 should be greater than"),
+        (["--task", "sum-easy", "-n", "many"], "--rollouts-per-prompt: rollouts_per_prompt = 'many' should be"),
+        (["--task", "sum-easy", "--steps", "0"], "--steps: steps = 0 should be greater than or equal to 1"),
+        (["--task", "sum-easy", "--seed", "-1"], "--seed: seed = -1 should be greater than or equal to 0"),
+        (["--task", "sum-easy", "--learning-rate", "0"], "--learning-rate: learning_rate = 0"),
+        (["--task", "sum-easy", "--device", "gpu"], "--device: machine.device = 'gpu' should be 'cpu' or 'cuda'"),
+        (["--task", "sum-easy", "--recipe", "grop"], "unknown recipe 'grop': did you mean 'grpo'"),
+        (["--task", "sum-easy", "--problems", "x"], "--problems: validation.problems = 'x'"),
+        (["--task", "sum-easy", "--checkpoint-every", "0"], "--checkpoint-every: checkpoint_every = 0"),
+        (["--task", "sum-easy", "--resume"], "there is no run in runs/sum-easy-easy-n16-B32-seed0 to resume"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line_and_leaves_nothing(
+    run: Run, use: Use, tmp_path: Path, args: list[str], said: str
+) -> None:
+    use(Scripted())
+    ran = run("train", *args)
+    assert ran.code == (3 if "--resume" in args else 2)
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_schedule_that_depends_on_the_length_is_refused(run: Run, use: Use, tmp_path: Path) -> None:
+    use(Scripted())
+    (tmp_path / "mine.toml").write_text('inherits = "grpo"\n[optimizer]\nlearning_rate_schedule = "cosine"\n')
+    ran = run("train", "--task", "sum-easy", "--recipe", "mine.toml")
+    assert ran.code == 2
+    assert "recipe mine: recipe 'mine' has the learning-rate schedule 'cosine'" in ran.err
