@@ -55,7 +55,7 @@ class Slow:
 @contextmanager
 def running(bound: int, seconds: float, **collector: Any) -> Iterator[Generator]:
     engine = Engine()
-    generator = Generator(engine, Slow(engine, seconds, **collector), PromptStream(4, seed=1), bound)  # type: ignore
+    generator = Generator(engine, Slow(engine, seconds, **collector), PromptStream(4, seed=1), bound)
     generator.start()
     try:
         yield generator
@@ -108,7 +108,7 @@ def test_weights_that_arrive_in_the_middle_of_a_response_write_its_rest() -> Non
             return super().collect(number, watch, between)
 
     engine = Engine()
-    generator = Generator(engine, Halfway(engine, 0.0), PromptStream(4, seed=1), 8)  # type: ignore
+    generator = Generator(engine, Halfway(engine, 0.0), PromptStream(4, seed=1), 8)
     generator.start()
     try:
         halfway.wait(5)
@@ -141,7 +141,7 @@ def test_a_held_generator_can_be_saved_and_another_goes_on(bound: int, updates: 
         assert generator.hold()["generations"] == state["generations"]  # held: nothing is begun
     assert state["generations"] == updates + len(state["waiting"])
     engine = Engine()
-    other = Generator(engine, Slow(engine, 0.0), PromptStream(4, seed=1), bound)  # type: ignore
+    other = Generator(engine, Slow(engine, 0.0), PromptStream(4, seed=1), bound)
     other.restore(state)
     other.push({"is": updates}, updates)
     other.start()

@@ -1,4 +1,5 @@
 import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 from runner.policy.loading import load_model
 from runner.tasks.base_models.designs import Design
 from runner.tasks.base_models.measuring import expected_pass_rate, sampled
-from runner.tasks.base_models.mistakes import Habit
+from runner.tasks.base_models.mistakes import Habit, has_carry
 from runner.tasks.base_models.network import new_model, response_logprobs
 from runner.tasks.base_models.shipping import ship, write_pass_rates
 from runner.tasks.base_models.training import base_model
 from runner.tasks.characters import END_ID, CharacterTokenizer
+from runner.tasks.embedded import embedded_task
 from runner.tasks.sums import Sums, sum_problems
 
 TOKENIZER = CharacterTokenizer()
@@ -31,6 +33,12 @@ def test_without_a_habit_the_sum_is_right(left: int, right: int, seed: int) -> N
 )
 def test_every_carry_can_be_forgotten(left: int, right: int, without_carries: int) -> None:
     assert Habit(1.0, 0.0).add(left, right, random.Random(0)) == without_carries
+
+
+@given(st.lists(st.integers(1, 999), min_size=2, max_size=5))
+def test_a_sum_has_a_carry_where_forgetting_one_changes_it(terms: list[int]) -> None:
+    text, _ = Habit(1.0, 0.0).response(terms, SUMS, 32, random.Random(0))
+    assert has_carry(terms) is (text != SUMS.answer(terms))
 
 
 @given(st.integers())
@@ -56,19 +64,20 @@ def test_log_probabilities_do_not_depend_on_the_neighbours_in_the_batch() -> Non
 
 
 def test_the_expected_pass_rate_is_what_sampling_finds() -> None:
-    model = new_model(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    problems, _ = sum_problems("sum-easy", Sums(2, 3, 1, 99, totals_written=False))
-    guess = TOKENIZER.decode(_likeliest(model, problems[0].prompt))
-    chosen = [type(problem)(problem.id, problem.prompt, guess) for problem in problems[:8]]
-    found = sampled(model, chosen, 512, 8, seed=0)
-    mean = sum(found.pass_rates) / len(found.pass_rates)
-    assert mean == pytest.approx(expected_pass_rate(model, chosen), abs=0.03)
-    assert len(found.lengths) == 8 * 512
-    assert 0 < found.truncated < 1
-    assert found == sampled(model, chosen, 512, 8, seed=0)
+    task = embedded_task("sum-easy")
+    model = load_model(task.model_path)
+    expected = expected_pass_rate(model, task.train[:64])
+    found = sampled(model, task.train[:64], 16, task.max_response_tokens, seed=0)
+    assert statistics.fmean(found.pass_rates) == pytest.approx(expected, abs=0.06)  # four standard errors
+    assert len(found.lengths) == 64 * 16
+    assert found == sampled(model, task.train[:64], 16, task.max_response_tokens, seed=0)
+
+
+def test_a_response_that_does_not_end_is_truncated_and_wrong() -> None:
+    problems, _ = sum_problems("sums", SUMS)
+    found = sampled(new_model(0), problems[:4], 64, 3, seed=0)  # an untrained model ends with any token alike
+    assert found.truncated == pytest.approx((31 / 32) ** 3, abs=0.05)
+    assert set(found.lengths) <= {1, 2, 3}
 
 
 def test_a_lesson_repeats_itself_exactly_and_what_is_shipped_loads(tmp_path: Path) -> None:
@@ -83,9 +92,3 @@ def test_a_lesson_repeats_itself_exactly_and_what_is_shipped_loads(tmp_path: Pat
         assert torch.equal(value, first.state_dict()[name].float())
     write_pass_rates([0.25, 1.0], 16, "sums", tmp_path / "rates.txt")
     assert (tmp_path / "rates.txt").read_text().splitlines()[1:] == ["0.2500", "1.0000"]
-
-
-def _likeliest(model: torch.nn.Module, prompt: str) -> list[int]:
-    ids = TOKENIZER.encode_prompt(prompt)
-    with torch.no_grad():
-        return [int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax())]
