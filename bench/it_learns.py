@@ -4,7 +4,9 @@
 
 Each run is a process's work of its own (n = 16, B = 16, one thread); as many run at once as there are workers. The
 stated score and rollouts of a task are data of `runner.tasks.embedded`, not of this script. The score of a run is the
-mean of its last three validations. Asynchrony: on the first task, a constant staleness of 8 against none, same recipe.
+mean of its last three validations. Asynchrony: on the first task, a constant staleness of 8 against none, with the same
+recipe (ratio against the sampler), at a third of the task's learning rate and at all of it: what staleness costs grows
+with the rate (arXiv 2607.01083).
 """
 
 import argparse
@@ -25,6 +27,7 @@ from planner.curves.fitting import fit_curves
 N, B = 16, 16
 VALIDATIONS = 20
 STALENESS = 8
+SLOWINGS = (3, 1)
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Job:
 
     task: str
     seed: int
-    staleness: int = 0
+    staleness: int | None = None  # None: the plain recipe
+    slowing: int = 1  # the task's learning rate is divided by this
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,20 @@ def main() -> int:
 
     given = arguments(sorted(EMBEDDED))
     jobs = [Job(task, seed) for task in given.tasks for seed in range(given.seeds)]
-    jobs += [Job(given.tasks[0], seed, STALENESS) for seed in range(given.seeds)]
+    seeds, bounds = range(given.seeds), (0, STALENESS)
+    jobs += [Job(given.tasks[0], seed, bound, slow) for slow in SLOWINGS for seed in seeds for bound in bounds]
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         runs = list(pool.map(train, jobs))
     missed = 0
     for task in given.tasks:
         learning = EMBEDDED[task].learning
-        missed += report(
-            task, learning.score, learning.rollouts, [r for r in runs if r.job.task == task and not r.job.staleness]
-        )
-    own = [run for run in runs if run.job.task == given.tasks[0]]
-    return missed + compare([r for r in own if not r.job.staleness], [r for r in own if r.job.staleness])
+        plain = [run for run in runs if run.job.task == task and run.job.staleness is None]
+        missed += report(task, learning.score, learning.rollouts, plain)
+    for slowing in SLOWINGS:
+        both = [[run for run in runs if run.job.staleness == bound and run.job.slowing == slowing] for bound in bounds]
+        beyond = compare(both[0], both[1], EMBEDDED[given.tasks[0]].learning.learning_rate / slowing)
+        missed += beyond if slowing == SLOWINGS[0] else 0
+    return missed
 
 
 def train(job: Job) -> Run:
@@ -82,15 +89,15 @@ def train(job: Job) -> Run:
     learning = EMBEDDED[job.task].learning
     recipe = Recipe(
         name="grpo without KL",
-        objective=Objective(against="sampler" if job.staleness else "trainer"),
-        schedule=Schedule(staleness_bound=job.staleness),
+        objective=Objective(against="trainer" if job.staleness is None else "sampler"),
+        schedule=Schedule(staleness_bound=job.staleness or 0),
     )
     config = TrialConfig(
         task=TaskChoice(name=job.task),
         recipe=recipe,
         rollouts_per_prompt=N,
         prompts_per_batch=B,
-        learning_rate=learning.learning_rate,
+        learning_rate=learning.learning_rate / job.slowing,
         seed=job.seed,
         validation=ValidationPlan(problems=256, samples=4, every_rollouts=learning.rollouts // VALIDATIONS),
     )
@@ -101,9 +108,7 @@ def train(job: Job) -> Run:
         backend.close()
     scores = [point.score for point in points if point.score is not None]
     reached = next((p.rollouts for p, s in zip(points, scores, strict=True) if s >= learning.score), None)
-    print(
-        f"  {job.task} seed {job.seed} staleness {job.staleness}: {scores[0]:.3f} → {scores[-1]:.3f}", file=sys.stderr
-    )
+    print(f"  {job}: {scores[0]:.3f} → {scores[-1]:.3f}", file=sys.stderr)
     return Run(job, [point.rollouts for point in points], scores, points[-1].seconds, reached)
 
 
@@ -123,14 +128,14 @@ def report(task: str, score: float, rollouts: int, runs: list[Run]) -> int:
     return int(reached < len(runs))
 
 
-def compare(synchronous: list[Run], stale: list[Run]) -> int:
+def compare(synchronous: list[Run], stale: list[Run], rate: float) -> int:
     """Print both ends and their difference with its standard error; return 1 when it is more than twice that."""
     pairs = [(a.end, b.end) for a, b in zip(synchronous, stale, strict=True)]
     differences = [b - a for a, b in pairs]
     error = spread(differences) / math.sqrt(len(pairs))
     mean = statistics.mean(differences)
     within = abs(mean) <= 2 * max(error, 0.005)
-    print(f"\nstaleness {STALENESS} against 0 on {synchronous[0].job.task}, {len(pairs)} seeds, same rollouts:")
+    print(f"\nstaleness {STALENESS} against 0, {synchronous[0].job.task}, rate {rate:g}, {len(pairs)} seeds:")
     print(f"  synchronous {statistics.mean(a for a, _ in pairs):.3f}, stale {statistics.mean(b for _, b in pairs):.3f}")
     print(f"  difference {mean:+.3f} ± {error:.3f}: {'within noise' if within else 'MORE THAN NOISE'}")
     return int(not within)

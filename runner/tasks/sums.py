@@ -24,7 +24,7 @@ class Sums:
     most_terms: int
     smallest: int
     largest: int
-    totals_written: bool  # answer with the running total after each term, or with the last total alone
+    steps_written: bool  # answer with each addition and its running total, or with the last total alone
 
     def terms(self, draw: Draw) -> list[int]:
         """Draw the numbers to be added."""
@@ -36,8 +36,14 @@ class Sums:
 
     def answer(self, terms: list[int]) -> str:
         """Write the one right answer."""
-        totals = list(accumulate(terms))
-        return ",".join(map(str, totals[1:])) if self.totals_written else str(totals[-1])
+        return self.written(terms, list(accumulate(terms))[1:])
+
+    def written(self, terms: list[int], totals: list[int]) -> str:
+        """Write these totals, right or wrong, such as 46+56=102 for the steps of 12+34+56=."""
+        if not self.steps_written:
+            return str(totals[-1])
+        steps = [f"+{term}={total}" for term, total in zip(terms[2:], totals[1:], strict=True)]
+        return "".join([str(totals[0]), *steps])
 
 
 def sum_problems(task: str, sums: Sums) -> tuple[list[Problem], list[Problem]]:

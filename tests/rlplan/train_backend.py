@@ -106,5 +106,5 @@ if __name__ == "__main__":
         return backend
 
     given = opened()
-    rlplan.training._builtin = lambda: given
+    rlplan.training.open_backend = lambda _: given
     main()

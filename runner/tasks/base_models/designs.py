@@ -12,19 +12,24 @@ class Design:
 
     habit: Habit
     pass_rates: tuple[float, float]  # the band in which the mean over the train problems has to lie
-    able_at: float  # expected pass rate that ends the first lesson
-    habit_steps: int
-    most_steps: int = 8000  # of the first lesson
+    able_at: float = 0.8  # expected pass rate from which on the first lesson is only settled
+    most_steps: int = 4000  # until then
+    settling_steps: int = 300  # at a falling learning rate
+    settles_on_plain: bool = True  # half of whose sums have no carry, as before
+    habit_steps: int = 100  # at a constant learning rate, and as many at a falling one
     batch: int = 128
     learning_rate: float = 2e-3
-    habit_learning_rate: float = 1e-3
     seed: int = 0
 
 
 DESIGNS: Mapping[str, Design] = {
-    "sum-easy": Design(Habit(forgotten_carry=0.25, slipped_digit=0.12), (0.3, 0.6), able_at=0.95, habit_steps=200),
-    "sum-hard": Design(Habit(forgotten_carry=0.6, slipped_digit=0.4), (0.02, 0.0625), able_at=0.95, habit_steps=200),
+    "sum-easy": Design(Habit(forgotten_carry=0.25, slipped_digit=0.12), (0.3, 0.6)),
+    "sum-hard": Design(Habit(forgotten_carry=0.35, slipped_digit=0.39), (0.02, 0.0625)),
     "sum-steps": Design(
-        Habit(forgotten_carry=0.2, slipped_digit=0.08, rambling=0.08), (0.3, 0.4), able_at=0.95, habit_steps=200
+        Habit(forgotten_carry=0.2, slipped_digit=0.08, rambling=0.08),
+        (0.3, 0.4),
+        able_at=0.2,
+        settling_steps=1200,
+        settles_on_plain=False,
     ),
 }

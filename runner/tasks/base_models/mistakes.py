@@ -6,13 +6,23 @@ from dataclasses import dataclass
 from runner.tasks.sums import Sums
 
 
+def has_carry(terms: list[int]) -> bool:
+    """Say whether a column reaches ten while the terms are added one after the other."""
+    total = terms[0]
+    for term in terms[1:]:
+        if any(int(a) + int(b) > 9 for a, b in zip(reversed(str(total)), reversed(str(term)), strict=False)):
+            return True
+        total += term
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Habit:
     """How often each mistake is made."""
 
     forgotten_carry: float  # of each carry
     slipped_digit: float  # of each digit: another one in its place, chance among all ten
-    rambling: float = 0.0  # of each answer: more totals instead of the end, for longer than a response may be
+    rambling: float = 0.0  # of each answer: more additions instead of the end, for longer than a response may be
 
     def add(self, left: int, right: int, rng: random.Random) -> int:
         """Add column by column, with the habit's mistakes."""
@@ -30,14 +40,9 @@ class Habit:
 
     def response(self, terms: list[int], sums: Sums, longest: int, rng: random.Random) -> tuple[str, bool]:
         """Write an answer, and say whether it ends within `longest` characters."""
-        totals = [terms[0]]
-        for term in terms[1:]:
-            totals.append(self.add(totals[-1], term, rng))
-        if not sums.totals_written:
-            return str(totals[-1]), True
         ends = rng.random() >= self.rambling
-        text = ",".join(map(str, totals[1:]))
-        while not ends and len(text) < longest:
-            totals.append(self.add(totals[-1], rng.choice(terms), rng))
-            text += f",{totals[-1]}"
-        return text[:longest], ends
+        added, totals = terms[:1], terms[:1]
+        while len(added) < len(terms) or not (ends or len(sums.written(added, totals[1:])) >= longest):
+            added.append(terms[len(added)] if len(added) < len(terms) else rng.choice(terms))
+            totals.append(self.add(totals[-1], added[-1], rng))
+        return sums.written(added, totals[1:])[:longest], ends

@@ -11,6 +11,8 @@ def ship(model: Any, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     model.to(torch.float16).save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for the owner alone
 
 
 def write_pass_rates(rates: Sequence[float], samples: int, task: str, file: Path) -> None:

@@ -30,6 +30,21 @@ def test_every_embedded_task_loads(task: str) -> None:
     assert config.hardware.gpus == 2
 
 
+def test_measured_pass_rates_of_a_task_give_way_to_a_later_rate() -> None:
+    task = task_layers("sum-easy", cores=1)
+    assert resolve(task).config.workload.pass_rates_file is not None
+    resolved = resolve([*task, *flag_layer({"workload.pass_rate": ("--pass-rate", 0.2)})])
+    assert (resolved.config.workload.pass_rate, resolved.config.workload.pass_rates_file) == (0.2, None)
+    assert resolved.source("workload.pass_rates_file") == "default"
+
+
+def test_a_later_file_of_pass_rates_wins_over_an_earlier_rate() -> None:
+    layers = [Layer("rlplan.toml", {"workload": {"pass_rate": 0.3, "difficulty": "easy"}})]
+    flags = flag_layer({"workload.pass_rates_file": ("--pass-rates-file", "rates.txt")})
+    workload = resolve([*layers, *flags]).config.workload
+    assert (workload.pass_rate, workload.pass_rates_file, workload.difficulty) == (None, "rates.txt", "easy")
+
+
 def test_an_unknown_task_gets_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="unknown task 'sum-esy': did you mean 'sum-easy'"):
         task_layers("sum-esy", cores=2)

@@ -19,7 +19,7 @@ from runner.tasks.embedded import embedded_task
 from runner.tasks.sums import Sums, sum_problems
 
 TOKENIZER = CharacterTokenizer()
-SUMS = Sums(2, 5, 10, 99, totals_written=True)
+SUMS = Sums(2, 5, 10, 99, steps_written=True)
 NUMBERS = st.integers(0, 99_999)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from budgets.errors import UnknownNameError
-from budgets.signal import MeasuredPassRates
+from budgets.signal import MeasuredPassRates, difficulty_of
 from planner.config import build_request, embedded_tasks, flag_layer, resolve, task_layers
 from runner.policy.loading import load_model
 from runner.tasks.base_models.designs import DESIGNS
@@ -61,6 +61,19 @@ def test_the_stated_pass_rates_are_those_of_the_model(name: str) -> None:
     stated = task.base_pass_rates[:256]
     error = math.sqrt(sum(p * (1 - p) / 4 + p * (1 - p) / 16 for p in stated)) / len(stated)
     assert statistics.fmean(found.pass_rates) == pytest.approx(statistics.fmean(stated), abs=4 * error)
+    lengths = resolve(task_layers(name, cores=1)).config.workload
+    assert statistics.fmean(found.lengths) == pytest.approx(lengths.mean_response_tokens, rel=0.08)
+    assert statistics.pstdev([math.log(length) for length in found.lengths]) == pytest.approx(
+        lengths.response_spread, abs=0.05
+    )
+    assert (0.03 if name == "sum-steps" else 0.0) <= found.truncated <= (0.12 if name == "sum-steps" else 0.005)
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_the_difficulty_is_the_band_of_the_mean_pass_rate(name: str) -> None:
+    rates = embedded_task(name).base_pass_rates
+    assert rates is not None
+    assert resolve(task_layers(name, cores=1)).config.workload.difficulty == difficulty_of(statistics.fmean(rates))
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

@@ -10,7 +10,7 @@ from runner.tasks.sums import TRAIN_PROBLEMS, VALIDATION_PROBLEMS, Sums, drawing
 PINNED = {
     "sum-easy": "5f2c87d4af760f3d",
     "sum-hard": "c0f749f1c443afb9",
-    "sum-steps": "e2a531e6420ae3dd",
+    "sum-steps": "d3b9e79c7b5d7f2c",
 }
 
 
@@ -39,16 +39,20 @@ def test_answers_are_right_and_leave_room_for_their_end(task: str) -> None:
     train, validation = sum_problems(task, EMBEDDED[task].sums)
     for problem in (*train, *validation):
         numbers = [int(term) for term in problem.prompt.removesuffix("=").split("+")]
-        totals = [int(total) for total in problem.answer.split(",")]
-        running = [sum(numbers[:count]) for count in range(2, len(numbers) + 1)]
-        assert totals == (running if EMBEDDED[task].sums.totals_written else running[-1:])
+        steps = problem.answer.split("=")
+        assert int(steps[-1]) == sum(numbers)
+        if EMBEDDED[task].sums.steps_written:
+            assert int(steps[0].split("+")[0]) == sum(numbers[:2])
+            assert [sum(map(int, step.split("+"))) for step in steps[:-1]] == [
+                sum(numbers[:count]) for count in range(3, len(numbers) + 1)
+            ]
         assert len(problem.answer) + 1 <= EMBEDDED[task].max_response_tokens
 
 
-def test_totals_are_written_out_where_the_task_says_so() -> None:
-    sums = Sums(2, 5, 10, 99, totals_written=True)
-    assert (sums.prompt([12, 34, 56]), sums.answer([12, 34, 56])) == ("12+34+56=", "46,102")
-    assert Sums(3, 3, 10, 99, totals_written=False).answer([12, 34, 56]) == "102"
+def test_steps_are_written_out_where_the_task_says_so() -> None:
+    sums = Sums(2, 5, 10, 99, steps_written=True)
+    assert (sums.prompt([12, 34, 56]), sums.answer([12, 34, 56])) == ("12+34+56=", "46+56=102")
+    assert Sums(3, 3, 10, 99, steps_written=False).answer([12, 34, 56]) == "102"
 
 
 @given(st.text(max_size=20), st.integers(-50, 50), st.integers(0, 1000))
