@@ -70,6 +70,7 @@ bench: setup  ## measure the bars of this stage; CURVES=folder adds real learnin
 
 bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training: learning, throughput against TRL, decoding against vLLM
 	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python
+	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python --task random
 	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
 	-$(BIN)/python bench/it_learns.py
 

@@ -1,17 +1,26 @@
-"""Our side of the throughput comparison, and the model, tokenizer and prompts that both sides share."""
+"""Our side of the throughput comparison, and the model, tokenizer and problems that both sides share."""
 
 import json
+import shutil
 import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
 VOCABULARY = 64
-END = VOCABULARY  # beyond the model's head: nobody ever writes it
-PROMPTS = 256
+END = VOCABULARY  # beyond the random model's head: it never writes it
+PROBLEMS = 256
+RATE = 3e-4
+WARM_STEPS = 4
 
 
 def prepare(folder: Path, work: dict[str, Any]) -> None:
+    """Save what both sides load: a model with its tokenizer, and problems with their answers."""
+    problems = prepare_random(folder, work) if work["task"] == "random" else prepare_embedded(folder, work)
+    (folder / "problems.json").write_text(json.dumps(problems))
+
+
+def prepare_random(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
     """Save a random 2-layer, 128-wide Llama with a word-level tokenizer, and prompts of 8 tokens."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -34,14 +43,45 @@ def prepare(folder: Path, work: dict[str, Any]) -> None:
     plain = Tokenizer(models.WordLevel(words, unk_token="w0"))
     plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<end>", pad_token="w0").save_pretrained(folder)
-    drawn = torch.randint(1, VOCABULARY, (PROMPTS, 8)).tolist()
-    (folder / "prompts.json").write_text(json.dumps([" ".join(f"w{i}" for i in prompt) for prompt in drawn]))
+    prompts = torch.randint(1, VOCABULARY, (PROBLEMS, 8)).tolist()
+    texts = [" ".join(f"w{i}" for i in prompt) for prompt in prompts]
+    return {"prompts": texts, "answers": [f"w{i}" for i in range(PROBLEMS)], "longest": work["response"], "prompt": 8}
+
+
+def prepare_embedded(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
+    """Save an embedded task's model with a Hugging Face tokenizer that is the same as its own."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    from runner.tasks.characters import CHARACTERS, END_ID, FIRST_CHARACTER_ID, PAD_ID, START_ID
+    from runner.tasks.embedded import embedded_task
+
+    task = embedded_task(work["task"])
+    for file in Path(task.model_path).iterdir():
+        shutil.copy(file, folder)
+    ids = {"<pad>": PAD_ID, "<end>": END_ID, "<start>": START_ID}
+    ids |= {character: number for number, character in enumerate(CHARACTERS, start=FIRST_CHARACTER_ID)}
+    plain = Tokenizer(models.WordLevel(ids, unk_token="<pad>"))
+    plain.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    plain.decoder = decoders.Fuse()
+    plain.post_processor = processors.TemplateProcessing(single="<start> $A", special_tokens=[("<start>", START_ID)])
+    PreTrainedTokenizerFast(
+        tokenizer_object=plain, eos_token="<end>", pad_token="<pad>", bos_token="<start>"
+    ).save_pretrained(folder)
+    first = task.train[:PROBLEMS]
+    return {
+        "prompts": [problem.prompt for problem in first],
+        "answers": [problem.answer for problem in first],
+        "longest": task.max_response_tokens,
+        "prompt": task.max_prompt_tokens,
+    }
 
 
 def rlplan(folder: Path, work: dict[str, Any]) -> None:
     """Time our trainer's whole steps: generate, reward, train, new weights to the sampler."""
     from planner.recipes.schema import Objective, Recipe
     from runner.policy.loading import load_model
+    from runner.tasks.characters import CharacterTokenizer
     from runner.tasks.chat import load_tokenizer
     from runner.tasks.port import Problem, Scores, Task
     from runner.training.building import assemble, open_engine, open_stream, use_threads
@@ -50,11 +90,11 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
     from runner.training.sources import InlineSource
     from runner.training.stopwatch import Stopwatch
 
-    class Lower:
-        """Share of words from the lower half, as on the other side."""
+    class Right:
+        """The other side's reward."""
 
-        def score(self, problems: Any, responses: list[str]) -> Scores:
-            return Scores([share(text) for text in responses], {})
+        def score(self, problems: list[Problem], responses: list[str]) -> Scores:
+            return Scores([score(text, problem.answer) for problem, text in zip(problems, responses, strict=True)], {})
 
         def close(self) -> None:
             """Hold nothing."""
@@ -64,34 +104,43 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
         recipe=Recipe(name="grpo without KL", objective=Objective()),
         rollouts_per_prompt=work["n"],
         prompts_per_batch=work["B"],
-        learning_rate=1e-4,
+        learning_rate=RATE,
+        warmup_steps=0,
         validation=ValidationPlan(problems=1, samples=1, every_rollouts=10**12),
         machine=Machine(threads=work["threads"], device=work["device"]),
     )
-    problems = [Problem(str(i), text, "") for i, text in enumerate(json.loads((folder / "prompts.json").read_text()))]
-    tokenizer = load_tokenizer(str(folder))
-    task = Task("throughput", problems, problems, tokenizer, Lower(), str(folder), 8, work["response"])
+    given = json.loads((folder / "problems.json").read_text())
+    pairs = zip(given["prompts"], given["answers"], strict=True)
+    problems = [Problem(str(i), prompt, answer) for i, (prompt, answer) in enumerate(pairs)]
+    tokenizer = load_tokenizer(str(folder)) if work["task"] == "random" else CharacterTokenizer()
+    task = Task("throughput", problems, problems, tokenizer, Right(), str(folder), given["prompt"], given["longest"])
     use_threads(config)
     model = load_model(str(folder), device=work["device"])
     engine, stream = open_engine(config, task, model), open_stream(config, task)
     source = InlineSource(Collector(config, task, engine, stream), stream, 0)
-    points = list(assemble(config, task, model, engine, source, Stopwatch()).points(work["steps"] + 4))[5:]
-    phases = {name: statistics.median(p.metrics["seconds"][name] for p in points) for name in ("generate", "train")}
+    points = list(assemble(config, task, model, engine, source, Stopwatch()).points(work["steps"] + WARM_STEPS))
+    points = points[WARM_STEPS + 1 :]
     steps = [sum(point.metrics["seconds"].values()) for point in points]
+    phases = {name: statistics.mean(p.metrics["seconds"][name] for p in points) for name in ("generate", "train")}
     detail = ", ".join(f"{name} {seconds * 1e3:.0f} ms" for name, seconds in phases.items())
-    report(work, steps, points[-1].metrics["response_tokens"], detail)
+    tokens = statistics.mean(point.metrics["response_tokens"] for point in points)
+    report(work, steps, tokens, statistics.mean(point.metrics["pass_rate"] for point in points), detail)
 
 
-def share(text: str) -> float:
-    """Return the share of words whose number is in the lower half of the vocabulary."""
-    words = text.split()
-    return sum(int(word[1:]) < VOCABULARY // 2 for word in words if word[1:].isdigit()) / max(1, len(words))
+def score(text: str, answer: str) -> float:
+    """Return 1 for the right answer; of nonsense, the share of words in the lower half of the vocabulary."""
+    if not answer.startswith("w"):
+        return float(text == answer)
+    words = [word for word in text.split() if word[1:].isdigit()]
+    return sum(int(word[1:]) < VOCABULARY // 2 for word in words) / max(1, len(words))
 
 
-def report(work: dict[str, Any], step_seconds: list[float], tokens: float, detail: str) -> None:
+def report(work: dict[str, Any], step_seconds: list[float], tokens: float, reward: float, detail: str) -> None:
     """Print one line of JSON for the comparison."""
-    rate = work["n"] * work["B"] / statistics.median(step_seconds)
-    print(json.dumps({"rollouts_per_second": rate, "detail": f"{tokens:.1f} tokens each; {detail}"}))
+    rate = work["n"] * work["B"] / statistics.mean(step_seconds)
+    print(
+        json.dumps({"rollouts_per_second": rate, "detail": f"{tokens:.1f} tokens each, reward {reward:.2f}; {detail}"})
+    )
 
 
 if __name__ == "__main__":

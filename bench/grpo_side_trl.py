@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer, LlamaForCausalLM, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from bench.grpo_side import report, share
+from bench.grpo_side import RATE, WARM_STEPS, report, score
 
 
 class Steps(TrainerCallback):
@@ -25,12 +26,15 @@ class Steps(TrainerCallback):
 
 
 lengths: list[int] = []
+rewards: list[float] = []
 
 
-def reward(completions: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
-    """Score as our side does, and note how long the responses are."""
+def reward(completions: list[str], completion_ids: list[list[int]], answer: list[str], **_: Any) -> list[float]:
+    """Score as our side does, and note scores and lengths."""
+    scores = [score(text, right) for text, right in zip(completions, answer, strict=True)]
     lengths.extend(len(ids) for ids in completion_ids)
-    return [share(text) for text in completions]
+    rewards.extend(scores)
+    return scores
 
 
 def main(folder: Path, work: dict[str, Any]) -> None:
@@ -38,14 +42,14 @@ def main(folder: Path, work: dict[str, Any]) -> None:
     import torch
 
     torch.set_num_threads(work["threads"])
-    prompts = json.loads((folder / "prompts.json").read_text())
+    given = json.loads((folder / "problems.json").read_text())
     settings = GRPOConfig(
         output_dir=str(folder / "trl"),
         per_device_train_batch_size=work["n"] * work["B"],
         num_generations=work["n"],
-        max_completion_length=work["response"],
-        max_steps=work["steps"] + 4,
-        learning_rate=1e-4,
+        max_completion_length=given["longest"],
+        max_steps=work["steps"] + WARM_STEPS,
+        learning_rate=RATE,
         lr_scheduler_type="constant",
         loss_type="grpo",
         beta=0.0,
@@ -60,16 +64,18 @@ def main(folder: Path, work: dict[str, Any]) -> None:
     )
     steps = Steps()
     trainer = GRPOTrainer(
-        model=LlamaForCausalLM.from_pretrained(folder),
+        model=LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32),
         reward_funcs=reward,
         args=settings,
-        train_dataset=Dataset.from_dict({"prompt": prompts}),
+        train_dataset=Dataset.from_dict({"prompt": given["prompts"], "answer": given["answers"]}),
         processing_class=AutoTokenizer.from_pretrained(folder),
         callbacks=[steps],
     )
     trainer.train()
-    seconds = [end - begin for begin, end in zip(steps.ends[3:], steps.ends[4:], strict=False)]
-    report(work, seconds, sum(lengths) / len(lengths), "GRPOTrainer")
+    seconds = [end - begin for begin, end in pairwise(steps.ends[WARM_STEPS - 1 :])]
+    timed = -work["steps"] * work["n"] * work["B"]
+    means = [sum(values[timed:]) / -timed for values in (lengths, rewards)]
+    report(work, seconds, means[0], means[1], "GRPOTrainer")
 
 
 if __name__ == "__main__":

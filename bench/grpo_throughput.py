@@ -2,9 +2,10 @@
 
     python bench/grpo_throughput.py --trl-python .venv-trl/bin/python
 
-Both get the same weights, prompts, group size, batch, response length, precision and threads; nobody writes an end
-token, so that every response has the full length on both sides. Each measurement is a process of its own: a few steps
-to warm up, then the median step. The two take turns; the table shows medians over the rounds and their ratio.
+Both get the same weights, prompts, rewards, group size, batch, longest response, learning rate, precision (FP32, with
+TRL's activation checkpointing off) and threads. An embedded task is trained as it would be; `--task random` has a random
+model that never ends, so that every response has the full length. Each measurement is a process of its own: a few steps
+to warm up, then the mean step. The two take turns; the table shows medians over the rounds and their ratio.
 """
 
 import argparse
@@ -24,7 +25,7 @@ def main() -> None:
     """Prepare the model once, run both sides in turn and print the table."""
     given = arguments()
     with tempfile.TemporaryDirectory() as folder:
-        work = {name: getattr(given, name) for name in ("n", "B", "response", "steps", "threads", "device")}
+        work = {name: getattr(given, name) for name in ("task", "n", "B", "response", "steps", "threads", "device")}
         run([sys.executable, str(HERE / "grpo_side.py"), "prepare", folder, json.dumps(work)])
         sides = {"rlplan": [sys.executable, str(HERE / "grpo_side.py"), "rlplan"]}
         sides["TRL"] = [given.trl_python, str(HERE / "grpo_side_trl.py")]
@@ -40,10 +41,10 @@ def main() -> None:
 
 def table(given: argparse.Namespace, rates: dict[str, list[float]], details: dict[str, dict[str, object]]) -> None:
     """Print medians, spread and the ratio."""
-    print(
-        f"{given.n} × {given.B} rollouts of {given.response} tokens a step, 2-layer Llama of width 128, "
-        f"{given.threads} threads, {given.device}, {given.rounds} rounds in turn"
+    what = (
+        f"{given.response} tokens a step, random 2-layer Llama of width 128" if given.task == "random" else given.task
     )
+    print(f"{given.n} × {given.B} rollouts, {what}; {given.threads} threads, {given.device}, {given.rounds} rounds")
     for name, values in rates.items():
         spread = f"{min(values):,.0f}–{max(values):,.0f}"
         print(f"  {name:8} {statistics.median(values):8,.0f} rollouts/s   ({spread})   {details[name]['detail']}")
@@ -67,9 +68,10 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trl-python", default=".venv-trl/bin/python", help="interpreter of TRL's environment")
+    parser.add_argument("--task", default="sum-easy", help="an embedded task, or random: full-length nonsense")
     parser.add_argument("-n", type=int, default=16, help="rollouts per prompt")
     parser.add_argument("-B", type=int, default=16, help="prompts per batch")
-    parser.add_argument("--response", type=int, default=16, help="tokens of each response")
+    parser.add_argument("--response", type=int, default=16, help="tokens of each response of the random task")
     parser.add_argument("--steps", type=int, default=12, help="timed steps of each measurement")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

@@ -30,16 +30,23 @@ class Part:
     longest: int
 
 
-def split(prompt_lengths: Sequence[int], per_prompt: int, lengths: Sequence[int], most_tokens: int) -> Iterator[Part]:
+def split(
+    prompt_lengths: Sequence[int],
+    per_prompt: int,
+    lengths: Sequence[int],
+    most_tokens: int,
+    only: Sequence[int] | None = None,
+) -> Iterator[Part]:
     """Yield micro-batches of at most `most_tokens` padded tokens, never less than one row; each row comes once.
 
+    With `only`, the rows of those groups alone.
     Groups of similar length lie together, so that little is padding; a group that is too large is cut into equal
     parts. A prompt is counted once for its group, because its rows share its keys and values.
     """
     import torch  # noqa: PLC0415
 
-    groups = range(len(prompt_lengths))
-    longest = [max(lengths[group * per_prompt : (group + 1) * per_prompt]) for group in groups]
+    groups = range(len(prompt_lengths)) if only is None else only
+    longest = {group: max(lengths[group * per_prompt : (group + 1) * per_prompt]) for group in groups}
     order = sorted(groups, key=lambda group: (longest[group], group))
     taken: list[int] = []
 

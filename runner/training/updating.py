@@ -51,11 +51,12 @@ class Updater:
                     batch.reference = self._logprobs(self._base_scorer, batch)
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
-        """Make one optimizer step and return its metrics; an empty batch leaves the weights alone."""
+        """Make one optimizer step and return its metrics; a batch without a gradient leaves the weights alone."""
         rate = self._learning_rate(step)
-        if not bool(batch.loss_mask.any()):
+        groups = self._groups_with_gradient(batch)
+        if not groups:
             return {"loss": 0.0, "grad_norm": 0.0, "learning_rate": rate}
-        loss, statistics = self._backward(batch)
+        loss, statistics = self._backward(batch, groups)
         norm = self._clipped_norm()
         if math.isfinite(loss) and math.isfinite(norm):
             for group in self._optimizer.param_groups:
@@ -102,12 +103,12 @@ class Updater:
                 scored[part.rows, : part.longest] = logprobs.cpu()
         return scored
 
-    def _backward(self, batch: Batch) -> tuple[float, Statistics]:
+    def _backward(self, batch: Batch, groups: Sequence[int]) -> tuple[float, Statistics]:
         """Accumulate the batch's gradient; out of memory, try once more with micro-batches of half the size."""
         import torch  # noqa: PLC0415
 
         try:
-            return self._accumulate(batch)
+            return self._accumulate(batch, groups)
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -123,17 +124,30 @@ class Updater:
             torch.cuda.empty_cache()
         self._halved = True
         self._micro_batch_tokens = max(1, self._micro_batch_tokens // 2)
-        return self._backward(batch)
+        return self._backward(batch, groups)
 
-    def _accumulate(self, batch: Batch) -> tuple[float, Statistics]:
+    def _groups_with_gradient(self, batch: Batch) -> list[int]:
+        """Return the groups that change the weights: those without an advantage do so by KL and entropy terms alone.
+
+        The others count in the means, as ever, but need no pass through the model: late in a run they are most.
+        """
+        settings = self._recipe.objective
+        tells = batch.loss_mask.any(dim=1)
+        if settings.kl == 0 and settings.entropy == 0:
+            tells &= batch.advantages != 0
+        found: list[int] = tells.view(-1, batch.per_prompt).any(dim=1).nonzero().flatten().tolist()
+        return found
+
+    def _accumulate(self, batch: Batch, groups: Sequence[int]) -> tuple[float, Statistics]:
         import torch  # noqa: PLC0415
 
         settings = self._recipe.objective
-        groups = torch.arange(batch.rows) // batch.per_prompt
-        weights = token_weights(batch.loss_mask, groups, settings.aggregation, self._longest)
+        labels = torch.arange(batch.rows) // batch.per_prompt
+        weights = token_weights(batch.loss_mask, labels, settings.aggregation, self._longest)
         total = 0.0
         statistics: Statistics | None = None
-        for part in split(_lengths(batch.prompts), batch.per_prompt, _row_lengths(batch), self._micro_batch_tokens):
+        sizes = _lengths(batch.prompts), batch.per_prompt, _row_lengths(batch)
+        for part in split(*sizes, self._micro_batch_tokens, groups):
             rows = batch.part(part.rows, part.prompts, part.per_prompt, part.longest)
             logprobs, entropies = self._scorer(rows, entropies=True, entropy_gradient=settings.entropy > 0)
             tokens = _tokens(batch, part, weights, settings, logprobs, entropies)

@@ -6,6 +6,8 @@ import torch
 
 from budgets.errors import TrainingError
 from planner.recipes.schema import Advantage, Objective, Optimizer, Recipe, Schedule
+from runner.grpo.aggregation import token_weights
+from runner.grpo.objective import Tokens, objective
 from runner.policy.scoring import Scorer
 from runner.training.batch import Batch
 from runner.training.config import Machine
@@ -84,6 +86,41 @@ def test_a_batch_without_rollouts_leaves_the_weights_alone() -> None:
     assert metrics["loss"] == 0
     for one, other in zip(model.parameters(), tiny_model().parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_groups_without_an_advantage_count_whether_or_not_the_model_sees_them(name: str) -> None:
+    """Against the objective of all rows at once, which knows nothing of skipping."""
+    batch = made_up_batch()
+    batch.advantages.view(-1, batch.per_prompt)[[1, 3]] = 0
+    metrics, _ = updated(OBJECTIVES[name], 10_000, batch)
+    assert metrics["loss"] == pytest.approx(loss_of_all_rows(OBJECTIVES[name], batch), rel=1e-5)
+
+
+def loss_of_all_rows(settings: Objective, batch: Batch) -> float:
+    whole = batch.part(torch.arange(batch.rows), range(len(batch.prompts)), batch.per_prompt, LONGEST)
+    with torch.no_grad():
+        logprobs, entropies = Scorer(tiny_model(), temperature=1.0, fp32_head=True)(whole, entropies=True)
+    groups = torch.arange(batch.rows) // batch.per_prompt
+    tokens = Tokens(
+        logprobs=logprobs,
+        old=batch.sampler if settings.against == "sampler" else logprobs,
+        sampler=batch.sampler,
+        reference=logprobs,  # the base model of these tests has the same weights
+        entropies=entropies,
+        advantages=batch.advantages,
+        mask=batch.loss_mask,
+        weights=token_weights(batch.loss_mask, groups, settings.aggregation, LONGEST),
+        entropy_weight=1 / int(batch.loss_mask.sum()),
+    )
+    return float(objective(tokens, settings)[0])
+
+
+def test_without_any_advantage_nothing_is_done() -> None:
+    model, batch = tiny_model(), made_up_batch()
+    batch.advantages = torch.zeros_like(batch.advantages)
+    assert updater(OBJECTIVES["dapo"], model).update(batch, 1)["grad_norm"] == 0
+    assert "entropy" in updater(OBJECTIVES["entropy"], tiny_model()).update(batch, 1)  # that term has a gradient
 
 
 def test_a_gradient_that_is_not_finite_is_skipped_twice_and_then_fails_the_trial() -> None:
