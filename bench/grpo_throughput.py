@@ -3,9 +3,9 @@
     python bench/grpo_throughput.py --trl-python .venv-trl/bin/python
 
 Both get the same weights, prompts, rewards, group size, batch, longest response, learning rate, precision (FP32, with
-TRL's activation checkpointing off) and threads. An embedded task is trained as it would be; `--task random` has a random
-model that never ends, so that every response has the full length. Each measurement is a process of its own: a few steps
-to warm up, then the mean step. The two take turns; the table shows medians over the rounds and their ratio.
+TRL's activation checkpointing off) and threads. An embedded task is trained as it would be; `--task random` has a
+random model that never ends, so that every response has the full length. Each measurement is a process of its own: a
+few steps to warm up, then the mean step. The two take turns; the table shows medians over the rounds and their ratio.
 """
 
 import argparse

@@ -32,7 +32,7 @@ class Resolved:
 
 def resolve(layers: Sequence[Layer]) -> Resolved:
     """Merge the layers, later ones winning, and check the result; ConfigError names the source and the fix."""
-    tables, sources = merged(layers)
+    tables, sources = merged(_without_earlier_rates(layers))
     try:
         return Resolved(Config.model_validate(tables), sources)
     except ValidationError as error:
@@ -53,7 +53,7 @@ def task_layers(task: str, cores: int) -> list[Layer]:
         Layer(source, _shipped("_embedded")),
         Layer("this machine", {"hardware": {"gpus": cores}}),
         Layer(source, _shipped(task)),
-        Layer(source, {"workload": {"task": task}}),
+        Layer(source, {"workload": {"task": task, "pass_rates_file": str(task_file(f"{task}.pass-rates.txt"))}}),
     ]
 
 
@@ -75,6 +75,23 @@ def embedded_tasks() -> list[str]:
 def task_file(name: str) -> Path:
     """Return where a file of the embedded tasks lies in the installed package."""
     return Path(str(files("planner.config").joinpath("tasks", name)))
+
+
+def _without_earlier_rates(layers: Sequence[Layer]) -> list[Layer]:
+    """Drop pass rates that a later layer gives in the other form: a flag then wins over a task's measured ones."""
+    kept: list[Layer] = []
+    given: set[str] = set()
+    for layer in reversed(layers):
+        workload = layer.tables.get("workload")
+        own = RATE_KEYS & workload.keys() if isinstance(workload, Mapping) else set()
+        if isinstance(workload, Mapping) and own and given:
+            stale = own - given
+            rest = {key: value for key, value in workload.items() if key not in stale}
+            kept.append(Layer(layer.source, {**layer.tables, "workload": rest}))
+        else:
+            kept.append(layer)
+        given = given or own
+    return kept[::-1]
 
 
 def _shipped(name: str) -> Tables:

@@ -38,9 +38,9 @@ class Embedded:
 
 
 EMBEDDED: Mapping[str, Embedded] = {
-    "sum-easy": Embedded(Sums(2, 2, 100, 999, steps_written=False), 6, Learning(0.9, 60_000, 3e-4)),
-    "sum-hard": Embedded(Sums(2, 2, 1000, 9999, steps_written=False), 7, Learning(0.5, 100_000, 3e-4)),
-    "sum-steps": Embedded(Sums(2, 5, 10, 99, steps_written=True), 32, Learning(0.8, 100_000, 3e-4)),
+    "sum-easy": Embedded(Sums(2, 2, 100, 999, steps_written=False), 6, Learning(0.9, 40_000, 3e-4)),
+    "sum-hard": Embedded(Sums(2, 2, 1000, 9999, steps_written=False), 7, Learning(0.8, 40_000, 3e-4)),
+    "sum-steps": Embedded(Sums(2, 4, 100, 249, steps_written=True), 32, Learning(0.8, 40_000, 3e-4)),
 }
 
 

@@ -39,11 +39,11 @@ class Sums:
         return self.written(terms, list(accumulate(terms))[1:])
 
     def written(self, terms: list[int], totals: list[int]) -> str:
-        """Write these totals, right or wrong, such as 46+56=102 for the steps of 12+34+56=."""
+        """Write these totals, right or wrong, such as 120+130=250+140=390 for the steps of 120+130+140=."""
         if not self.steps_written:
             return str(totals[-1])
-        steps = [f"+{term}={total}" for term, total in zip(terms[2:], totals[1:], strict=True)]
-        return "".join([str(totals[0]), *steps])
+        steps = [f"+{term}={total}" for term, total in zip(terms[1:], totals, strict=True)]
+        return "".join([str(terms[0]), *steps])
 
 
 def sum_problems(task: str, sums: Sums) -> tuple[list[Problem], list[Problem]]:

@@ -15,7 +15,6 @@ class Design:
     able_at: float = 0.8  # expected pass rate from which on the first lesson is only settled
     most_steps: int = 4000  # until then
     settling_steps: int = 300  # at a falling learning rate
-    settles_on_plain: bool = True  # half of whose sums have no carry, as before
     habit_steps: int = 100  # at a constant learning rate, and as many at a falling one
     batch: int = 128
     learning_rate: float = 2e-3
@@ -25,11 +24,5 @@ class Design:
 DESIGNS: Mapping[str, Design] = {
     "sum-easy": Design(Habit(forgotten_carry=0.25, slipped_digit=0.12), (0.3, 0.6)),
     "sum-hard": Design(Habit(forgotten_carry=0.35, slipped_digit=0.39), (0.02, 0.0625)),
-    "sum-steps": Design(
-        Habit(forgotten_carry=0.2, slipped_digit=0.08, rambling=0.08),
-        (0.3, 0.4),
-        able_at=0.2,
-        settling_steps=1200,
-        settles_on_plain=False,
-    ),
+    "sum-steps": Design(Habit(forgotten_carry=0.2, slipped_digit=0.08, rambling=0.08), (0.3, 0.45)),
 }

@@ -29,9 +29,6 @@ def base_model(design: Design, sums: Sums, longest: int, probe: list[Problem]) -
     rng = random.Random(design.seed)
     tokenizer = CharacterTokenizer()
 
-    def right() -> Example:
-        return example(sums.terms(rng.randint), mistaken=False)
-
     def often_plain() -> Example:
         plain = rng.random() < PLAIN_SHARE
         terms = sums.terms(rng.randint)
@@ -48,10 +45,9 @@ def base_model(design: Design, sums: Sums, longest: int, probe: list[Problem]) -
 
     rate = design.learning_rate
     rising = [rate * min(1.0, step / WARM_UP_STEPS) for step in range(1, design.most_steps + 1)]
-    settling = often_plain if design.settles_on_plain else right
     optimizer = _adamw(model)
     _teach(model, optimizer, rising, often_plain, design.batch, lambda: _probed(model, probe) >= design.able_at)
-    _teach(model, optimizer, _falling(rate, design.settling_steps), settling, design.batch)
+    _teach(model, optimizer, _falling(rate, design.settling_steps), often_plain, design.batch)
     _probed(model, probe)
     habit_rates = [rate / 2] * design.habit_steps + _falling(rate / 2, design.habit_steps)
     _teach(model, _adamw(model), habit_rates, mistaken, design.batch)
