@@ -51,10 +51,10 @@ class Updater:
                     batch.reference = self._logprobs(self._base_scorer, batch)
 
     def update(self, batch: Batch, step: int) -> dict[str, float]:
-        """Make one optimizer step and return its metrics; a batch without a gradient leaves the weights alone."""
+        """Make one optimizer step and return its metrics; a batch without rollouts leaves the weights alone."""
         rate = self._learning_rate(step)
         groups = self._groups_with_gradient(batch)
-        if not groups:
+        if not bool(batch.loss_mask.any()):
             return {"loss": 0.0, "grad_norm": 0.0, "learning_rate": rate}
         loss, statistics = self._backward(batch, groups)
         norm = self._clipped_norm()
@@ -129,12 +129,14 @@ class Updater:
     def _groups_with_gradient(self, batch: Batch) -> list[int]:
         """Return the groups that change the weights: those without an advantage do so by KL and entropy terms alone.
 
-        The others count in the means, as ever, but need no pass through the model: late in a run they are most.
+        The others count in the means, as ever, but need no pass through the model: late in a run they are most. Where
+        none has an advantage all are passed, for the metrics, and because AdamW goes on by its momentum.
         """
         settings = self._recipe.objective
         tells = batch.loss_mask.any(dim=1)
-        if settings.kl == 0 and settings.entropy == 0:
-            tells &= batch.advantages != 0
+        worth = tells & (batch.advantages != 0)
+        if settings.kl == 0 and settings.entropy == 0 and bool(worth.any()):
+            tells = worth
         found: list[int] = tells.view(-1, batch.per_prompt).any(dim=1).nonzero().flatten().tolist()
         return found
 
