@@ -129,15 +129,17 @@ def report(task: str, score: float, rollouts: int, runs: list[Run]) -> int:
 
 
 def compare(synchronous: list[Run], stale: list[Run], rate: float) -> int:
-    """Print both ends and their difference with its standard error; return 1 when it is more than twice that."""
+    """Print both ends and the paired difference; return 1 when it is more than the spread between seeds."""
     pairs = [(a.end, b.end) for a, b in zip(synchronous, stale, strict=True)]
     differences = [b - a for a, b in pairs]
-    error = spread(differences) / math.sqrt(len(pairs))
+    between = spread(a for a, _ in pairs)
     mean = statistics.mean(differences)
-    within = abs(mean) <= 2 * max(error, 0.005)
+    within = abs(mean) <= between
     print(f"\nstaleness {STALENESS} against 0, {synchronous[0].job.task}, rate {rate:g}, {len(pairs)} seeds:")
     print(f"  synchronous {statistics.mean(a for a, _ in pairs):.3f}, stale {statistics.mean(b for _, b in pairs):.3f}")
-    print(f"  difference {mean:+.3f} ± {error:.3f}: {'within noise' if within else 'MORE THAN NOISE'}")
+    error = spread(differences) / math.sqrt(len(pairs))
+    verdict = "within" if within else "MORE THAN"
+    print(f"  difference {mean:+.3f} ± {error:.3f}: {verdict} the spread of one seed to the next, {between:.3f}")
     return int(not within)
 
 
