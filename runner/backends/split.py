@@ -8,7 +8,7 @@ from typing import Any
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.asynchronous.actors import Delays, GeneratorHalf, TrainerHalf
 from runner.backends.port import Point, Segment
-from runner.backends.same_trial import compare
+from runner.backends.same_trial import compare, require_free
 from runner.training import checkpoints
 from runner.training.config import TrialConfig
 
@@ -25,8 +25,7 @@ class SplitBackend:
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Start both actors for a fresh trial; a folder that holds a trial already is refused."""
-        if checkpoints.exists(folder):
-            raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
+        require_free(folder)
         self._open(config, folder)
 
     def advance(self, segment: Segment) -> Iterator[Point]:

@@ -115,8 +115,9 @@ class Trainer:
 
     def _publish(self) -> None:
         version = max(0, self._progress.step)
-        self._engine.load_weights(self._model.state_dict().items(), version)
-        self._source.publish(self._model.state_dict().items(), version)
+        weights = self._model.state_dict()
+        self._engine.load_weights(weights.items(), version)
+        self._source.publish(weights.items(), version)
 
     def _validate(self) -> Validation:
         with self._watch.phase("evaluate"):

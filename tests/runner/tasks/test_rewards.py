@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,20 +7,7 @@ from budgets.errors import InputError
 from runner.tasks.port import Problem
 from runner.tasks.rewards import ProcessReward, make_reward
 from runner.training.config import TaskChoice
-
-LIMIT = 0.4  # seconds
-
-FUNCTION = f"{Path(__file__).with_name('reward_functions.py')}:act"
-
-PROBLEM = Problem("p", "2 + 2?", "4", {"level": 7})
-
-
-@pytest.fixture(scope="module")
-def reward() -> Iterator[ProcessReward]:
-    made = ProcessReward(FUNCTION, LIMIT, failed_score=0.125)
-    made.start()
-    yield made
-    made.close()
+from tests.runner.tasks.conftest import PROBLEM
 
 
 def test_a_function_sees_the_problem_and_the_response(reward: ProcessReward) -> None:

@@ -5,29 +5,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from runner.tasks.port import Problem
 from runner.tasks.rewards import ProcessReward
+from tests.runner.tasks.conftest import FUNCTION, LIMIT, PROBLEM
 
-LIMIT = 0.4  # seconds
 PATIENCE = 30.0  # for processes to come and go on a loaded machine
 
 ROOT = Path(__file__).parents[3]
-FUNCTION = f"{Path(__file__).with_name('reward_functions.py')}:act"
-
-PROBLEM = Problem("p", "2 + 2?", "4", {"level": 7})
-
-
-@pytest.fixture(scope="module")
-def reward() -> Iterator[ProcessReward]:
-    made = ProcessReward(FUNCTION, LIMIT, failed_score=0.125)
-    made.start()
-    yield made
-    made.close()
 
 
 def process_is_gone(pid: int) -> bool:
