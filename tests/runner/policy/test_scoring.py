@@ -123,6 +123,7 @@ def test_padding_cannot_reach_a_score() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.filterwarnings("ignore:::torch")  # importing its own compiler, torch warns of its own deprecations
 def test_a_compiled_decoder_scores_alike_at_any_shape() -> None:
     for given in (rows(), rows(n=3, length=5)):
         plain, compiled = (
