@@ -8,6 +8,7 @@ RlplanError
 ├── NotFoundError             nothing of that name is stored, or nothing is left to do
 ├── BudgetError               the GPU-hours do not suffice
 ├── StoreError                the results database cannot be used
+│   └── StoreUnavailableError it is locked, unreachable or full; it may work again in a moment
 ├── TrainingError             a trial cannot go on; `kind` classifies why
 ├── CheckpointError           a checkpoint is damaged or cannot be written
 └── IllegalTransitionError    a trial was moved to a state it cannot reach (a bug of ours)
@@ -54,6 +55,10 @@ class BudgetError(RlplanError):
 
 class StoreError(RlplanError):
     """The results database cannot be used as it is."""
+
+
+class StoreUnavailableError(StoreError):
+    """The results database is locked, unreachable or has no room; the same may work again in a moment."""
 
 
 class TrainingError(RlplanError):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
 
-from budgets.errors import RlplanError, StoreError
+from budgets.errors import RlplanError, StoreError, StoreUnavailableError
 
 _NEEDS_DIRECTORY = (
     "cannot be opened: SQLite must be able to write beside it too (its -wal and -shm files). Make its directory "
@@ -28,6 +28,9 @@ _SQLITE = {
     "SQLITE_IOERR": "cannot be read or written: the disk reports an error",
 }
 
+# What passes: another writer ends, room is made, a disk or a network comes back.
+_PASSING = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")
+
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 
@@ -40,12 +43,20 @@ def explained(shown: str) -> Iterator[None]:
         message = explain(error)
         if message is None:
             raise
-        raise StoreError(f"{shown} {message}") from error
+        kind = StoreUnavailableError if _may_pass(error) else StoreError
+        raise kind(f"{shown} {message}") from error
     except StatementError as error:
         # A column type of ours refused a value; SQLAlchemy wraps what it raised.
         if isinstance(error.orig, RlplanError):
             raise error.orig from None
         raise
+
+
+def _may_pass(error: Exception) -> bool:
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, sqlite3.Error):
+        return getattr(original, "sqlite_errorname", "").startswith(_PASSING)
+    return True  # PostgreSQL's server is locked or does not answer
 
 
 def explain(error: Exception) -> str | None:

@@ -100,6 +100,16 @@ class NewPoint:
 
 
 @dataclass(frozen=True)
+class NewCharge:
+    """GPU-hours of a worker that belong to no segment: `kind` is idle or lost."""
+
+    at: datetime
+    worker: str
+    kind: str
+    gpu_hours: float
+
+
+@dataclass(frozen=True)
 class NewFit:
     """What a trial's curve is believed to be."""
 
@@ -115,6 +125,7 @@ class NewFit:
     predicted_high: float
     level: float
     fit_milliseconds: float
+    probability_best: float | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Fit(Base):
     predicted_high: Mapped[float]
     level: Mapped[float]
     fit_milliseconds: Mapped[float]
+    probability_best: Mapped[float | None]
 
 
 class Decision(Base):

@@ -5,7 +5,16 @@ from sqlalchemy import Connection
 from planner.store.base import Base
 from planner.store.plan_tables import Candidate, CostRecord, Plan
 from planner.store.result_tables import Decision, Fit, Ranking, Recommendation
-from planner.store.sweep_tables import Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
+from planner.store.sweep_tables import (
+    Charge,
+    Point,
+    Segment,
+    SegmentOutcome,
+    Sweep,
+    SweepStatus,
+    Transition,
+    Trial,
+)
 from planner.store.view import COLUMNS, CREATE_VIEW, RANKED_ALLOCATIONS
 
 __all__ = [
@@ -15,6 +24,7 @@ __all__ = [
     "REVISIONS",
     "Base",
     "Candidate",
+    "Charge",
     "CostRecord",
     "Decision",
     "Fit",
@@ -33,7 +43,7 @@ __all__ = [
 
 # Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
 # does not import alembic; a test holds the two together.
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 HEAD = REVISIONS[-1]
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.

@@ -10,8 +10,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, aliased
 
 from budgets.errors import InputError, NotFoundError, StoreError
-from planner.store.records import NewPoint, NewSegment
-from planner.store.schema import Point, Segment, SegmentOutcome
+from planner.store.records import NewCharge, NewPoint, NewSegment
+from planner.store.schema import Charge, Point, Segment, SegmentOutcome
 from planner.store.sweeps import trial_with
 
 
@@ -35,9 +35,11 @@ def settle_segment(
     outcome: SegmentOutcome,
     charged_gpu_hours: float,
     ended_at: datetime,
-    checkpoint_path: str | None,
+    checkpoint_path: str | None = None,
+    reached_step: int | None = None,
+    worker: str | None = None,
 ) -> None:
-    """End a segment: charge its trial, and note the checkpoint if it left one.
+    """End a segment: charge its trial, and note the checkpoint, the step it reached and its worker where known.
 
     Settling again with the same outcome and charge does nothing, so that a report may be sent twice; with others it is
     refused, since GPU-hours would be lost or counted twice.
@@ -57,11 +59,20 @@ def settle_segment(
             f"cannot be settled again as {outcome}, {charged_gpu_hours} GPU-hours"
         )
     segment.outcome, segment.charged_gpu_hours, segment.ended_at = outcome, charged_gpu_hours, ended_at
+    if reached_step is not None:
+        segment.to_step = reached_step
+    if worker is not None:
+        segment.worker = worker
     trial = trial_with(session, segment.trial_id)
     trial.gpu_hours_spent += charged_gpu_hours
     trial.updated_at = ended_at
     if checkpoint_path is not None:
         trial.checkpoint_path = checkpoint_path
+
+
+def add_charge(session: Session, sweep_id: int, charge: NewCharge) -> None:
+    """Store GPU-hours of a worker that belong to no segment."""
+    session.add(Charge(sweep_id=sweep_id, **vars(charge)))
 
 
 def add_points(session: Session, points: Sequence[NewPoint]) -> int:

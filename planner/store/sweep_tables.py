@@ -53,6 +53,19 @@ class Sweep(Base):
     heartbeat_at: Mapped[datetime | None]
 
 
+class Charge(Base):
+    """GPU-hours of a worker that belong to no segment."""
+
+    __tablename__ = "charges"
+
+    id: Mapped[PrimaryKey]
+    sweep_id: Mapped[int] = mapped_column(child_of("sweeps"), index=True)
+    at: Mapped[datetime]
+    worker: Mapped[str]
+    kind: Mapped[str]
+    gpu_hours: Mapped[float]
+
+
 class Trial(Base):
     """One run of one allocation and recipe with one seed."""
 

@@ -20,9 +20,12 @@ def create_sweep(session: Session, plan: str | None, sweep: NewSweep, created_at
     return name
 
 
-def sweep_named(session: Session, name: str) -> Sweep:
-    """Return the sweep of that name; raise NotFoundError if there is none."""
-    sweep = session.scalar(select(Sweep).where(Sweep.name == name))
+def sweep_named(session: Session, name: str | None) -> Sweep:
+    """Return the sweep of that name, or the newest; raise NotFoundError if there is none."""
+    wanted = select(Sweep).order_by(Sweep.id.desc()).limit(1)
+    if name is not None:
+        wanted = wanted.where(Sweep.name == name)
+    sweep = session.scalar(wanted)
     if sweep is None:
         raise NotFoundError(missing("sweep", name, session.scalars(select(Sweep.name).order_by(Sweep.id))))
     return sweep

@@ -13,6 +13,8 @@ from sqlalchemy import Engine, text
 
 from budgets.errors import StoreError
 from planner.store import open_store, opening
+from planner.store.engine import sqlite_engines
+from planner.store.upgrade import migrate
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 
@@ -109,11 +111,10 @@ def test_a_file_that_was_made_while_this_process_waited_is_taken_as_it_is(
 
 def test_processes_that_upgrade_the_same_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "rlplan.db"
-    open_store(path).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            "DROP VIEW ranked_allocations; DROP TABLE rankings; UPDATE alembic_version SET version_num = '0001'"
-        )
+    engines = sqlite_engines(path, 5.0)
+    with engines.writer.begin() as connection:
+        migrate(connection, "0001")
+    engines.dispose()
     together(OPEN, path, 3)
     assert len(list(tmp_path.glob("rlplan.db.backup-*"))) == 1
     with open_store(path, read_only=True) as store:

@@ -1,0 +1,97 @@
+"""Reads how a sweep stands: everything that a driver needs to go on after an interruption, in a few queries."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased, selectinload
+
+from planner.store.schema import Charge, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
+from planner.store.sweeps import sweep_named
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One stored score."""
+
+    step: int
+    gpu_hours: float
+    score: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The rows of one sweep: its trials in the order of their planning, and what each has."""
+
+    sweep: Sweep
+    plan: Plan
+    trials: list[Trial]
+    segments: Mapping[int, list[Segment]]  # by trial, oldest first
+    scores: Mapping[int, list[Scored]]  # by trial and then by step, the newest attempt's
+    trained: Mapping[int, tuple[int, float]]  # by trial: the last step that has a point, and the GPU-hours there
+    charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
+    spent_gpu_hours: float
+
+
+def standing(session: Session, sweep: str) -> Standing:
+    """Return how a sweep stands."""
+    row = sweep_named(session, sweep)
+    plan = session.scalars(select(Plan).where(Plan.id == row.plan_id).options(selectinload(Plan.candidates))).one()
+    trials = list(session.scalars(select(Trial).where(Trial.sweep_id == row.id).order_by(Trial.id)))
+    of_sweep = select(Trial.id).where(Trial.sweep_id == row.id).scalar_subquery()
+    segments: dict[int, list[Segment]] = defaultdict(list)
+    charged: dict[str, float] = defaultdict(float)
+    spent = 0.0
+    for segment in session.scalars(select(Segment).where(Segment.trial_id.in_(of_sweep)).order_by(Segment.id)):
+        segments[segment.trial_id].append(segment)
+        spent += segment.charged_gpu_hours or 0.0
+        if segment.worker is not None:
+            charged[segment.worker] += segment.charged_gpu_hours or 0.0
+    for worker, gpu_hours in session.execute(
+        select(Charge.worker, func.sum(Charge.gpu_hours)).where(Charge.sweep_id == row.id).group_by(Charge.worker)
+    ):
+        charged[worker] += gpu_hours
+        spent += gpu_hours
+    scores, trained = _curves(session, row.id)
+    return Standing(row, plan, trials, segments, scores, trained, charged, spent)
+
+
+def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], dict[int, tuple[int, float]]]:
+    """Read every step of every trial as its newest attempt measured it."""
+    other = aliased(Point)
+    newest = (
+        select(func.max(other.attempt))
+        .where(other.trial_id == Point.trial_id, other.optimizer_step == Point.optimizer_step)
+        .scalar_subquery()
+    )
+    columns = (Point.trial_id, Point.optimizer_step, Point.gpu_hours, Point.score, Point.score_standard_error)
+    wanted = (
+        select(*columns)
+        .join(Trial, Trial.id == Point.trial_id)
+        .where(Trial.sweep_id == sweep_id, Point.attempt == newest)
+        .order_by(Point.trial_id, Point.optimizer_step)
+    )
+    scores: dict[int, list[Scored]] = defaultdict(list)
+    trained: dict[int, tuple[int, float]] = {}
+    for trial, step, gpu_hours, score, error in session.execute(wanted):
+        trained[trial] = (step, gpu_hours)
+        if score is not None:
+            scores[trial].append(Scored(step, gpu_hours, score, error))
+    return scores, trained
+
+
+def committed_step(segments: list[Segment]) -> int:
+    """Return the step up to which a trial's segments are committed."""
+    return max((each.to_step for each in segments if each.outcome is SegmentOutcome.COMMITTED), default=0)
+
+
+def failures_since_success(segments: list[Segment]) -> int:
+    """Count the segments that failed or were lost since the last one that was committed."""
+    count = 0
+    for segment in reversed(segments):
+        if segment.outcome is SegmentOutcome.COMMITTED:
+            break
+        count += segment.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST)
+    return count
