@@ -10,9 +10,14 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
+from rlplan.commands.decisions import decisions
 from rlplan.commands.fit import fit
 from rlplan.commands.init import init
 from rlplan.commands.propose import propose
+from rlplan.commands.resume import resume
+from rlplan.commands.retry import retry
+from rlplan.commands.status import status
+from rlplan.commands.sweep import sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
 
@@ -76,6 +81,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(propose)
+app.command()(sweep)
+app.command()(resume)
+app.command()(retry)
+app.command()(status)
+app.command()(decisions)
 app.command()(fit)
 app.command()(train)
 app.command()(init)

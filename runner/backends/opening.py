@@ -6,6 +6,8 @@ from runner.training.config import TrialConfig
 
 def open_backend(config: TrialConfig) -> TrainerBackend:
     """Return a backend for the configuration, with nothing started yet."""
+    if config.simulation is not None:
+        return _simulated(config.simulation.kind == "table")
     if config.machine.split:
         from runner.backends.split import SplitBackend  # noqa: PLC0415
 
@@ -13,3 +15,13 @@ def open_backend(config: TrialConfig) -> TrainerBackend:
     from runner.backends.builtin import BuiltinBackend  # noqa: PLC0415
 
     return BuiltinBackend()
+
+
+def _simulated(recorded: bool) -> TrainerBackend:
+    if recorded:
+        from runner.backends.replayed import ReplayedBackend  # noqa: PLC0415
+
+        return ReplayedBackend()
+    from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415
+
+    return SimulatedBackend()

@@ -1,24 +1,35 @@
 """Checkpoints that are whole or not there: written aside, synced, renamed, and checked by a digest when read.
 
 A file begins with the SHA-256 of what follows. The last two are kept; a damaged one is passed over for the one before.
+What follows is a torch archive, or JSON for a trial without tensors, which is then saved and read without torch.
 """
 
 import hashlib
 import io
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from budgets.errors import CheckpointError, NotFoundError
 
 KEPT = 2
-_NAME = re.compile(r"checkpoint-(\d{8})\.pt$")
+_NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
 _START = len(_MAGIC) + _DIGEST_BYTES + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What stands in a file behind its digest."""
+
+    suffix: str
+    write: Callable[[Mapping[str, Any], Any], None]  # a state into a file, of which `write` alone is used
+    read: Callable[[io.BytesIO], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +41,39 @@ class Restored:
     notes: tuple[str, ...]
 
 
-def save(folder: Path, step: int, state: Mapping[str, Any]) -> Path:
+def _write_tensors(state: Mapping[str, Any], file: Any) -> None:
+    import torch  # noqa: PLC0415
+
+    torch.save(dict(state), file)
+
+
+def _read_tensors(file: io.BytesIO) -> dict[str, Any]:
+    import torch  # noqa: PLC0415
+
+    state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+    return state
+
+
+def _write_plain(state: Mapping[str, Any], file: Any) -> None:
+    file.write(json.dumps(dict(state)).encode())
+
+
+def _read_plain(file: io.BytesIO) -> dict[str, Any]:
+    state: dict[str, Any] = json.load(file)
+    return state
+
+
+TENSORS: Final = Format(".pt", _write_tensors, _read_tensors)
+PLAIN: Final = Format(".json", _write_plain, _read_plain)
+
+
+def save(folder: Path, step: int, state: Mapping[str, Any], form: Format = TENSORS) -> Path:
     """Write the state of a step atomically and drop all but the last two."""
-    path = folder / f"checkpoint-{step:08d}.pt"
+    path = folder / f"checkpoint-{step:08d}{form.suffix}"
     aside = path.with_suffix(".writing")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(aside, state)
+        _write(aside, state, form)
         os.replace(aside, path)
         _sync(folder)
     except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
@@ -51,12 +88,14 @@ def save(folder: Path, step: int, state: Mapping[str, Any]) -> Path:
     return path
 
 
-def load(folder: Path) -> Restored:
-    """Return the newest sound checkpoint, with a note for each damaged one that was passed over."""
+def load(folder: Path, form: Format = TENSORS) -> Restored:
+    """Return the newest sound checkpoint of a format, with a note for each damaged one that was passed over."""
     notes: list[str] = []
     for path in _newest_first(folder):
+        if path.suffix != form.suffix:
+            continue
         try:
-            return Restored(path, _read(path), tuple(notes))
+            return Restored(path, _read(path, form), tuple(notes))
         except CheckpointError as error:
             notes.append(str(error))
     reason = f": {'; '.join(notes)}" if notes else ""
@@ -64,26 +103,22 @@ def load(folder: Path) -> Restored:
 
 
 def exists(folder: Path) -> bool:
-    """Whether the folder holds any checkpoint, sound or not."""
+    """Whether the folder holds any checkpoint, sound or not and of whatever format."""
     return bool(_newest_first(folder))
 
 
-def _write(path: Path, state: Mapping[str, Any]) -> None:
-    import torch  # noqa: PLC0415
-
+def _write(path: Path, state: Mapping[str, Any], form: Format) -> None:
     with path.open("wb") as file:
         file.write(_MAGIC + b"0" * _DIGEST_BYTES + b"\n")
-        hashing: Any = _Hashing(file)  # all that torch needs of a file is `write`
-        torch.save(dict(state), hashing)
+        hashing = _Hashing(file)
+        form.write(state, hashing)
         file.seek(len(_MAGIC))
         file.write(hashing.digest.hexdigest().encode())
         file.flush()
         os.fsync(file.fileno())
 
 
-def _read(path: Path) -> dict[str, Any]:
-    import torch  # noqa: PLC0415
-
+def _read(path: Path, form: Format) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -91,12 +126,11 @@ def _read(path: Path) -> dict[str, Any]:
     stated, payload = data[len(_MAGIC) : _START - 1], memoryview(data)[_START:]
     if data[: len(_MAGIC)] != _MAGIC or stated != hashlib.sha256(payload).hexdigest().encode():
         raise CheckpointError(f"{path.name} is damaged: its checksum does not match its {len(data):,} bytes")
-    state: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-    return state
+    return form.read(io.BytesIO(payload))
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob("checkpoint-*.pt") if _NAME.search(path.name)] if folder.is_dir() else []
+    found = [path for path in folder.glob("checkpoint-*") if _NAME.search(path.name)] if folder.is_dir() else []
     return sorted(found, key=lambda path: path.name, reverse=True)
 
 

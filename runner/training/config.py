@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from planner.checking import Count, Positive, Section
 from planner.recipes.schema import Recipe
+from runner.simulation.choice import SimulationChoice
 
 
 class TaskChoice(Section):
@@ -59,6 +60,7 @@ class TrialConfig(Section):
     warmup_steps: Annotated[int, Field(ge=0)] | None = Field(None, description="instead of the recipe's")
     validation: ValidationPlan
     machine: Machine = Field(default_factory=Machine)
+    simulation: SimulationChoice | None = Field(None, description="a world without GPUs that answers instead of one")
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:

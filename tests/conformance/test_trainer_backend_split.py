@@ -14,6 +14,7 @@ from runner.asynchronous.actors import Delays
 from runner.backends.port import Segment
 from runner.backends.split import SplitBackend
 from runner.training.config import TrialConfig
+from tests.conformance.grpo_backend import *  # noqa: F403
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.words import save_words, words_config
 

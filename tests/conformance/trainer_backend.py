@@ -1,7 +1,6 @@
 """What every trainer backend promises; a backend's test module takes these tests in and gives a `backend` fixture."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,21 +46,6 @@ def test_a_trial_from_its_start_over_a_pause_to_its_end(
     assert [point.score is not None for point in points[1:]] == [False, True, False, True, False]
     scored = [point for point in points if point.score is not None]
     assert all(0 <= point.score <= 1 and point.score_standard_error >= 0 for point in scored)
-
-
-def test_every_update_is_measured(new_backend: NewBackend, config: TrialConfig, tmp_path: Path) -> None:
-    backend = new_backend()
-    backend.start(config, tmp_path)
-    *_, point = backend.advance(Segment(2))
-    backend.close()
-    wanted = {
-        "loss", "reward", "pass_rate", "zero_variance_share", "entropy", "clipped_low_share", "clipped_high_share",
-        "mismatch_kl", "response_tokens", "truncated_share", "grad_norm", "learning_rate", "staleness", "queue_depth",
-        "generated_rollouts", "trained_rollouts", "seconds",
-    }  # fmt: skip
-    assert wanted <= point.metrics.keys()
-    assert {"train", "sync", "evaluate"} <= point.metrics["seconds"].keys()
-    assert asdict(point)["metrics"] == point.metrics  # plain data, fit for a database
 
 
 def test_a_folder_with_a_trial_is_not_started_anew(

@@ -11,6 +11,7 @@ import pytest
 
 from planner.curves.synthetic import draw
 from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import seeded
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,7 +39,9 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_command_line_works(run: Run, document: Path) -> None:
+def test_every_command_line_works(run: Run, document: Path, tmp_path: Path) -> None:
+    if document.name == "sweeps.md":
+        seeded(tmp_path / "rlplan.db").store.close()  # the commands that look at a sweep need one
     for command in commands(document):
         ran = run(*shlex.split(command, comments=True)[1:])
         assert ran.code == 0, (command, ran.err)
@@ -54,6 +57,11 @@ def test_the_readme_shows_the_real_output(run: Run) -> None:
     assert shown is not None
     real = run("propose", "--budget", "5000").out
     assert [line.rstrip() for line in shown[1].splitlines()] == [line.rstrip() for line in real.splitlines()]
+
+
+def test_the_screen_of_a_sweep_is_what_is_drawn() -> None:
+    shown = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    assert (Path(__file__).parent / "sweep_screen_76.txt").read_text(encoding="utf-8") in shown
 
 
 def test_the_check_against_public_runs_is_what_the_bench_prints() -> None:

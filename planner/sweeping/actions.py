@@ -1,0 +1,57 @@
+"""What a policy can ask for, and the reasons that are stored with it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The grounds of a decision: one sentence, the numbers it rests on, and what else could have been done."""
+
+    reason: str
+    seen: dict[str, Any] = field(default_factory=dict)
+    alternatives: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Train a ready trial, new or paused, up to a step; the sweep shortens it to what the budget pays for."""
+
+    trial: int
+    to_step: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Give a planned or paused trial no more."""
+
+    trial: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Close a paused trial that has had all it was to get."""
+
+    trial: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Plan a trial of an open cell, which the next decision can then start."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Start nothing more; what runs may end."""
+
+    why: Why
+
+
+Action = Advance | Prune | Finish | Propose | Stop

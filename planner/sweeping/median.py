@@ -1,0 +1,127 @@
+"""The median stopping rule of Vizier (Golovin et al. 2017, section 3.2)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.curves.curve import Vector
+from planner.sweeping.actions import Action, Prune, Why
+from planner.sweeping.advancing import MOST_ALTERNATIVES, advances, at_end, named, nothing_left
+from planner.sweeping.table import Table, next_boundary
+from planner.sweeping.view import TrialView, View
+
+MARKS = 64  # parts of a pilot at which running averages are compared
+FEWEST_PEERS = 3  # a median of fewer says little; Ray Tune's rule has the same
+
+
+class MedianStopping:
+    """Stops a trial whose best score so far is below the median of the others' running averages at the same fraction.
+
+    The fraction is that of each trial's own pilot, since pilots cost alike and not their steps. Others count as soon as
+    they have come as far, finished or not. Every trial has one segment of grace. The least advanced goes first, so
+    that there is something to compare with as early as can be.
+    """
+
+    def __init__(self) -> None:
+        self._table = Table()
+        self._averages = np.zeros((0, MARKS + 1))
+
+    @property
+    def name(self) -> str:
+        """The name under which `--policy` knows it."""
+        return "median"
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now; a trial is judged when its turn comes."""
+        table = self._table
+        self._follow(view)
+        goal = np.minimum(table["pilot"], table["most"])
+        fraction = table["step"] / goal
+        wanted = table["ready"] & (table["step"] < goal)
+        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        order = rows[np.argsort(fraction[rows], kind="stable")].tolist()
+        prunes: list[Action] = []
+        going: list[int] = []
+        numbers: dict[int, dict[str, Any]] = {}
+        for row in order:
+            if view.free_workers < 1 or len(going) >= view.free_workers + MOST_ALTERNATIVES:
+                break
+            numbers[row] = self._compared(row, fraction[row])
+            if numbers[row].get("below"):
+                wanted[row] = False
+                prunes.append(Prune(table.trials[row].trial, _why(table.trials[row], numbers[row])))
+            else:
+                going.append(row)
+
+        def segment(row: int) -> int:
+            return min(next_boundary(table.trials[row]), int(goal[row]))
+
+        taken = advances(view, table, going, segment, lambda row, _to: (_why_not(numbers[row]), numbers[row]))
+        done = "every trial has had its pilot or fell below the median"
+        return [*prunes, *at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+
+    def _follow(self, view: View) -> None:
+        changed = self._table.follow(view)
+        if (rows := len(self._table)) > len(self._averages):
+            more = np.full((2 * rows - len(self._averages), MARKS + 1), np.nan)
+            self._averages = np.vstack([self._averages, more])
+        for row in changed:
+            self._averages[row] = running_averages(self._table.trials[row])
+
+    def _compared(self, row: int, fraction: float) -> dict[str, Any]:
+        """Return the numbers of the rule; `below` when the trial is to be stopped."""
+        trial = self._table.trials[row]
+        own = [seen.score for seen in trial.scores if seen.step > 0]
+        if not own or trial.step < trial.segment_steps:
+            return {"fraction": float(fraction)}
+        column = self._averages[: len(self._table), int(fraction * MARKS + 1e-9)]
+        peers = np.delete(column, row)
+        peers = peers[~np.isnan(peers)]
+        best = max(own)
+        if len(peers) < FEWEST_PEERS:
+            return {"fraction": float(fraction), "best_score": best, "peers": len(peers)}
+        median = float(np.median(peers))
+        return {
+            "fraction": float(fraction),
+            "best_score": best,
+            "peers": len(peers),
+            "median": median,
+            "below": best < median,
+        }
+
+
+def running_averages(trial: TrialView) -> Vector:
+    """Return the mean score up to each mark of the pilot, NaN where the trial has not come so far or has no score.
+
+    The score before training is the same for all and is left out.
+    """
+    goal = min(trial.pilot_steps, trial.most_steps)
+    own = [(seen.step, seen.score) for seen in trial.scores if seen.step > 0]
+    averages = np.full(MARKS + 1, np.nan)
+    if not own:
+        return averages
+    steps, scores = (np.asarray(part, dtype=float) for part in zip(*own, strict=True))
+    marks = np.arange(MARKS + 1) / MARKS * goal
+    known = np.searchsorted(steps, marks + 1e-9, side="right")
+    means = np.cumsum(scores) / np.arange(1, len(scores) + 1)
+    reached = (known > 0) & (marks <= trial.step + 1e-9)
+    averages[reached] = means[known[reached] - 1]
+    return averages
+
+
+def _why(trial: TrialView, numbers: dict[str, Any]) -> Why:
+    best, median, peers = numbers["best_score"], numbers["median"], numbers["peers"]
+    return Why(
+        f"the best score of {named(trial)} up to {numbers['fraction']:.0%} of its pilot is {best:.3f}, below "
+        f"{median:.3f}, the median of the running averages of {peers} others there",
+        numbers,
+    )
+
+
+def _why_not(numbers: dict[str, Any]) -> str:
+    if "median" in numbers:
+        return f"its best score {numbers['best_score']:.3f} is not below the others' median {numbers['median']:.3f}"
+    if "best_score" in numbers:
+        return f"only {numbers['peers']} others have come as far, too few for a median"
+    return "the median rule grants every trial its first segment"

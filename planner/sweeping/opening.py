@@ -1,0 +1,39 @@
+"""Policies by name."""
+
+from collections.abc import Callable
+
+from budgets.errors import UnknownNameError
+from planner.sweeping.asha import Asha
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.full import FullGrid
+from planner.sweeping.hyperband import Hyperband
+from planner.sweeping.median import MedianStopping
+from planner.sweeping.policy import Policy
+from planner.sweeping.pruning import ALPHA
+from planner.sweeping.random import RandomSearch
+from planner.sweeping.rungs import REDUCTION
+from planner.sweeping.sigmoid import SigmoidPolicy
+
+POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
+
+
+def open_policy(
+    name: str,
+    *,
+    alpha: float = ALPHA,
+    search: str | None = "tpe",
+    reduction: int = REDUCTION,
+    beliefs: Beliefs | None = None,
+) -> Policy:
+    """Return a policy; `alpha`, `search` and `beliefs` are of rlplan, `reduction` is of ASHA and Hyperband."""
+    makers: dict[str, Callable[[], Policy]] = {
+        "rlplan": lambda: SigmoidPolicy(alpha=alpha, search=search, beliefs=beliefs),
+        "asha": lambda: Asha(reduction),
+        "hyperband": lambda: Hyperband(reduction),
+        "median": MedianStopping,
+        "random": RandomSearch,
+        "full": FullGrid,
+    }
+    if name not in makers:
+        raise UnknownNameError("policy", name, POLICIES)
+    return makers[name]()

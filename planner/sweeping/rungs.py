@@ -1,0 +1,144 @@
+"""Asynchronous successive halving over rungs (Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning").
+
+A trial at rung k has trained η^k segments. It is promoted when its score is among the best ⌊m/η⌋ of the m that have
+reached the rung; when none can be promoted, a new trial starts. Rungs go on beyond the pilot, up to the final run's
+length.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.sweeping.actions import Action
+from planner.sweeping.advancing import advances, at_end, nothing_left
+from planner.sweeping.table import Table
+from planner.sweeping.view import TrialView, View
+
+REDUCTION = 3
+MOST_RUNGS = 24
+NO_SCORE = -1.0  # worse than any: it has come as far and was never scored
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    row: int
+    rung: int
+    place: int  # among those that reached the rung, 0 being the best
+    reached: int
+
+
+class SuccessiveHalving:
+    """Decides by rungs; each trial begins at its bracket's rung, and is compared within its bracket."""
+
+    def __init__(self, reduction: int = REDUCTION) -> None:
+        self._reduction = reduction
+        self._table = Table()
+        self._scores = np.zeros((0, MOST_RUNGS))  # at each rung, NaN where it was not reached
+        self._level = np.zeros(0, dtype=int)  # the highest rung reached, −1 for none
+
+    def decide(self, view: View, bracket: NDArray[np.intp]) -> Sequence[Action]:
+        """Return what to do now, each row being of a bracket, which is the rung at which it begins."""
+        self._follow(view)
+        table, level = self._table, self._level[: len(self._table)]
+        wanted = table["ready"]
+        open_ = wanted & table.affordable(view.gpu_hours_left)
+        between = open_ & (table["step"] > 0) & ((level < bracket) | (table["step"] > self._steps(level)))
+        promoted = [one for rung in range(MOST_RUNGS - 1, -1, -1) for one in self._promotable(rung, bracket, open_)]
+        new = open_ & (table["step"] == 0)
+        candidates = {one.row: one for one in promoted}
+        rows = [*np.flatnonzero(between).tolist(), *candidates, *np.flatnonzero(new).tolist()]
+        if not rows and not table.waiting:
+            candidates = {one.row: one for one in self._best_left(bracket, open_)}
+            rows = list(candidates)
+
+        def goal(row: int) -> int:
+            trial = table.trials[row]
+            return self._rung_step(trial, max(int(level[row]) + 1, int(bracket[row])))
+
+        def reason(row: int, _to_step: int) -> tuple[str, dict[str, Any]]:
+            return self._reason(row, candidates.get(row), int(bracket[row]), not promoted)
+
+        taken = advances(view, table, rows, goal, reason)
+        done = "every trial that can be trained has reached the length of the final run"
+        return [*at_end(table, table["most"]), *(taken or nothing_left(view, table, wanted, done))]
+
+    def _follow(self, view: View) -> None:
+        changed = self._table.follow(view)
+        if (rows := len(self._table)) > len(self._scores):
+            more = 2 * rows - len(self._scores)
+            self._scores = np.vstack([self._scores, np.full((more, MOST_RUNGS), np.nan)])
+            self._level = np.append(self._level, np.full(more, -1))
+        for row in changed:
+            self._scores[row] = self._scores_at_rungs(self._table.trials[row])
+            self._level[row] = int((~np.isnan(self._scores[row])).sum()) - 1
+
+    def _rung_step(self, trial: TrialView, rung: int) -> int:
+        return int(min(trial.segment_steps * self._reduction**rung, trial.most_steps))
+
+    def _steps(self, level: NDArray[np.intp]) -> NDArray[Any]:
+        table = self._table
+        of_rung = table["segment"] * float(self._reduction) ** np.maximum(level, 0)
+        return np.where(level < 0, 0.0, np.minimum(of_rung, table["most"]))
+
+    def _scores_at_rungs(self, trial: TrialView) -> NDArray[np.float64]:
+        """Return the last score up to each rung that the trial has reached; no rung lies beyond the whole length."""
+        scores, before = np.full(MOST_RUNGS, np.nan), 0
+        for rung in range(MOST_RUNGS):
+            step = self._rung_step(trial, rung)
+            if step > trial.step or step == before:
+                break
+            scores[rung] = next((seen.score for seen in reversed(trial.scores) if seen.step <= step), NO_SCORE)
+            before = step
+        return scores
+
+    def _promotable(
+        self, rung: int, bracket: NDArray[np.intp], open_: NDArray[np.bool_], *, all_of_them: bool = False
+    ) -> list[_Candidate]:
+        """Return those at a rung that are among its best and stand there, the best first, bracket by bracket."""
+        level, scores = self._level[: len(self._table)], self._scores[: len(self._table), rung]
+        at_rung = open_ & (level == rung) & (self._table["step"] == self._steps(level))
+        result = []
+        for number in np.unique(bracket[at_rung & (bracket <= rung)]):
+            reached = np.flatnonzero((bracket == number) & ~np.isnan(scores))
+            ranked = reached[np.argsort(-scores[reached], kind="stable")]
+            best = len(reached) if all_of_them else len(reached) // self._reduction
+            result += [
+                _Candidate(int(row), rung, place, len(reached))
+                for place, row in enumerate(ranked[:best])
+                if at_rung[row]
+            ]
+        return result
+
+    def _best_left(self, bracket: NDArray[np.intp], open_: NDArray[np.bool_]) -> list[_Candidate]:
+        """Return who goes on when no rule promotes any more and there is money: the highest rung's best first."""
+        return [
+            one
+            for rung in range(MOST_RUNGS - 1, -1, -1)
+            for one in self._promotable(rung, bracket, open_, all_of_them=True)
+        ]
+
+    def _reason(
+        self, row: int, candidate: _Candidate | None, bracket: int, left_over: bool
+    ) -> tuple[str, dict[str, Any]]:
+        if candidate is None:
+            trial = self._table.trials[row]
+            numbers: dict[str, Any] = {"bracket": bracket, "rung": int(self._level[row])}
+            if trial.step:
+                return "it was cut short on its way to the next rung", numbers
+            return f"no trial can be promoted, so that a new one begins at rung {bracket}", numbers
+        score = float(self._scores[row, candidate.rung])
+        numbers = {
+            "bracket": bracket,
+            "rung": candidate.rung,
+            "score": score,
+            "place": candidate.place + 1,
+            "reached": candidate.reached,
+            "promoted_of_these": candidate.reached // self._reduction,
+        }
+        place = f"its score {score:.3f} is number {candidate.place + 1} of the {candidate.reached} that reached"
+        if left_over:
+            return f"no rule promotes any more and money is left; {place} rung {candidate.rung}, the highest", numbers
+        return f"{place} rung {candidate.rung}, of which the best {candidate.reached // self._reduction} go on", numbers

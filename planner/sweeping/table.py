@@ -1,0 +1,101 @@
+"""The trials of a view as arrays, so that a decision among thousands of them needs no loop over all."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.sweeping.grants import MARGIN
+from planner.sweeping.view import ALIVE, TrialView, View
+from planner.trials import TrialState
+
+# A lost trial lost its worker: that says nothing against its configuration.
+COMPETING = ALIVE | {TrialState.FINISHED, TrialState.LOST}
+
+FIELDS = np.dtype(
+    [
+        ("ready", "?"),
+        ("paused", "?"),
+        ("running", "?"),
+        ("prunable", "?"),
+        ("resting", "?"),
+        ("alive", "?"),
+        ("competing", "?"),
+        ("proposed", "?"),
+        ("step", "f8"),
+        ("pilot", "f8"),
+        ("segment", "f8"),
+        ("most", "f8"),
+        ("per_step", "f8"),
+        ("start_up", "f8"),
+        ("trained", "f8"),  # GPU-hours of its training at its last score
+    ]
+)
+
+
+class Table:
+    """One row per trial, in planned order; only trials that are new objects since the last view are read."""
+
+    def __init__(self) -> None:
+        self.trials: list[TrialView] = []
+        self.row_of: dict[int, int] = {}  # by trial id
+        self.restarted = False  # whether the last view took trials away or reordered them
+        self._rows = np.zeros(0, dtype=FIELDS)
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        return np.asarray(self._rows[field][: len(self.trials)])
+
+    def follow(self, view: View) -> list[int]:
+        """Take over a view, and return the rows that changed, in order: all of them after a restart."""
+        trials = list(view.trials.values())
+        known = len(self.trials)
+        changed = [row for row, (old, new) in enumerate(zip(self.trials, trials, strict=False)) if old is not new]
+        self.restarted = len(trials) < known or any(self.trials[row].trial != trials[row].trial for row in changed)
+        if self.restarted:
+            self.row_of, known, changed = {}, 0, []
+        changed += range(known, len(trials))
+        self.row_of.update((trials[row].trial, row) for row in range(known, len(trials)))
+        if len(trials) > len(self._rows):
+            self._rows = np.resize(self._rows, 2 * len(trials)) if known else np.zeros(len(trials), dtype=FIELDS)
+        for row in changed:
+            self._rows[row] = _fields(trials[row])
+        self.trials = trials
+        return changed
+
+    def affordable(self, gpu_hours: float) -> NDArray[np.bool_]:
+        """Which ready trials could make at least one step for so many GPU-hours."""
+        return np.asarray(self["ready"] & (self["start_up"] + self["per_step"] <= gpu_hours / MARGIN))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something may still happen by itself: a segment ends, or a trial has rested."""
+        return bool(self["running"].any() or self["resting"].any())
+
+
+def next_boundary(trial: TrialView) -> int:
+    """The end of the segment in which the trial stands; a shortened segment is made whole."""
+    return min((trial.step // trial.segment_steps + 1) * trial.segment_steps, trial.most_steps)
+
+
+def _fields(trial: TrialView) -> tuple[Any, ...]:
+    state = trial.state
+    return (
+        trial.ready,
+        state is TrialState.PAUSED,
+        state is TrialState.RUNNING,
+        state is TrialState.PAUSED or state is TrialState.PLANNED,
+        trial.resting and state in ALIVE,
+        state in ALIVE,
+        state in COMPETING,
+        trial.proposed,
+        trial.step,
+        trial.pilot_steps,
+        trial.segment_steps,
+        trial.most_steps,
+        trial.gpu_hours_per_step,
+        trial.start_up_gpu_hours,
+        trial.scores[-1].gpu_hours if trial.scores else 0.0,
+    )

@@ -1,0 +1,96 @@
+"""What a policy sees: the trials with their committed scores, the money that is left, and the workers that are free."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.trials import TrialState
+
+Cell = tuple[int, int]  # (n, B)
+
+# From these a trial can be given a segment.
+READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})
+# From these it can still be given one some day.
+ALIVE = frozenset({TrialState.PLANNED, TrialState.RUNNING, TrialState.PAUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One committed score of a trial."""
+
+    step: int
+    gpu_hours: float  # of the trial's own training, the curve's x
+    score: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """One trial as a policy sees it."""
+
+    trial: int  # its id in the database
+    name: str
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    seed: int
+    state: TrialState
+    step: int  # updates that are committed
+    pilot_steps: int  # what the plan grants it
+    segment_steps: int  # the plan's step from one decision to the next
+    most_steps: int  # the length of the final run: no trial needs to go farther
+    gpu_hours_per_step: float  # measured as soon as it can be, the plan's price before
+    start_up_gpu_hours: float
+    gpu_hours_spent: float
+    scores: tuple[Seen, ...] = ()
+    resting: bool = False  # it failed a moment ago and waits before it is tried again
+    proposed: bool = False  # by the policy, during the sweep; not by the plan
+
+    @property
+    def cell(self) -> Cell:
+        """(n, B)."""
+        return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
+    def ready(self) -> bool:
+        """Whether a segment could start now."""
+        return self.state in READY and not self.resting and self.step < self.most_steps
+
+    def price(self, to_step: int) -> float:
+        """Return the GPU-hours that training up to a step is expected to take, with a start-up."""
+        return self.start_up_gpu_hours + max(0, to_step - self.step) * self.gpu_hours_per_step
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCell:
+    """A cell of the plan that has no trial in the sweep."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    pilot_steps: int  # of the shortest pilot that is worth starting
+    gpu_hours_per_step: float
+    start_up_gpu_hours: float
+
+    @property
+    def cell(self) -> Cell:
+        """(n, B)."""
+        return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
+    def price(self) -> float:
+        """GPU-hours of its shortest pilot."""
+        return self.start_up_gpu_hours + self.pilot_steps * self.gpu_hours_per_step
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that a decision may rest on; two equal views get equal decisions.
+
+    `trials` is in the order in which they were planned. Between two decisions only trials that something happened to
+    are new objects, so that what was computed from a `TrialView` may be kept by its identity or by its scores.
+    """
+
+    trials: Mapping[int, TrialView]
+    gpu_hours_left: float  # neither spent nor reserved
+    target_gpu_hours: float  # of the final run: where configurations are compared
+    free_workers: int
+    seed: int
+    open_cells: Mapping[Cell, OpenCell] = field(default_factory=dict)

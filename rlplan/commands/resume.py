@@ -1,0 +1,47 @@
+"""`rlplan resume`: go on with a sweep after any interruption."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlplan.commands.sweep import RayAddressOption, WorkersOption
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
+
+if TYPE_CHECKING:
+    from rlplan.sweep_running import Began
+    from rlplan.sweeping import Finished
+    from rlplan.train_signals import Interrupts
+
+SweepArgument = Annotated[str | None, typer.Argument(help="A sweep, such as sweep-2; the newest without it.")]
+AcceptOption = Annotated[
+    bool, typer.Option("--accept-changes", help="Go on although the code or the settings are not what they were.")
+]
+
+
+def resume(
+    sweep: SweepArgument = None,
+    accept_changes: AcceptOption = False,
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Go on with a sweep after any interruption: the plan minus what is finished. Failed trials stay as they are.
+
+    Example: rlplan resume sweep-1
+    """
+    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.sweeping import resume as go_on  # noqa: PLC0415
+
+    def drive(interrupts: "Interrupts", began: "Began") -> "Finished":
+        return go_on(
+            sweep,
+            db,
+            accept_changes=accept_changes,
+            ray_address=ray_address,
+            workers=number(workers),
+            interrupts=interrupts,
+            began=began,
+        )
+
+    return run_sweep(drive, db, format)

@@ -1,0 +1,47 @@
+"""`rlplan retry`: run the failed trials of a sweep again."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlplan.commands.resume import AcceptOption, SweepArgument
+from rlplan.commands.sweep import RayAddressOption, WorkersOption
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
+
+if TYPE_CHECKING:
+    from rlplan.sweep_running import Began
+    from rlplan.sweeping import Finished
+    from rlplan.train_signals import Interrupts
+
+
+def retry(
+    sweep: SweepArgument = None,
+    trial: Annotated[
+        list[str] | None, typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.")
+    ] = None,
+    accept_changes: AcceptOption = False,
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Run the failed trials of a sweep again, and go on with the rest of it.
+
+    Example: rlplan retry sweep-1 --trial n512-B32-s0
+    """
+    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.sweeping import retry as run_again  # noqa: PLC0415
+
+    def drive(interrupts: "Interrupts", began: "Began") -> "Finished":
+        return run_again(
+            sweep,
+            db,
+            trials=tuple(trial or ()),
+            accept_changes=accept_changes,
+            ray_address=ray_address,
+            workers=number(workers),
+            interrupts=interrupts,
+            began=began,
+        )
+
+    return run_sweep(drive, db, format)

@@ -1,0 +1,116 @@
+"""`rlplan sweep`: run the pilots of a plan, and recommend an allocation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours, number
+
+if TYPE_CHECKING:
+    from rlplan.sweep_running import Began
+    from rlplan.sweeping import Finished
+    from rlplan.train_signals import Interrupts
+
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="auto|<host>:<port>|ray://…", help="A Ray cluster; this machine without it."),
+]
+WorkersOption = Annotated[
+    str | None, typer.Option(metavar="<int>", help="Trials that run at once; as many as the plan's hardware holds.")
+]
+
+
+def sweep(
+    plan: Annotated[str | None, typer.Argument(help="A stored plan, such as plan-3; the newest without it.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Propose for an embedded task on this machine's CPU first, then run that.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="<gpu-hours>", help="Propose for these GPU-hours first, then run that.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
+    ] = "rlplan",
+    search: Annotated[
+        str, typer.Option(metavar="tpe|gp|qmc|none", help="What proposes allocations beyond the plan's pilots.")
+    ] = "tpe",
+    seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; on a cluster, shared storage.")
+    ] = None,
+    retries: Annotated[
+        str, typer.Option(metavar="<int>", help="Times in a row that a lost trial is tried again.")
+    ] = "3",
+    problems: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option(metavar="torch|vllm", help="What generates the responses.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where trials run.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
+    ] = None,
+    micro_batch_tokens: Annotated[
+        str | None, typer.Option(metavar="<int>", help="Tokens of one forward and backward pass.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Run the pilots of a plan and recommend an allocation; Ctrl-C saves the state, `rlplan resume` goes on.
+
+    Example: rlplan sweep --task sum-easy --budget 0.03
+    """
+    from rlplan.sweep_dry_run import print_dry_run  # noqa: PLC0415
+    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.sweeping import SweepRequest, describe, start  # noqa: PLC0415
+    from runner.sweep.planning import TrainingChoice  # noqa: PLC0415
+
+    hours = gpu_hours(budget)
+    chosen_seed: Any = number(seed)  # what is no number is explained by the check of the settings
+    request = SweepRequest(
+        plan=plan,
+        task=task,
+        budget=hours,
+        config=config,
+        flags={"budget.gpu_hours": ("--budget", hours)},
+        policy=policy,
+        search=None if search == "none" else search,
+        seed=chosen_seed,
+        workers=number(workers),
+        ray_address=ray_address,
+        folder=folder,
+        retries=number(retries),
+        training=TrainingChoice(
+            problems=None if problems is None else str(problems),
+            model=None if model is None else str(model),
+            reward=reward,
+            validation=None if validation is None else str(validation),
+            engine=engine,
+            device=device,
+            weights=weights,
+            micro_batch_tokens=number(micro_batch_tokens),
+        ),
+    )
+    if dry_run:
+        print_dry_run(describe(request, db), format)
+        return 0
+
+    def drive(interrupts: "Interrupts", began: "Began") -> "Finished":
+        return start(request, db, interrupts=interrupts, began=began)
+
+    return run_sweep(drive, db, format)

@@ -1,0 +1,113 @@
+"""The picture of a sweep as plain data, for JSON and CSV."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rlplan.sweep_picture import Answer, Money, Picture, Ranked, TrialRow
+
+RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__)
+TRIAL_COLUMNS = (
+    "trial",
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "learning_rate",
+    "seed",
+    "state",
+    "attempt",
+    "step",
+    "pilot_steps",
+    "gpu_hours_spent",
+    "score",
+    "score_standard_error",
+    "expected_score",
+    "score_low",
+    "score_high",
+    "probability_best",
+    "failure_class",
+)
+
+
+def sweep_data(picture: Picture) -> dict[str, Any]:
+    """Return the document that `sweep` and `status` print as JSON."""
+    driver = picture.driver
+    return {
+        "sweep": picture.sweep,
+        "plan": picture.plan,
+        "status": picture.status.value,
+        "policy": picture.policy,
+        "seed": picture.seed,
+        "budget": budget_data(picture.money),
+        "elapsed_seconds": picture.elapsed_seconds,
+        "seconds_left_at_most": picture.seconds_left,
+        "driver": None if driver is None else asdict(driver),
+        "recommendation": None if picture.answer is None else answer_data(picture.answer),
+        "ranking": [asdict(row) for row in picture.answer.ranking] if picture.answer else [],
+        "trials": [trial_data(trial) for trial in picture.trials],
+        "decisions": picture.decisions,
+        "last_decisions": [asdict(each) | {"at": each.at.isoformat()} for each in picture.last_decisions],
+        "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
+    }
+
+
+def budget_data(money: Money) -> dict[str, Any]:
+    """Return where the pilots' GPU-hours are; spent is the sum of all in `by_use`."""
+    return {
+        "pilot_gpu_hours": money.pilot_gpu_hours,
+        "spent_gpu_hours": money.spent,
+        "reserved_gpu_hours": money.reserved,
+        "left_gpu_hours": money.left,
+        "by_use": uses(money),
+    }
+
+
+def uses(money: Money) -> dict[str, float]:
+    """Return GPU-hours by what they went to; what segments and charges call alike is added up."""
+    used = {str(outcome): gpu_hours for outcome, gpu_hours in money.by_outcome.items()}
+    for kind, gpu_hours in money.by_charge.items():
+        used[kind] = used.get(kind, 0.0) + gpu_hours
+    return dict(sorted(used.items(), key=lambda item: -item[1]))
+
+
+def answer_data(answer: Answer) -> dict[str, Any]:
+    """Return a recommendation without the list it rests on."""
+    return {name: value for name, value in asdict(answer).items() if name != "ranking"}
+
+
+def trial_row(trial: TrialRow) -> dict[str, Any]:
+    """Return one trial as a flat row."""
+    forecast, last = trial.forecast, trial.last
+    values = (
+        trial.name,
+        trial.rollouts_per_prompt,
+        trial.prompts_per_batch,
+        trial.learning_rate,
+        trial.seed,
+        trial.state.value,
+        trial.attempt,
+        trial.step,
+        trial.pilot_steps,
+        trial.gpu_hours_spent,
+        last.score if last else None,
+        last.standard_error if last else None,
+        forecast.mean if forecast else None,
+        forecast.low if forecast else None,
+        forecast.high if forecast else None,
+        forecast.probability_best if forecast else None,
+        trial.failure_class,
+    )
+    return dict(zip(TRIAL_COLUMNS, values, strict=True))
+
+
+def trial_data(trial: TrialRow) -> dict[str, Any]:
+    """Return one trial with its curve."""
+    forecast = trial.forecast
+    return trial_row(trial) | {
+        "verdict": forecast.verdict if forecast else None,
+        "level": forecast.level if forecast else None,
+        "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
+        "failure_tail": trial.failure_tail,
+        "points": [
+            {"step": s.step, "gpu_hours": s.gpu_hours, "score": s.score, "score_standard_error": s.standard_error}
+            for s in trial.scores
+        ],
+    }

@@ -1,0 +1,196 @@
+"""A sweep as it stands, read from the database: what the live screen, `rlplan status` and the final report draw."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from planner.store.schema import SweepStatus
+from planner.trials import TrialState
+
+AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
+# Trials in which nothing happens any more, and that tell nothing about the allocation.
+WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The process that holds a sweep."""
+
+    host: str
+    pid: int
+    silent_seconds: float  # since its last sign of life
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """GPU-hours of the pilots: spent + reserved never passes the pilot part of the budget."""
+
+    pilot_gpu_hours: float
+    by_outcome: dict[str, float]  # of settled segments
+    by_charge: dict[str, float]  # of no segment: of workers that were idle or lost
+    reserved: float
+
+    @property
+    def spent(self) -> float:
+        """GPU-hours that are gone, whatever for."""
+        return sum(self.by_outcome.values()) + sum(self.by_charge.values())
+
+    @property
+    def left(self) -> float:
+        """GPU-hours that are neither spent nor reserved."""
+        return max(0.0, self.pilot_gpu_hours - self.spent - self.reserved)
+
+
+class Score(NamedTuple):
+    """One validation of a trial; a picture may hold tens of thousands, and a tuple is made fastest."""
+
+    step: int
+    gpu_hours: float
+    score: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the newest fit of a trial's curve expects at the target."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+    verdict: str
+    target_gpu_hours: float
+    probability_best: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One trial."""
+
+    id: int
+    name: str
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    learning_rate: float
+    seed: int
+    state: TrialState
+    attempt: int
+    step: int
+    pilot_steps: int | None  # None when its plan's candidate is gone
+    gpu_hours_spent: float
+    scores: tuple[Score, ...] = ()
+    forecast: Forecast | None = None
+    failure_class: str | None = None
+    failure_tail: str | None = None
+
+    @property
+    def last(self) -> Score | None:
+        """The newest score."""
+        return self.scores[-1] if self.scores else None
+
+    @property
+    def promise(self) -> tuple[int, float, float, float, int]:
+        """A key that sorts the most promising trial first: by P(best), then forecast, then score."""
+        group = 2 if self.state is TrialState.PRUNED else 1 if self.state in WITHOUT_RESULT else 0
+        best = self.forecast.probability_best if self.forecast else None
+        return (
+            group,
+            -(best if best is not None else -1.0),
+            -(self.forecast.mean if self.forecast else -1.0),
+            -(self.last.score if self.last else -1.0),
+            self.id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision."""
+
+    number: int
+    at: datetime
+    action: str
+    trial: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One row of the ranked list under a recommendation."""
+
+    rank: int
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    update_steps: int
+    learning_rate: float
+    recipe: str
+    expected_score: float | None
+    score_low: float | None
+    score_high: float | None
+    probability_best: float | None
+    gpu_hours_spent: float
+    gpu_hours_to_target: float
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a sweep recommends, and the list that this rests on."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    update_steps: int
+    learning_rate: float
+    recipe: str
+    expected_score: float
+    score_low: float
+    score_high: float
+    probability_best: float
+    expected_regret: float
+    gpu_hours_to_target: float
+    details: dict[str, Any]
+    ranking: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A sweep at one moment."""
+
+    sweep: str
+    plan: str
+    policy: str
+    workload: str  # the model, as the plan names it
+    seed: int
+    status: SweepStatus
+    driver: Driver | None  # None when no process holds it
+    money: Money
+    trials: tuple[TrialRow, ...]
+    decisions: int  # how many there are
+    last_decisions: tuple[Decided, ...]  # the newest last
+    elapsed_seconds: float
+    seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
+    answer: Answer | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing will happen any more unless somebody resumes it."""
+        return self.status in AT_REST
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether its driver died without a word."""
+        return self.status is SweepStatus.RUNNING and not (self.driver and self.driver.alive)
+
+    @property
+    def failures(self) -> dict[str, list[TrialRow]]:
+        """Failed trials by class, the commonest first."""
+        failed: dict[str, list[TrialRow]] = {}
+        for trial in self.trials:
+            if trial.state is TrialState.FAILED:
+                failed.setdefault(trial.failure_class or "error", []).append(trial)
+        return dict(sorted(failed.items(), key=lambda item: -len(item[1])))
+
+    def states(self) -> dict[TrialState, int]:
+        """Return how many trials are in each state that occurs."""
+        return {state: count for state in TrialState if (count := sum(t.state is state for t in self.trials))}

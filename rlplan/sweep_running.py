@@ -1,0 +1,52 @@
+"""Runs a sweep with its screen and its interrupts, whichever command began it."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rlplan.options import Format
+from rlplan.sweep_display import choose_display
+from rlplan.sweep_following import Follower
+from rlplan.sweep_output import print_finished, stopped
+from rlplan.train_signals import Interrupts
+
+if TYPE_CHECKING:
+    from rlplan.sweeping import Finished
+
+Began = Callable[[str], None]
+WATCH_SECONDS = 0.2
+
+
+def run_sweep(drive: "Callable[[Interrupts, Began], Finished]", database: str, format: Format) -> int:
+    """Drive a sweep while its screen follows it, print what came of it, and return the exit code.
+
+    Until the sweep is stored an interrupt ends everything at once; from then on the first lets what runs be saved.
+    """
+    named: list[str] = []
+    display = choose_display()
+    try:
+        with Interrupts() as interrupts, Follower(database, display) as follower:
+
+            def began(sweep: str) -> None:
+                named.append(sweep)
+                interrupts.announce = display.stopping
+                interrupts.patient = True
+                follower.begin(sweep)
+
+            finished = drive(interrupts, began)
+    except KeyboardInterrupt:
+        if named:
+            print(stopped(named[-1], database), file=sys.stderr)  # noqa: T201
+        raise
+    return print_finished(finished, database, format)
+
+
+def watch(database: str, sweep: str) -> None:
+    """Follow a sweep that another process drives, until it rests or the user has seen enough."""
+    try:
+        with Follower(database, choose_display()) as follower:
+            follower.begin(sweep)
+            while not follower.at_rest.wait(WATCH_SECONDS):
+                pass
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,38 @@
+"""The world that a trial's configuration names."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from budgets.errors import InputError
+from runner.simulation.choice import SimulationChoice
+from runner.simulation.recorded import RecordedWorld
+from runner.simulation.simulated import SimulatedWorld
+from runner.simulation.table import read_recordings
+from runner.simulation.world import World
+from runner.training.config import TrialConfig
+
+
+def world_of(config: TrialConfig) -> World:
+    """Return the world of a trial, the same object for trials of the same choice."""
+    if config.simulation is None:
+        raise InputError("the trial's configuration has no section 'simulation', so it belongs to no simulated world")
+    return open_world(config.simulation)
+
+
+def open_world(choice: SimulationChoice) -> World:
+    """Return the world of a choice, the same object for equal ones; a table is read again when it has changed."""
+    if choice.table is None:
+        return _surface(choice)
+    path = Path(choice.table)
+    changed = path.stat().st_mtime_ns if path.exists() else 0
+    return _recorded(choice, changed)
+
+
+@lru_cache(maxsize=64)
+def _surface(choice: SimulationChoice) -> SimulatedWorld:
+    return SimulatedWorld(choice)
+
+
+@lru_cache(maxsize=16)
+def _recorded(choice: SimulationChoice, changed: int) -> RecordedWorld:
+    return RecordedWorld(read_recordings(Path(str(choice.table))), choice)

@@ -1,0 +1,110 @@
+"""A segment under way in a simulated world: when each of its points comes and how it ends, known from its start."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from runner.backends.port import Point
+from runner.simulation.fleet import Worker
+from runner.simulation.world import Breakdown, Course
+from runner.sweep.executor import Work
+
+ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one is under way
+STRETCH: Final = 1024  # updates in which scored steps are looked up at once
+
+
+class Running:
+    """One segment on one worker; times are those of the executor's clock."""
+
+    __slots__ = (
+        "_course",
+        "_points",
+        "_sent",
+        "_zero",
+        "fault",
+        "over_at",
+        "pending",
+        "step",
+        "work",
+        "worker",
+    )
+
+    def __init__(self, work: Work, course: Course, worker: Worker, now: float, *, fresh: bool) -> None:
+        """Let a worker take a segment now; a fresh trial has not been scored at step 0."""
+        self.work, self.worker, self._course = work, worker, course
+        in_memory = worker.folder == work.folder and worker.step == work.from_step
+        start_up = 0.0 if in_memory else course.start_up_seconds
+        self._sent = -1 if fresh else work.from_step
+        self._zero = now + start_up - (0.0 if fresh else course.seconds(work.from_step))
+        self.fault: Breakdown | None = None
+        self.step = self._last_in_time(now + work.most_seconds)
+        self.over_at = self._saved_at(self.step)
+        self._break()
+        self._lose(now + course.seconds_until_lost(work.attempt, work.from_step))
+        self._points = self._scored()
+        self.pending = next(self._points, None)
+
+    @property
+    def next_at(self) -> float:
+        """When it next has something to report."""
+        return self.over_at if self.pending is None else min(self.over_at, self.at(self.pending))
+
+    def at(self, point: Point) -> float:
+        """When a point is there."""
+        return self._zero + point.seconds
+
+    def points_until(self, horizon: float) -> list[Point]:
+        """Take the points that have come since the last call, the last one of all with or without a score."""
+        points: list[Point] = []
+        while self.pending is not None and self._zero + self.pending.seconds <= horizon:
+            points.append(self.pending)
+            self._sent = self.pending.optimizer_step
+            self.pending = next(self._points, None)
+        if self.over_at <= horizon and self.step > self._sent:
+            points.append(self._course.point(self.step))
+            self._sent = self.step
+        return points
+
+    def stop(self, now: float) -> bool:
+        """Let it end after the update under way; whether that is sooner than it would have ended."""
+        under_way = max(self.work.from_step, self._sent, self._course.step_at((now - self._zero) * (1 + ROUNDING)))
+        over_at = self._saved_at(under_way)
+        if over_at >= self.over_at:
+            return False
+        self.step, self.over_at, self.fault = under_way, over_at, None
+        if self.pending is not None and self.pending.optimizer_step > under_way:
+            self.pending = None
+        return True
+
+    def _last_in_time(self, deadline: float) -> int:
+        """Return the step after which it is over: `to_step`, or the first update that reaches the deadline."""
+        first, last = self.work.from_step, self.work.to_step
+        if last <= first + 1 or self._zero + self._course.seconds(last) <= deadline:
+            return last
+        return min(last, max(first + 1, self._course.step_at(deadline - self._zero)))
+
+    def _saved_at(self, step: int) -> float:
+        return self._zero + self._course.seconds(step) + self._course.save_seconds
+
+    def _break(self) -> None:
+        found = self._course.breakdown(self.work.from_step, self.step)
+        if found is not None:
+            self.fault, self.step = found, found.step - 1
+            self.over_at = self._zero + self._course.seconds(found.step)
+
+    def _lose(self, lost_at: float) -> None:
+        if not lost_at < self.over_at:
+            return
+        done = self._course.step_at(math.nextafter(lost_at - self._zero, math.inf)) - 1
+        self.step, self.over_at = max(self._sent, min(done, self.step)), lost_at
+        self.fault = Breakdown(self.step, "lost", f"{self.worker.name} was lost after step {max(0, self.step)}")
+
+    def _scored(self) -> Iterator[Point]:
+        step = self._sent
+        while step < self.step:
+            upto = min(step + STRETCH, self.step)
+            for scored in self._course.scored_steps(step, upto):
+                if scored > self.step:  # it has been stopped meanwhile
+                    return
+                yield self._course.point(scored)
+            step = upto

@@ -1,0 +1,156 @@
+"""Response surfaces of (n, B): the score of a run after so many rollouts, drawn from a seed around published constants.
+
+A cell's mean score is R0 + (A − R0) / (1 + (C_mid/C)^b), the sigmoid of ScaleRL (arXiv 2510.13786, section 3) in
+rollouts. IsoCompute (arXiv 2603.12151) says at which compute each n is the best one; there the cell's curve meets the
+published frontier, which gives C_mid. Small n therefore rise early and end low, large n late and high.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from planner.proposals.published import FRONTIERS, FrontierPrior
+from runner.simulation.chance import log_uniform, mixed, normal, uniform
+from runner.simulation.choice import Pathologies, SimulationChoice
+
+BASE_SCORES: Final = {"easy": 0.45, "hard": 0.03}  # of the models whose frontier is published
+EXPONENT: Final = 1.92  # ScaleRL, 16 generations for each prompt
+EXPONENT_PER_GROUP_OCTAVE: Final = -0.1  # log2; ScaleRL's Table 1 from 8 to 32 generations
+GROUP_OCTAVE: Final = 1.9  # loss in A over what is published at 4 M rollouts, where large n have not arrived yet
+MIDDLE_PER_PROMPT_OCTAVE: Final = 0.25  # log2: a larger B makes fewer updates of the same rollouts
+MIDDLE_PER_SURPLUS_OCTAVE: Final = 0.5  # log2: beyond the n that any compute asks for
+EDGE: Final = 0.02  # share of the law's rise that is cut at either end, where it would ask for no or endless compute
+MOST_GAINED: Final = 0.85  # of a cell's gain where it meets the frontier
+NEVER: Final = math.inf
+FALL: Final = 0.02  # share of its life so far in which a collapsing run loses everything
+ROUGH_ASYMPTOTE, ROUGH_MIDDLE = 0.006, 0.08  # standard deviations between neighbouring cells; the latter of a log
+RUN_MIDDLE: Final = 0.05  # log standard deviation of C_mid between seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A curve over rollouts; what is never or nought by default departs from the sigmoid."""
+
+    base: float
+    asymptote: float
+    middle: float
+    exponent: float
+    onset: float = 0.0
+    late_share: float = 0.0
+    late_middle: float = 1.0
+    late_exponent: float = 1.0
+    peak: float = NEVER
+    lost: float = 0.0
+    collapse: float = NEVER
+
+    def score(self, rollouts: float) -> float:
+        """Return the mean score after so many rollouts."""
+        effective = min(rollouts, self.peak) - self.onset
+        if effective < 1:  # one rollout
+            return self._fallen(self.base, rollouts)
+        gained = 1 / (1 + math.pow(self.middle / effective, self.exponent))
+        if self.late_share:
+            late = 1 / (1 + math.pow(self.late_middle / effective, self.late_exponent))
+            gained += self.late_share * (late - gained)
+        gain = (self.asymptote - self.base) * gained
+        if rollouts > self.peak:
+            gain *= 1 - self.lost * min(1.0, (rollouts - self.peak) / (4 * self.peak))
+        return min(1.0, max(0.0, self._fallen(self.base + gain, rollouts)))
+
+    def _fallen(self, score: float, rollouts: float) -> float:
+        if rollouts <= self.collapse:
+            return score
+        return score * max(0.0, 1 - (rollouts - self.collapse) / (FALL * self.collapse))
+
+
+class Surface:
+    """The cells of one world; equal choices make equal surfaces."""
+
+    def __init__(self, choice: SimulationChoice) -> None:
+        """Draw what all cells share."""
+        seed = self._seed = choice.seed
+        self._noise = choice.score_noise
+        self._pathologies = choice.pathologies
+        self._published: FrontierPrior = FRONTIERS[choice.difficulty]
+        base = BASE_SCORES[choice.difficulty] * math.exp(0.15 * normal(seed, 1))
+        self._base = min(0.9, base)
+        self._scale = choice.rollouts_scale * math.exp(0.4 * normal(seed, 2))
+        top = self._published.gain_ceiling * math.exp(0.1 * normal(seed, 3))
+        self._top = self._base + (1 - self._base) * min(0.95, top)
+        steepness = math.exp(0.3 * normal(seed, 4))
+        self._per_group_octave = GROUP_OCTAVE * self._published.loss_per_group_octave * steepness
+        self._group_shift = 0.5 * normal(seed, 5)
+        self._prompt_shift = 0.7 * normal(seed, 6)
+        self._cells: dict[tuple[int, int], Shape] = {}
+
+    def cell(self, rollouts_per_prompt: int, prompts_per_batch: int) -> Shape:
+        """Return the mean curve of a cell."""
+        key = rollouts_per_prompt, prompts_per_batch
+        if key not in self._cells:
+            plain = self._sigmoid(*key)
+            self._cells[key] = _departed(plain, self._pathologies, mixed(self._seed, *key))
+        return self._cells[key]
+
+    def run(self, rollouts_per_prompt: int, prompts_per_batch: int, seed: int) -> Shape:
+        """Return the curve of one run of a cell, which its seed moves and may make collapse."""
+        cell = self.cell(rollouts_per_prompt, prompts_per_batch)
+        key = mixed(self._seed, rollouts_per_prompt, prompts_per_batch, seed)
+        # Two standard deviations and no more: what is published is a largest difference.
+        moved = self._noise * max(-1.0, min(1.0, normal(key, 11) / 2))
+        collapse = NEVER
+        if uniform(key, 12) < self._pathologies.collapse:
+            collapse = cell.onset + cell.middle * log_uniform(0.3, 5, key, 13)
+        return replace(
+            cell,
+            asymptote=max(0.0, cell.asymptote + moved),
+            middle=cell.middle * math.exp(RUN_MIDDLE * normal(key, 14)),
+            collapse=collapse,
+        )
+
+    def _sigmoid(self, n: int, B: int) -> Shape:
+        published, law = self._published, self._published.optimal_group
+        octave = math.log2(n) - self._group_shift
+        share = min(1 - EDGE, max(EDGE, (octave - law.floor) / law.rise))
+        best_at = 10 ** (law.midpoint + math.log(share / (1 - share)) / law.steepness)
+        beside = math.log2(B / published.optimal_prompts(best_at)) - self._prompt_shift
+        rough = mixed(self._seed, n, B)
+        asymptote = (
+            self._top
+            - self._per_group_octave * max(0.0, law.floor + law.rise - octave)
+            - published.loss_per_prompt_octave * (math.hypot(beside, 0.5) - 0.5)
+        )
+        asymptote = max(asymptote, self._base + 0.1 * (self._top - self._base))
+        exponent = EXPONENT * 2 ** (EXPONENT_PER_GROUP_OCTAVE * (math.log2(n) - 4))
+        met = (published.frontier_score(best_at, self._base) - self._base) / (asymptote - self._base)
+        met = min(MOST_GAINED, max(EDGE, met))
+        middle = best_at * (1 / met - 1) ** (1 / exponent) * self._scale
+        middle *= 2 ** (MIDDLE_PER_PROMPT_OCTAVE * beside)
+        middle *= 2 ** (MIDDLE_PER_SURPLUS_OCTAVE * max(0.0, octave - law.floor - law.rise))
+        return Shape(
+            base=self._base,
+            asymptote=asymptote + ROUGH_ASYMPTOTE * normal(rough, 8) * (self._top - self._base) / 0.3,
+            middle=middle * math.exp(ROUGH_MIDDLE * normal(rough, 9)),
+            exponent=exponent,
+        )
+
+
+def _departed(plain: Shape, rates: Pathologies, key: int) -> Shape:
+    """Return the shape with the departures that its cell has; the ranges hold the public runs that we have read."""
+    shape, gain = plain, plain.asymptote - plain.base
+    if uniform(key, 21) < rates.crossing:
+        later = log_uniform(2.5, 6, key, 22)
+        higher = min(0.98, shape.asymptote + gain * log_uniform(0.15, 0.4, key, 23))
+        shape = replace(shape, middle=shape.middle * later, asymptote=higher)
+    if uniform(key, 24) < rates.late_start:
+        shape = replace(shape, onset=shape.middle * log_uniform(0.3, 1.5, key, 25), exponent=shape.exponent * 1.3)
+    if uniform(key, 26) < rates.second_rise:
+        shape = replace(
+            shape,
+            late_share=0.2 + 0.4 * uniform(key, 27),
+            late_middle=shape.middle * log_uniform(4, 10, key, 28),
+            late_exponent=log_uniform(4, 10, key, 29),
+        )
+    if uniform(key, 30) < rates.slide:
+        peak = shape.onset + shape.middle * log_uniform(1.5, 5, key, 31)
+        shape = replace(shape, peak=peak, lost=0.05 + 0.45 * uniform(key, 32))
+    return shape

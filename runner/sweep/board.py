@@ -1,0 +1,284 @@
+"""What a driver keeps in mind between two turns: the trials as the policy sees them, and the money.
+
+It mirrors the database and is built from its rows alone: a driver that takes over knows all that the former did.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from budgets.ledger import Ledger
+from planner.store.schema import Candidate, Trial
+from planner.store.standing import Standing, committed_step, failures_since_success
+from planner.sweeping.view import Cell, OpenCell, Seen, TrialView, View
+from planner.trials import TrialState
+from runner.backends.port import Point
+from runner.sweep.spec import SweepSpec
+
+IDLE = "idle workers"  # the key of what is reserved for them
+LEAST_IDLE_SECONDS = 2.0
+MOST_IDLE_SHARE = 0.05
+
+
+@dataclass(slots=True)
+class Segment:
+    """A segment under way."""
+
+    trial: int
+    number: int
+    attempt: int
+    from_step: int
+    to_step: int
+    reserved_gpu_hours: float
+    started_at: datetime
+    started_seconds: float  # by the executor's clock
+    id: int = 0
+    worker: str | None = None
+    points: list[Point] = field(default_factory=list)  # of this segment, for the cost of a step
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a policy need not see of a trial."""
+
+    config: dict[str, Any]
+    folder: Path
+    attempt: int
+    segments: int  # that it was ever granted
+    failures: int  # since the last one that was committed
+    planned_price: float  # GPU-hours per step, before anything was measured
+    learning_rate: float
+    recipe: str
+
+
+class Board:
+    """Trials, money and segments under way."""
+
+    def __init__(self, spec: SweepSpec, standing: Standing) -> None:
+        """Take in how a sweep stands; its open segments must have been settled before."""
+        self.spec, self.sweep = spec, standing.sweep.name
+        self.ledger = Ledger(spec.pilot_gpu_hours, standing.spent_gpu_hours)
+        self._set_idle_time_aside(start_up_gpu_hours(standing.plan.candidates))
+        self.charged = dict(standing.charged_to_workers)  # GPU-hours by worker
+        self.running: dict[int, Segment] = {}
+        self.trials: dict[int, TrialView] = {}
+        self.changed = True  # since the policy was last asked
+        self.facts: dict[int, Facts] = {}
+        self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
+        self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
+        candidates = standing.plan.candidates
+        self._candidates = {(each.rollouts_per_prompt, each.prompts_per_batch): each for each in candidates}
+        # Cells without a trial that the final run could afford.
+        self._open = {cell: each for cell, each in self._candidates.items() if each.update_steps > 0}
+        self._open_view: dict[Cell, OpenCell] | None = None
+        self._start_up = start_up_gpu_hours(candidates)
+        self._price_factor, self._priced_on = 1.0, 0
+        self._measured: set[int] = set()
+        for trial in standing.trials:
+            self.add(trial)
+            self._recall(trial, standing)
+        self._reprice()
+
+    def view(self, free_workers: int) -> View:
+        """Return what a policy may see now."""
+        return View(
+            trials=MappingProxyType(self.trials),
+            gpu_hours_left=self.ledger.left,
+            target_gpu_hours=self.spec.target_gpu_hours,
+            free_workers=free_workers,
+            seed=self.spec.seed,
+            open_cells=self._open_cells(),
+        )
+
+    def candidate(self, cell: Cell) -> Candidate:
+        """Return the plan's row for a cell."""
+        return self._candidates[cell]
+
+    def price(self, candidate: Candidate) -> float:
+        """Return a cell's GPU-hours per step: measured by its trials, or the plan's with what others measured."""
+        cell = candidate.rollouts_per_prompt, candidate.prompts_per_batch
+        measured = [
+            self.trials[trial].gpu_hours_per_step for trial in self._measured if self.trials[trial].cell == cell
+        ]
+        return statistics.fmean(measured) if measured else candidate.gpu_hours_per_step * self._price_factor
+
+    def candidates(self) -> Iterable[Candidate]:
+        """Return the plan's rows in the order of their rank."""
+        return self._candidates.values()
+
+    def add(self, trial: Trial) -> None:
+        """Take in a planned trial."""
+        self.changed = True
+        self._open.pop((trial.rollouts_per_prompt, trial.prompts_per_batch), None)
+        self._open_view = None
+        candidate = self._candidates[trial.rollouts_per_prompt, trial.prompts_per_batch]
+        price = candidate.gpu_hours_per_step
+        steps = candidate.pilot_steps or self.shortest_pilot
+        self.trials[trial.id] = TrialView(
+            trial=trial.id,
+            name=trial.name,
+            rollouts_per_prompt=trial.rollouts_per_prompt,
+            prompts_per_batch=trial.prompts_per_batch,
+            seed=trial.seed,
+            state=trial.state,
+            step=0,
+            pilot_steps=steps,
+            segment_steps=candidate.segment_steps or max(1, steps // 4),
+            most_steps=max(steps, candidate.update_steps),
+            gpu_hours_per_step=price * self._price_factor,
+            start_up_gpu_hours=self._start_up,
+            gpu_hours_spent=trial.gpu_hours_spent,
+            proposed=candidate.pilot_steps == 0,
+        )
+        self.facts[trial.id] = Facts(
+            config=trial.config,
+            folder=Path(self.spec.folder) / trial.name,
+            attempt=trial.attempt,
+            segments=0,
+            failures=0,
+            planned_price=price,
+            learning_rate=trial.learning_rate,
+            recipe=trial.recipe,
+        )
+
+    def fair_share(self) -> float:
+        """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
+
+        Planned segments are a quarter of it. Where prices turn out many times the plan's, one segment would otherwise
+        hold all the money, and the other workers would wait.
+        """
+        return self.ledger.budget / (2 * max(1, len(self.trials)))
+
+    @property
+    def start_up_seconds(self) -> float:
+        """Seconds until a new worker trains."""
+        return 3600 * self._start_up / self.spec.resources.slots
+
+    @property
+    def shortest_pilot(self) -> int:
+        """Steps of a trial that the plan gave no pilot: as few as the shortest that it did give."""
+        return min(each.pilot_steps for each in self._candidates.values() if each.pilot_steps)
+
+    def put(self, trial: int, **changes: Any) -> None:
+        """Change what is seen of a trial."""
+        self.changed = True
+        self.trials[trial] = replace(self.trials[trial], **changes)
+
+    def move(self, trial: int, state: TrialState, **changes: Any) -> None:
+        """Change a trial's state; leaving lost or failed begins a new attempt, as it does in the database."""
+        if self.trials[trial].state in (TrialState.LOST, TrialState.FAILED):
+            self.facts[trial].attempt += 1
+        self.put(trial, state=state, **changes)
+
+    def scored(self, trial: int, points: Iterable[Point]) -> None:
+        """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
+        new = [
+            Seen(point.optimizer_step, point.gpu_hours, point.score, point.score_standard_error)
+            for point in points
+            if point.score is not None
+        ]
+        if new:
+            known = self.trials[trial].scores
+            if known and new[0].step <= known[-1].step:  # steps that are done again after a loss
+                again = {seen.step for seen in new}
+                known = tuple(seen for seen in known if seen.step not in again)
+                new = sorted([*known, *new], key=lambda seen: seen.step)
+                known = ()
+            self.put(trial, scores=(*known, *new))
+            self.fresh.add(trial)
+
+    def committed(self, trial: int, step: int, gpu_hours: float | None) -> None:
+        """Take in that a trial is saved at a step, and what its own training took up to there."""
+        changes: dict[str, Any] = {"step": step}
+        if step > 0 and gpu_hours:
+            changes["gpu_hours_per_step"] = gpu_hours / step
+            self._measured.add(trial)
+        self.put(trial, **changes)
+        self.facts[trial].failures = 0
+        self._reprice()
+
+    def charge(self, worker: str | None, gpu_hours: float, trial: int | None = None) -> None:
+        """Count GPU-hours to a worker and, if they were a trial's, to it."""
+        if worker is not None:
+            self.charged[worker] = self.charged.get(worker, 0.0) + gpu_hours
+        if trial is not None:
+            self.put(trial, gpu_hours_spent=self.trials[trial].gpu_hours_spent + gpu_hours)
+
+    def counts(self) -> Mapping[TrialState, int]:
+        """Return how many trials are in each state."""
+        states = [trial.state for trial in self.trials.values()]
+        return {state: states.count(state) for state in TrialState}
+
+    def charge_idle(self, worker: str, gpu_hours: float) -> None:
+        """Count what a worker lived without a segment, out of what was set aside for that."""
+        aside = self.ledger.open_reservations[IDLE]
+        self.charge(worker, gpu_hours)
+        self.ledger.charge(IDLE, gpu_hours)
+        self.ledger.reserve(IDLE, min(max(0.0, aside - gpu_hours), self.ledger.left))
+
+    def _set_idle_time_aside(self, start_up: float) -> None:
+        """Reserve what workers will live between segments: about a start-up each, since they are ended when it is more.
+
+        Without it a sweep that has spent its last GPU-hour on segments would overrun by what its workers waited.
+        """
+        workers = self.spec.workers
+        wanted = workers * (start_up + self.spec.resources.slots * LEAST_IDLE_SECONDS / 3600)
+        self.ledger.reserve(IDLE, min(wanted, MOST_IDLE_SHARE * self.ledger.budget, self.ledger.left))
+
+    def _recall(self, trial: Trial, standing: Standing) -> None:
+        segments = standing.segments.get(trial.id, [])
+        facts = self.facts[trial.id]
+        facts.segments, facts.failures = len(segments), failures_since_success(segments)
+        scores = tuple(
+            Seen(each.step, each.gpu_hours, each.score, each.standard_error)
+            for each in standing.scores.get(trial.id, ())
+        )
+        step, gpu_hours = standing.trained.get(trial.id, (0, 0.0))
+        changes: dict[str, Any] = {"step": committed_step(segments), "scores": scores}
+        if step > 0 and gpu_hours > 0:
+            changes["gpu_hours_per_step"] = gpu_hours / step
+            self._measured.add(trial.id)
+        self.put(trial.id, **changes)
+
+    def _reprice(self) -> None:
+        """Let what was measured correct the plan's prices of the trials that have not run.
+
+        Done again only when it rests on clearly more trials, since it touches every one that waits.
+        """
+        if len(self._measured) <= self._priced_on + self._priced_on // 4:
+            return
+        self._priced_on = len(self._measured)
+        factor = statistics.median(
+            self.trials[trial].gpu_hours_per_step / self.facts[trial].planned_price for trial in self._measured
+        )
+        self._price_factor = factor
+        self._open_view = None
+        for trial, view in self.trials.items():
+            if view.step == 0:
+                self.put(trial, gpu_hours_per_step=self.facts[trial].planned_price * factor)
+
+    def _open_cells(self) -> Mapping[Cell, OpenCell]:
+        if self._open_view is None:
+            self._open_view = {
+                cell: OpenCell(
+                    rollouts_per_prompt=cell[0],
+                    prompts_per_batch=cell[1],
+                    pilot_steps=min(self.shortest_pilot, each.update_steps),
+                    gpu_hours_per_step=each.gpu_hours_per_step * self._price_factor,
+                    start_up_gpu_hours=self._start_up,
+                )
+                for cell, each in self._open.items()
+            }
+        return self._open_view
+
+
+def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
+    """Return what the plan reckons for a start-up: the pilots' price less that of their steps."""
+    extra = [
+        each.pilot_gpu_hours - each.pilot_steps * each.gpu_hours_per_step for each in candidates if each.pilot_steps
+    ]
+    return max(0.0, *extra, 0.0) if extra else 0.0

@@ -1,0 +1,175 @@
+"""Carries out what the policy wants: trials are moved, segments reserved, stored, and only then given to a worker."""
+
+from dataclasses import replace
+
+from sqlalchemy.orm import Session
+
+from budgets.errors import IllegalTransitionError, InputError
+from planner.store import segments, sweeps
+from planner.store.records import NewSegment, NewTrial
+from planner.store.schema import Trial
+from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
+from planner.sweeping.grants import MARGIN, Grant, grant
+from planner.sweeping.policy import Policy
+from planner.sweeping.view import READY
+from planner.trials import TrialState
+from runner.sweep.board import Board, Segment
+from runner.sweep.executor import Executor, Failed, Work
+from runner.sweep.intake import Intake
+from runner.sweep.journal import Journal
+from runner.sweep.notes import Log
+from runner.sweep.planning import trial_name
+
+SECONDS_PER_HOUR = 3600.0
+UPDATES_UNDER_WAY = 2.0  # a validation may come with it
+MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
+
+
+class Dispatcher:
+    """Asks the policy and turns its answers into rows and work."""
+
+    def __init__(
+        self, board: Board, journal: Journal, log: Log, intake: Intake, executor: Executor, policy: Policy, sweep: str
+    ) -> None:
+        """Work for one sweep."""
+        self._board, self._journal, self._log, self._intake = board, journal, log, intake
+        self._executor, self._policy, self._sweep = executor, policy, sweep
+        self._starting: list[Segment] = []
+        self._planned: dict[str, Trial] = {}
+        self.stopped: str | None = None  # why the policy wants nothing more to start
+
+    def decide(self) -> None:
+        """Ask the policy as long as workers are free and it has something to do; the journal then holds all of it."""
+        for _ in range(MOST_ROUNDS):
+            free = self._executor.workers - len(self._board.running) - len(self._starting)
+            if self.stopped is not None or free < 1 or not self._board.changed:
+                return
+            self._board.changed = False
+            actions = self._policy.decide(self._board.view(free))
+            for action in actions:
+                self._carry_out(action)
+            if not any(isinstance(action, Propose) for action in actions):
+                return
+            self._settle_proposals()
+
+    def start(self) -> None:
+        """Give the segments that were stored by now to the executor."""
+        for segment in self._starting:
+            self._board.running[segment.id] = segment
+            self._board.ledger.release(_key(segment))
+            self._board.ledger.reserve(str(segment.id), segment.reserved_gpu_hours)
+            try:
+                self._executor.assign(self._work(segment))
+            except InputError as error:
+                self._intake.take(Failed(segment.id, None, 0.0, "input", str(error)))
+        self._starting.clear()
+
+    def _carry_out(self, action: Action) -> None:
+        if isinstance(action, Advance):
+            self._advance(action)
+        elif isinstance(action, Prune):
+            self._intake.decide(action.trial, TrialState.PRUNED, "prune", action.why)
+        elif isinstance(action, Finish):
+            self._intake.decide(action.trial, TrialState.FINISHED, "finish", action.why)
+        elif isinstance(action, Propose):
+            self._propose(action)
+        elif isinstance(action, Stop):
+            self.stopped = action.why.reason
+            self._log.decided("stop", None, action.why)
+
+    def _advance(self, action: Advance) -> None:
+        view, facts = self._board.trials[action.trial], self._board.facts[action.trial]
+        if view.state not in READY:
+            raise IllegalTransitionError(
+                f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
+            )
+        room = min(self._board.ledger.left, max(self._board.fair_share(), view.price(view.step + 1) * MARGIN))
+        granted = grant(view, action.to_step, room)
+        if granted is None:
+            return  # the money is out; the policy sees the same
+        verb = "continue" if view.step else "start"
+        seen = {**action.why.seen, "granted_to_step": granted.to_step, "reserved_gpu_hours": granted.gpu_hours}
+        self._intake.decide(action.trial, TrialState.RUNNING, verb, replace(action.why, seen=seen))
+        facts.segments += 1
+        self._open(view.trial, view.step, granted)
+
+    def _open(self, trial: int, from_step: int, granted: Grant) -> None:
+        facts, clock = self._board.facts[trial], self._executor.clock
+        segment = Segment(
+            trial=trial,
+            number=facts.segments,
+            attempt=facts.attempt,
+            from_step=from_step,
+            to_step=granted.to_step,
+            reserved_gpu_hours=granted.gpu_hours,
+            started_at=clock.now(),
+            started_seconds=clock.seconds(),
+        )
+        self._board.ledger.reserve(_key(segment), granted.gpu_hours)
+        self._starting.append(segment)
+        row = NewSegment(segment.number, from_step, granted.to_step, granted.gpu_hours)
+
+        def store(session: Session) -> None:
+            segment.id = segments.open_segment(session, trial, row, segment.started_at)
+
+        self._journal.add(store)
+
+    def _propose(self, action: Propose) -> None:
+        candidate = self._board.candidate((action.rollouts_per_prompt, action.prompts_per_batch))
+        spec = self._board.spec
+        config = spec.trial(
+            candidate.rollouts_per_prompt, candidate.prompts_per_batch, candidate.learning_rate, spec.seed
+        )
+        new = NewTrial(
+            name=trial_name(candidate.rollouts_per_prompt, candidate.prompts_per_batch, spec.seed),
+            rollouts_per_prompt=candidate.rollouts_per_prompt,
+            prompts_per_batch=candidate.prompts_per_batch,
+            learning_rate=candidate.learning_rate,
+            recipe=spec.training.recipe.name,
+            seed=spec.seed,
+            config=config.model_dump(mode="json"),
+            candidate_id=candidate.id,
+        )
+        now = self._executor.clock.now()
+
+        def store(session: Session) -> None:
+            self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._sweep, new, now))
+
+        self._journal.add(store)
+        self._log.decided("propose", None, action.why)
+
+    def _settle_proposals(self) -> None:
+        """Store the planned trials at once: only then do they have the ids by which the policy names them."""
+        self._journal.commit()
+        self.start()
+        for row in self._planned.values():
+            self._board.add(row)
+        self._planned.clear()
+
+    def _work(self, segment: Segment) -> Work:
+        facts, spec = self._board.facts[segment.trial], self._board.spec
+        resources = spec.resources
+        return Work(
+            segment=segment.id,
+            trial=segment.trial,
+            attempt=segment.attempt,
+            config=facts.config,
+            folder=str(facts.folder),
+            from_step=segment.from_step,
+            to_step=segment.to_step,
+            most_seconds=self._most_seconds(segment),
+            cpus=resources.cpus,
+            gpus=resources.gpus,
+            slots=resources.slots,
+        )
+
+    def _most_seconds(self, segment: Segment) -> float:
+        """Return when a worker is to stop: early enough that the update under way then still fits the reservation."""
+        step = self._board.trials[segment.trial].gpu_hours_per_step
+        whole = segment.reserved_gpu_hours
+        return max(whole - UPDATES_UNDER_WAY * step, whole / 2) * SECONDS_PER_HOUR / self._board.spec.resources.slots
+
+
+def _key(segment: Segment) -> str:
+    """Name the reservation of a segment that has no id yet."""
+    return f"trial {segment.trial}"

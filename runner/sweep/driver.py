@@ -1,0 +1,187 @@
+"""Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from planner.store import Store
+from planner.store.driving import Driver, LeaseLostError
+from planner.store.schema import Decision, SweepStatus
+from planner.store.standing import standing
+from planner.sweeping.policy import Policy
+from planner.trials import TrialState
+from runner.sweep.board import Board
+from runner.sweep.concluding import Conclusions
+from runner.sweep.dispatch import Dispatcher
+from runner.sweep.executor import Event, Executor
+from runner.sweep.intake import Intake
+from runner.sweep.journal import Journal
+from runner.sweep.notes import Log
+from runner.sweep.recovery import recover
+from runner.sweep.spec import SweepSpec
+
+TICK_SECONDS = 0.5
+FEWEST_HOPELESS_TRIALS = 3
+
+
+class Interrupts(Protocol):
+    """What tells a driver that the user wants it to stop."""
+
+    @property
+    def requested(self) -> bool:
+        """Whether it should stop after the updates under way."""
+        ...
+
+
+class NeverInterrupted:
+    """A driver's interrupts when nobody is there to send any."""
+
+    requested = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A sweep as far as it went."""
+
+    status: SweepStatus
+    failed_trials: int
+    all_failed: str | None  # the commonest reason when every trial that ran has failed
+    spent_gpu_hours: float
+    overrun_gpu_hours: float  # beyond the pilot budget, which only a worker that ignored its grant can cause
+    decisions: int
+
+
+class SweepDriver:
+    """One driver's life with one sweep, whose lease it holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        sweep: str,
+        driver: Driver,
+        spec: SweepSpec,
+        executor: Executor,
+        policy: Policy,
+        conclusions: Conclusions,
+        *,
+        interrupts: Interrupts | None = None,
+        tick_seconds: float = TICK_SECONDS,
+    ) -> None:
+        """Read how the sweep stands, settle what a former driver left, and be ready to run."""
+        self._executor, self._conclusions = executor, conclusions
+        self._interrupts = interrupts or NeverInterrupted()
+        self._tick = tick_seconds
+        clock = executor.clock
+        self._all_busy_at = clock.seconds()
+        with store.write() as session:
+            notes = recover(session, sweep, spec, clock)
+        with store.read() as session:
+            stands = standing(session, sweep)
+            last = _last_decision(session, stands.sweep.id)
+        self._journal = Journal(store, stands.sweep.id, driver, clock)
+        self._log = Log(self._journal, clock, stands.sweep.id, last)
+        self._board = Board(spec, stands)
+        self._intake = Intake(self._board, self._journal, self._log, clock, stands.sweep.id, stands.plan.workload)
+        self._dispatcher = Dispatcher(self._board, self._journal, self._log, self._intake, executor, policy, sweep)
+        for note in notes:
+            self._log.note("recovered", None, note)
+
+    def run(self) -> Outcome:
+        """Run until nothing is left to do or the user wants to stop; a second interrupt stops at once."""
+        try:
+            interrupted = self._turns()
+        except LeaseLostError:
+            self._executor.close()  # the sweep is another's: what happens here must not be stored
+            raise
+        except BaseException as error:
+            self._take(self._executor.close())
+            self._forsake("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
+            self._journal.end(SweepStatus.INTERRUPTED)
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            return self._finished(SweepStatus.INTERRUPTED)
+        self._take(self._executor.close())
+        self._forsake("the executor was closed")
+        status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
+        if not interrupted:
+            self._conclusions.recommend(self._board, self._journal, self._executor.clock)
+        self._journal.end(status)
+        return self._finished(status)
+
+    def _turns(self) -> bool:
+        """Take turns until the sweep is over; return whether it was interrupted."""
+        stopping: set[int] = set()
+        while True:
+            if self._interrupts.requested:
+                for segment in self._board.running.keys() - stopping:
+                    self._executor.stop(segment)
+                stopping |= self._board.running.keys()
+                if not self._board.running:
+                    return True
+            else:
+                self._intake.again(self._executor.clock.seconds())
+                if not self._hopeless():
+                    self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
+                    self._dispatcher.decide()
+                self._conclusions.fits(self._board, self._journal, self._executor.clock)
+            self._journal.commit()
+            self._dispatcher.start()
+            if not self._board.running and not self._interrupts.requested and self._nothing_comes():
+                return False
+            self._release_idle()
+            self._take(self._executor.wait(self._tick))
+
+    def _release_idle(self) -> None:
+        """End workers for which nothing was found for as long as a new one would take to start."""
+        now = self._executor.clock.seconds()
+        if len(self._board.running) >= self._executor.workers:
+            self._all_busy_at = now
+        elif now - self._all_busy_at > max(self._tick, self._board.start_up_seconds):
+            self._executor.release()
+            self._all_busy_at = now
+
+    def _take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._intake.take(event)
+
+    def _nothing_comes(self) -> bool:
+        """Whether no lost trial waits to be tried again, or nothing may start any more."""
+        return not self._board.due or self._dispatcher.stopped is not None or self._hopeless()
+
+    def _hopeless(self) -> bool:
+        """Whether one trial after the other has failed and none has ever got anywhere."""
+        failed = (
+            sum(trial.state is TrialState.FAILED for trial in self._board.trials.values())
+            if self._intake.failures
+            else 0
+        )
+        anything = self._intake.committed or any(trial.step for trial in self._board.trials.values())
+        return failed >= max(FEWEST_HOPELESS_TRIALS, self._executor.workers) and not anything
+
+    def _forsake(self, reason: str) -> None:
+        for segment in list(self._board.running.values()):
+            self._intake.forsake(segment, reason)
+
+    def _final_status(self) -> SweepStatus:
+        counts = self._board.counts()
+        return SweepStatus.FAILED if counts[TrialState.FAILED] == len(self._board.trials) else SweepStatus.FINISHED
+
+    def _finished(self, status: SweepStatus) -> Outcome:
+        failed = [trial for trial in self._board.trials.values() if trial.state is TrialState.FAILED]
+        got_somewhere = any(trial.step or trial.scores for trial in self._board.trials.values())
+        reasons = self._intake.failures
+        return Outcome(
+            status=status,
+            failed_trials=len(failed),
+            all_failed=max(reasons, key=reasons.__getitem__) if failed and reasons and not got_somewhere else None,
+            spent_gpu_hours=self._board.ledger.spent,
+            overrun_gpu_hours=self._board.ledger.overrun,
+            decisions=self._log.count,
+        )
+
+
+def _last_decision(session: Session, sweep_id: int) -> int:
+    return session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id)) or 0

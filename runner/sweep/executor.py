@@ -1,0 +1,141 @@
+"""The port behind which segments are executed; tests/conformance holds every executor to this text.
+
+An executor has workers, hands each at most one segment at a time, and reports what happens as events. It decides
+nothing and stores nothing but the trials' own files.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from runner.backends.port import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A segment to execute: train a trial from the step where it stands up to another."""
+
+    segment: int  # the segment's id in the database; events refer to it
+    trial: int
+    attempt: int
+    config: dict[str, Any]  # a TrialConfig as JSON
+    folder: str  # the trial's own, on storage that every worker reaches
+    from_step: int  # committed; 0 for a trial that never ran
+    to_step: int
+    most_seconds: float  # on the worker, from when it takes the segment: after an update that reaches it, it stops
+    cpus: float = 1.0
+    gpus: float = 0.0
+    slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A worker has taken the segment."""
+
+    segment: int
+    worker: str
+    worker_seconds: float  # of the worker's life so far, by its own clock; the same in all events
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """New points of a segment under way, those first that an earlier worker made and could not report."""
+
+    segment: int
+    worker: str
+    worker_seconds: float
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The segment is over and its trial is saved at `step`: `to_step`, or less when it was stopped or out of time."""
+
+    segment: int
+    worker: str
+    worker_seconds: float
+    step: int
+    checkpoint: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The segment is over and its trial stands where it was last saved.
+
+    `kind` classifies why: what TrainingError says, or lost (the worker or its node is gone), checkpoint (it could not
+    be saved or read), input (it cannot be run as it is configured), error (anything else).
+    """
+
+    segment: int
+    worker: str | None  # None when no worker had taken it
+    worker_seconds: float
+    kind: str
+    message: str
+    tail: str = ""  # of the worker's log
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A worker's life is over, in good order or not; it held no segment or has been reported as failed."""
+
+    worker: str
+    worker_seconds: float
+    reason: str
+
+
+Event = Began | Progress | Ended | Failed | Gone
+
+
+class Clock(Protocol):
+    """Tells the time of the world in which an executor works."""
+
+    def now(self) -> datetime:
+        """Return the time of day, in UTC, for what is stored; it may jump."""
+        ...
+
+    def seconds(self) -> float:
+        """Return seconds that only ever grow, for what is measured."""
+        ...
+
+
+class Executor(Protocol):
+    """Executes segments on workers."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of its world."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many segments can run at once now; it falls when a node is lost and rises when one joins."""
+        ...
+
+    def assign(self, work: Work) -> None:
+        """Take a segment; every one that was taken ends in exactly one `Ended` or `Failed`.
+
+        A worker that has just run the same trial goes on with it as it stands in memory. `InputError` when it can
+        never run here.
+        """
+        ...
+
+    def stop(self, segment: int) -> None:
+        """Have a segment end, saved, after the update under way; an unknown or ended one is passed over."""
+        ...
+
+    def release(self) -> None:
+        """End the workers that hold no segment, each of which is reported as Gone: nothing is to be had for them now.
+
+        The next segment gets a new worker.
+        """
+        ...
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Return what has happened, in order, after so many seconds at most; at once when something has."""
+        ...
+
+    def close(self) -> Sequence[Event]:
+        """End all workers, saving nothing, and return the last events; no process of the executor's is left."""
+        ...

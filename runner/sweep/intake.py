@@ -1,0 +1,212 @@
+"""Takes in what the executor reports: points, ends, failures, and what each second of a worker is charged to."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import update
+
+from planner.store import segments, sweeps
+from planner.store.plans import add_cost_records
+from planner.store.records import NewCharge, NewPoint
+from planner.store.schema import Segment as SegmentRow
+from planner.store.schema import SegmentOutcome
+from planner.sweeping.actions import Why
+from planner.trials import TrialState
+from runner.backends.port import Point
+from runner.sweep.board import Board, Segment
+from runner.sweep.executor import Began, Clock, Ended, Event, Failed, Gone, Progress
+from runner.sweep.journal import Journal
+from runner.sweep.measured import cost_record
+from runner.sweep.notes import Log
+
+# What may go well on another worker or a moment later; anything else would fail again in the same way.
+PASSING = frozenset({"lost", "checkpoint"})
+SECONDS_PER_HOUR = 3600.0
+TAIL_CHARACTERS = 4000
+
+
+class Intake:
+    """Applies events to the board and has the journal store them."""
+
+    def __init__(
+        self, board: Board, journal: Journal, log: Log, clock: Clock, sweep_id: int, workload: dict[str, Any]
+    ) -> None:
+        """Work for one sweep; the workload is the plan's."""
+        self._board, self._journal, self._log, self._clock = board, journal, log, clock
+        self._sweep_id, self._workload = sweep_id, workload
+        self._ignored: set[int] = set()
+        self.failures: dict[str, int] = {}  # how often each kind ended a trial
+        self.committed = 0  # segments
+
+    def take(self, event: Event) -> None:
+        """Apply one event; one of a segment that is over already is noted and changes nothing."""
+        if isinstance(event, Gone):
+            return self._gone(event)
+        segment = self._board.running.get(event.segment)
+        if segment is None:
+            return self._late(event)
+        if isinstance(event, Began):
+            self._began(segment, event.worker)
+        elif isinstance(event, Progress):
+            self._progress(segment, event.points)
+        elif isinstance(event, Ended):
+            self._ended(segment, event)
+        else:
+            self._failed(segment, event)
+        return None
+
+    def forsake(self, segment: Segment, reason: str) -> None:
+        """Count a segment as lost of which the executor can report nothing more."""
+        seconds = self._clock.seconds() - segment.started_seconds
+        gpu_hours = seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        self._close(segment, SegmentOutcome.LOST, min(gpu_hours, segment.reserved_gpu_hours))
+        self._lose(segment, "lost", reason, "")
+
+    def again(self, now: float) -> None:
+        """Let lost trials that have waited long enough be tried again."""
+        for trial in [trial for trial, due in self._board.due.items() if due <= now]:
+            del self._board.due[trial]
+            state = TrialState.PAUSED if self._board.trials[trial].step else TrialState.PLANNED
+            self._move(trial, state, "tried again", resting=False)
+
+    def _began(self, segment: Segment, worker: str) -> None:
+        segment.worker = worker
+        key = segment.id
+        self._journal.add(
+            lambda session: session.execute(update(SegmentRow).where(SegmentRow.id == key).values(worker=worker))
+        )
+
+    def _progress(self, segment: Segment, points: Sequence[Point]) -> None:
+        rows = [_row(segment, point) for point in points]
+        self._journal.add(lambda session: segments.add_points(session, rows))
+        segment.points += points
+        self._board.scored(segment.trial, points)
+
+    def _ended(self, segment: Segment, event: Ended) -> None:
+        gpu_hours = self._lived(event.worker, event.worker_seconds)
+        self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker)
+        trained = next((point.gpu_hours for point in reversed(segment.points)), None)
+        self._board.committed(segment.trial, event.step, trained)
+        self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
+        self.committed += 1
+        view = self._board.trials[segment.trial]
+        record = cost_record(
+            self._board.spec,
+            str(self._workload["model"]),
+            float(self._workload["prompt_tokens"]),
+            segment.trial,
+            view.cell,
+            segment.points,
+            self._clock.now(),
+        )
+        if record is not None:
+            self._journal.add(lambda session: add_cost_records(session, [record]))
+        for note in event.notes:
+            self._log.note("note", segment.trial, note)
+
+    def _failed(self, segment: Segment, event: Failed) -> None:
+        gpu_hours = 0.0 if event.worker is None else self._lived(event.worker, event.worker_seconds)
+        lost = event.kind == "lost"
+        outcome = SegmentOutcome.LOST if lost else SegmentOutcome.FAILED
+        self._close(segment, outcome, gpu_hours, worker=event.worker)
+        self._lose(segment, event.kind, event.message, event.tail)
+
+    def _lose(self, segment: Segment, kind: str, message: str, tail: str) -> None:
+        """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
+        spec, facts = self._board.spec, self._board.facts[segment.trial]
+        facts.failures += 1
+        shown = (tail[-TAIL_CHARACTERS:] or message) if kind != "lost" else message
+        if kind in PASSING and facts.failures <= spec.retries:
+            wait = spec.backoff_seconds * 2 ** (facts.failures - 1)
+            self._board.due[segment.trial] = self._clock.seconds() + wait
+            reason = f"{kind}: {message}; tried again in {wait:g} s ({facts.failures} of {spec.retries} times)"
+            self._move(segment.trial, TrialState.LOST, reason, kind, shown, resting=True)
+            self._log.note("retry", segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
+            return
+        self.failures[kind] = self.failures.get(kind, 0) + 1
+        tried = f" after {facts.failures} failures in a row" if kind in PASSING else ""
+        self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
+        self._log.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
+
+    def _gone(self, event: Gone) -> None:
+        gpu_hours = self._lived(event.worker, event.worker_seconds)
+        if gpu_hours <= 0:
+            return
+        self._board.charge_idle(event.worker, gpu_hours)
+        charge = NewCharge(self._clock.now(), event.worker, "idle", gpu_hours)
+        self._journal.add(lambda session: segments.add_charge(session, self._sweep_id, charge))
+
+    def _late(self, event: Began | Progress | Ended | Failed) -> None:
+        """Pass over what a worker reports of a segment that was given up; its trial may be in other hands."""
+        if event.segment in self._ignored:
+            return
+        self._ignored.add(event.segment)
+        what = type(event).__name__.lower()
+        self._log.note(
+            "ignored",
+            None,
+            f"a late report ({what}) of segment {event.segment} from {event.worker} was ignored: the segment is over",
+            segment=event.segment,
+            worker=event.worker,
+        )
+
+    def _lived(self, worker: str, worker_seconds: float) -> float:
+        """Return the GPU-hours of a worker's life that nothing was charged with yet."""
+        whole = worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        return max(0.0, whole - self._board.charged.get(worker, 0.0))
+
+    def _close(
+        self,
+        segment: Segment,
+        outcome: SegmentOutcome,
+        gpu_hours: float,
+        checkpoint: str | None = None,
+        reached_step: int | None = None,
+        worker: str | None = None,
+    ) -> None:
+        board, key, now = self._board, segment.id, self._clock.now()
+        del board.running[key]
+        board.ledger.charge(str(key), gpu_hours)
+        board.charge(worker or segment.worker, gpu_hours, segment.trial)
+        self._journal.add(
+            lambda session: segments.settle_segment(
+                session, key, outcome, gpu_hours, now, checkpoint, reached_step, worker
+            )
+        )
+
+    def _move(
+        self,
+        trial: int,
+        state: TrialState,
+        reason: str,
+        failure_class: str | None = None,
+        failure_tail: str | None = None,
+        **changes: Any,
+    ) -> None:
+        now = self._clock.now()
+        self._board.move(trial, state, **changes)
+        self._journal.add(
+            lambda session: sweeps.move_trial(session, trial, state, now, reason, failure_class, failure_tail)
+        )
+
+    def decide(self, trial: int, state: TrialState, action: str, why: Why) -> None:
+        """Move a trial because the policy said so."""
+        self._move(trial, state, why.reason)
+        self._log.decided(action, trial, why)
+
+
+def _row(segment: Segment, point: Point) -> NewPoint:
+    metrics = {**point.metrics, "flags": list(point.flags)} if point.flags else point.metrics
+    return NewPoint(
+        trial_id=segment.trial,
+        attempt=segment.attempt,
+        optimizer_step=point.optimizer_step,
+        rollouts=point.rollouts,
+        tokens=point.tokens,
+        seconds=point.seconds,
+        gpu_hours=point.gpu_hours,
+        score=point.score,
+        score_standard_error=point.score_standard_error,
+        metrics=metrics or None,
+        segment_id=segment.id,
+    )

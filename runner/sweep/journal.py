@@ -1,0 +1,65 @@
+"""Writes what a driver did, one transaction a turn, and only while the sweep is still its own."""
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy.orm import Session
+
+from budgets.errors import StoreUnavailableError
+from planner.store import Store
+from planner.store.driving import Driver, end_lease, hold_lease
+from planner.store.schema import SweepStatus
+from runner.sweep.executor import Clock
+
+Write = Callable[[Session], object]
+
+HEARTBEAT_SECONDS = 5.0
+FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
+PATIENCE_SECONDS = 600.0  # with a database that is locked, unreachable or full
+
+
+class Journal:
+    """Collects writes and commits them together; what could not be committed yet is kept and tried again."""
+
+    def __init__(
+        self, store: Store, sweep_id: int, driver: Driver, clock: Clock, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """Write as a driver that holds the sweep's lease."""
+        self._store, self._sweep_id, self._driver, self._clock, self._sleep = store, sweep_id, driver, clock, sleep
+        self._writes: list[Write] = []
+        self._beaten = -HEARTBEAT_SECONDS
+
+    def add(self, write: Write) -> None:
+        """Have a write done with the next commit; it may be called again when a commit fails."""
+        self._writes.append(write)
+
+    def commit(self) -> None:
+        """Commit what was added, with a heartbeat, or just the heartbeat when one is due."""
+        if self._writes or self._clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
+            self._patiently(self._commit)
+
+    def end(self, status: SweepStatus) -> None:
+        """Commit what is left and let go of the sweep."""
+        driver, sweep_id = self._driver, self._sweep_id
+        self.add(lambda session: end_lease(session, sweep_id, driver, status, self._clock.now()))
+        self._patiently(self._commit)
+
+    def _commit(self) -> None:
+        with self._store.write() as session:
+            hold_lease(session, self._sweep_id, self._driver, self._clock.now())
+            for write in self._writes:
+                write(session)
+        self._writes.clear()
+        self._beaten = self._clock.seconds()
+
+    def _patiently(self, commit: Callable[[], None]) -> None:
+        """Try until it works; a passing trouble of the database must not end a sweep that has trained for days."""
+        waited, pause = 0.0, FIRST_WAIT
+        while True:
+            try:
+                return commit()
+            except StoreUnavailableError:
+                if waited >= PATIENCE_SECONDS:
+                    raise
+                self._sleep(pause)
+                waited, pause = waited + pause, min(2 * pause, LONGEST_WAIT)

@@ -1,0 +1,59 @@
+"""What a segment's updates took, as a record that later plans are priced from."""
+
+import statistics
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from budgets.work import Phase
+from planner.store.records import NewCostRecord
+from runner.backends.port import Point
+from runner.sweep.spec import SweepSpec
+
+FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
+
+
+def cost_record(
+    spec: SweepSpec,
+    model: str,
+    prompt_tokens: float,
+    trial: int,
+    cell: tuple[int, int],
+    points: Sequence[Point],
+    at: datetime,
+) -> NewCostRecord | None:
+    """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
+    updates = [point.metrics for point in points if point.optimizer_step and "response_tokens" in point.metrics]
+    if len(updates) < FEWEST_UPDATES:
+        return None
+    seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
+    return NewCostRecord(
+        at=at,
+        gpu=spec.resources.gpu,
+        generator_gpus=spec.resources.slots,
+        trainer_gpus=spec.resources.slots,
+        colocated=True,
+        model=model,
+        recipe=spec.training.recipe.name,
+        rollouts_per_prompt=cell[0],
+        prompts_per_batch=cell[1],
+        generated_rollouts=round(_mean(updates, "generated_rollouts")),
+        trained_rollouts=round(_mean(updates, "trained_rollouts")),
+        mean_prompt_tokens=prompt_tokens,
+        mean_response_tokens=_mean(updates, "response_tokens"),
+        longest_response_tokens=max(
+            float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
+        ),
+        seconds={name: value for name, value in seconds.items() if value is not None},
+        trial_id=trial,
+    )
+
+
+def _typical(updates: Sequence[dict[str, Any]], phase: str) -> float | None:
+    """Return the median over the updates in which the phase occurred."""
+    took = [each["seconds"][phase] for each in updates if each.get("seconds", {}).get(phase)]
+    return statistics.median(took) if took else None
+
+
+def _mean(updates: Sequence[dict[str, Any]], name: str) -> float:
+    return statistics.fmean(float(each[name]) for each in updates)

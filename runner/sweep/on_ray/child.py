@@ -1,0 +1,122 @@
+"""The process that speaks with Ray for the driver: a program of its own, which lives no longer than the driver.
+
+It reads commands as lines of JSON from its standard input and writes events to a file descriptor of its own; what Ray
+prints goes to the log that its standard output is. When it ends, whatever it has started ends with it.
+"""
+
+import ctypes
+import json
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import Any, NoReturn
+
+from runner.sweep.on_ray import cluster
+from runner.sweep.on_ray.messages import Message, decoded, encoded
+from runner.sweep.on_ray.session import Session, Settings, start_thread
+from runner.sweep.orphans import sweep_orphans
+
+_PR_SET_PDEATHSIG = 1
+_SECONDS_OF_A_SWEEP = 10.0
+
+
+class _Child:
+    """Everything between the driver's pipes and the session."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = given
+        self._events = int(given["events"])
+        self._lock = threading.Lock()
+        self._commands: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        os.set_inheritable(self._events, False)
+
+    def serve(self) -> None:
+        given = self._given
+        start_thread("commands", self._listen)
+        try:
+            cluster.connect(given["address"], given["cpus"], given["gpus"], given["temporary"])
+            found = cluster.nodes()
+        except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
+            self.leave(f"Ray cannot be started or joined: {type(error).__name__}: {error}")
+        _die_with_parent(self.leave)
+        session = Session(Settings(**given["settings"]), self.post)
+        self._post_nodes("ready", found)
+        if given["address"] is None:
+            start_thread("servers", lambda: cluster.watch_servers(self.leave))
+        else:
+            start_thread("nodes", lambda: cluster.watch_nodes(lambda now: self._post_nodes("nodes", now), self.leave))
+        start_thread("letter box", lambda: self._guard(session))
+        start_thread("obeying", lambda: self._obey(session))
+        try:
+            session.run()
+        except Exception as error:
+            traceback.print_exc()
+            self.leave(f"Ray Tune has failed: {type(error).__name__}: {error}")
+        self.leave("Ray Tune has ended")
+
+    def post(self, message: Message) -> None:
+        """Send the driver a message; several threads do."""
+        data = encoded(message)
+        with self._lock, suppress(BrokenPipeError):  # the driver's end is noticed elsewhere
+            while data:
+                data = data[os.write(self._events, data) :]
+
+    def leave(self, reason: str) -> NoReturn:
+        """End everything that this process has started, and then itself."""
+        self.post({"event": "leaving", "reason": reason})
+        sweep_orphans(self._given["settings"]["tag"])
+        shutil.rmtree(self._given["temporary"], ignore_errors=True)
+        os._exit(1)
+
+    def _post_nodes(self, event: str, found: list[cluster.Node]) -> None:
+        self.post({"event": event, "nodes": [asdict(node) for node in found]})
+
+    def _listen(self) -> None:
+        for line in sys.stdin.buffer:
+            self._commands.put(decoded(line))
+        self.leave("the driver is gone")
+
+    def _obey(self, session: Session) -> None:
+        while True:
+            command = self._commands.get()
+            if command["do"] == "sweep":
+                start_thread("sweep", partial(session.sweep, command["workers"], _SECONDS_OF_A_SWEEP))
+            elif command["do"] == "leave":
+                session.sweep(command["workers"], _SECONDS_OF_A_SWEEP)
+                self.leave("it was told to")
+            else:
+                session.do(command)
+
+    def _guard(self, session: Session) -> None:
+        session.wait_for_the_end_of_the_letter_box()
+        self.leave("the letter box of the workers has died")
+
+
+def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:
+    """Have the kernel send a signal when the driver dies, for the case that its pipe is not read in time."""
+    parent = os.getppid()
+
+    def on_death(_number: int, _frame: object) -> None:
+        if os.getppid() != parent:  # the kernel's "parent" is a thread, which may end before the driver does
+            leave("the driver is gone")
+
+    def on_term(_number: int, _frame: object) -> None:
+        leave("it was told to")
+
+    signal.signal(signal.SIGUSR2, on_death)
+    signal.signal(signal.SIGTERM, on_term)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR2)
+
+
+if __name__ == "__main__":
+    os.environ.update({**cluster.ENVIRONMENT, **{n: v for n, v in os.environ.items() if n in cluster.ENVIRONMENT}})
+    _Child(json.loads(sys.argv[1])).serve()

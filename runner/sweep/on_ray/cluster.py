@@ -1,0 +1,112 @@
+"""How a process joins a Ray cluster or starts one of its own, what the cluster has, and how its end is noticed."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from runner.sweep.on_ray.grants import NAMESPACE
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_BETWEEN_COUNTS = 2.0
+
+# Tune writes, prints and phones nothing that is not asked for; a lost head is noticed within half a minute.
+ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of the cluster: what it has, and what of that nobody uses now."""
+
+    node: str
+    host: str
+    cpus: float
+    gpus: float
+    free_cpus: float
+    free_gpus: float
+
+
+def connect(address: str | None, cpus: int, gpus: int | None, temporary: str) -> None:
+    """Join the cluster at an address, or start one on this machine."""
+    import ray  # noqa: PLC0415
+
+    common: dict[str, Any] = {"log_to_driver": False, "namespace": NAMESPACE, "logging_level": "warning"}
+    if address is not None:
+        ray.init(address, **common)
+        return
+    ray.init(
+        "local",  # whatever RAY_ADDRESS says
+        num_cpus=cpus,
+        num_gpus=gpus,
+        include_dashboard=False,
+        _temp_dir=temporary,
+        # A worker's life is charged, so no process is started before it is needed.
+        _system_config={"prestart_worker_first_driver": False, "enable_worker_prestart": False},
+        **common,
+    )
+
+
+def nodes() -> list[Node]:
+    """Return the machines that live."""
+    import ray  # noqa: PLC0415
+
+    free = ray._private.state.available_resources_per_node()
+    return [
+        Node(
+            node["NodeID"],
+            node["NodeManagerHostname"],
+            node["Resources"].get("CPU", 0.0),
+            node["Resources"].get("GPU", 0.0),
+            free.get(node["NodeID"], {}).get("CPU", 0.0),
+            free.get(node["NodeID"], {}).get("GPU", 0.0),
+        )
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def watch_nodes(changed: Callable[[list[Node]], None], lost: Callable[[str], None]) -> None:
+    """Report every change, and the end of the cluster or of this machine's part in it."""
+    import ray  # noqa: PLC0415
+
+    here = ray.get_runtime_context().get_node_id()
+    before: list[Node] = []
+    while True:
+        try:
+            now = nodes()
+        except Exception as error:  # whatever Ray raises: its head does not answer
+            lost(f"Ray's head does not answer ({error})")
+            return
+        if here not in [node.node for node in now]:
+            lost("the part of Ray on this machine is dead")
+            return
+        if now != before:
+            changed(now)
+            before = now
+        time.sleep(_SECONDS_BETWEEN_COUNTS)
+
+
+def watch_servers(lost: Callable[[str], None]) -> None:
+    """Report the death of a server of the cluster that this process has started."""
+    import psutil  # noqa: PLC0415
+
+    started = psutil.Process(os.getpid()).children()
+    servers = [(process, process.name()) for process in started if process.name() in ("raylet", "gcs_server")]
+    while True:
+        for process, name in servers:
+            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+                lost(f"Ray's {name} has died")
+                return
+        time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,317 @@
+"""Executes segments with Ray Tune, which runs in a process of its own: when that dies, another is started."""
+
+import math
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from budgets.errors import InputError, RlplanError
+from runner.sweep.executor import Ended, Event, Failed, Gone, Work
+from runner.sweep.on_ray.capacity import Resources, require_fits, room
+from runner.sweep.on_ray.clock import RealClock
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.idle import Idle
+from runner.sweep.on_ray.leases import Book, Bundles, KnownWorker, Lease
+from runner.sweep.on_ray.link import Link, Start
+from runner.sweep.on_ray.messages import Message, event_of
+from runner.sweep.orphans import sweep_orphans
+
+MOST_RESTARTS = 5  # in a row without a segment that ended
+_LONGEST_START = 180.0
+_LONGEST_NAP = 0.25
+_ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
+_LEAVING = 15.0
+
+
+class RayLostError(RlplanError):
+    """Ray is lost again and again."""
+
+
+class RayExecutor:
+    """Workers on a Ray cluster, on this machine by default."""
+
+    def __init__(
+        self,
+        folder: Path,
+        workers: int,
+        tag: str,
+        address: str | None = None,
+        cpus: float = 1.0,
+        gpus: float = 0.0,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            folder: Of the sweep, on storage that every worker reaches.
+            workers: Segments that may run at once, at most.
+            tag: Of the sweep alone: processes that carry it are killed when their worker has died.
+            address: Of a cluster: auto, host:port. None starts one on this machine.
+            cpus: That a typical segment's worker occupies.
+            gpus: That it occupies, a part of one or several.
+        """
+        local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
+        self._start = Start(folder, tag, address, math.ceil(workers * cpus), local_gpus)
+        self._most_workers = workers
+        self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
+        self._clock = RealClock()
+        self._book = Book()
+        self._idle = Idle(folder)
+        self._link: Link | None = None
+        self._nodes: tuple[Node, ...] = ()
+        self._ready = False
+        self._was_ready = False
+        self._started_at = 0.0
+        self._restarts = 0
+        self._restart_at: float | None = None
+        self._reason = ""
+        self._events: list[Event] = []
+        self._error: RlplanError | None = None
+        self._closed = False
+
+    @property
+    def clock(self) -> RealClock:
+        """The clock of the world."""
+        return self._clock
+
+    @property
+    def workers(self) -> int:
+        """How many segments can run at once now: on a cluster, what others leave free counts."""
+        if self._start.address is None or not self._ready:
+            return self._most_workers
+        free = room(self._nodes, self._book.workers.values(), self._typical)
+        # A lease that is being opened occupies what it was promised before its worker has said where.
+        return min(self._most_workers, max(free, len(self._book.under_way)))
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        """The segments that are under way."""
+        return tuple(lease.work.segment for lease in self._book.under_way if lease.work is not None)
+
+    def open(self) -> None:
+        """Start Ray, or join it; the first use does so too."""
+        if self._closed:
+            raise InputError("the executor is closed: make a new one")
+        if self._link is None and self._restart_at is None:
+            self._launch()
+
+    def resources(self) -> Resources:
+        """Return what each machine of the cluster has, waiting until that is known."""
+        self._wait_until_ready()
+        if self._start.address is not None:
+            return Resources(self._nodes)
+        cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        return Resources(tuple(replace(node, cpus=cores, free_cpus=cores) for node in self._nodes))
+
+    def assign(self, work: Work) -> None:
+        """Take a segment, for the worker that has its trial in memory if there is one."""
+        self.open()
+        if len(self._book.under_way) >= self.workers:
+            raise InputError(
+                f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
+            )
+        require_fits(work, self._machines(work))
+        lease = self._book.parked_of(work)
+        if lease is not None:
+            self._book.grant(lease, work)
+            self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
+            return
+        full = len(self._book.holders()) >= self.workers
+        lease = self._book.open(work, self._clock.seconds())
+        self._open(lease, self._book.to_end_for(lease) if full else None)
+
+    def stop(self, segment: int) -> None:
+        """Have a segment end, saved, after the update under way."""
+        lease = self._book.of_segment(segment)
+        if lease is not None:
+            self._send({"do": "stop", "lease": lease.name, "segment": segment})
+
+    def release(self) -> None:
+        """End the workers that hold no segment."""
+        for lease in [one for one in self._book.leases.values() if one.parked]:
+            lease.closing = True
+            self._send({"do": "end", "lease": lease.name})
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Return what has happened, in order, after so many seconds at most."""
+        end = self._clock.seconds() + seconds
+        while not self._closed:
+            now = self._clock.seconds()
+            self._tend(now)
+            self._take_messages(0.0 if self._events else min(_LONGEST_NAP, max(0.0, end - now)))
+            if self._events or self._clock.seconds() >= end:
+                break
+            if self._error is not None:
+                raise self._error
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> Sequence[Event]:
+        """End all workers, saving nothing; no process of the sweep is left on this machine."""
+        if self._closed:
+            return []
+        self._take_messages(0.0)
+        self._closed = True
+        if self._link is not None:
+            elsewhere = [[w.name, w.node] for w in self._book.workers.values() if w.host != socket.gethostname()]
+            if elsewhere and self._ready:
+                self._link.send({"do": "leave", "workers": elsewhere})
+                self._link.wait_for_the_end(_LEAVING)
+            self._link.end()
+        self._forget_all("the executor was closed")
+        events, self._events = self._events, []
+        return events
+
+    def _launch(self) -> None:
+        self._restart_at = None
+        self._ready = False
+        self._reason = ""
+        self._started_at = self._clock.seconds()
+        self._link = Link(self._start)
+        for lease in self._book.leases.values():  # taken while there was no Ray
+            self._open(lease, None)
+
+    def _open(self, lease: Lease, ends: Lease | None) -> None:
+        assert lease.work is not None
+        if ends is not None:
+            ends.closing = True
+        self._send(
+            {
+                "do": "lease",
+                "lease": lease.name,
+                "bundles": lease.bundles,
+                "work": asdict(lease.work),
+                "ends": ends.name if ends is not None else None,
+            }
+        )
+
+    def _send(self, command: Message) -> None:
+        if self._link is not None:
+            self._link.send(command)
+
+    def _take_messages(self, seconds: float) -> None:
+        if self._link is None:
+            self._clock.sleep(seconds)
+            return
+        message = self._link.receive(seconds)
+        while message is not None and self._link is not None:
+            self._take(message)
+            message = self._link.receive(0.0) if self._link is not None else None
+
+    def _take(self, message: Message) -> None:
+        match message["event"]:
+            case "end":
+                self._ray_lost()
+            case "leaving":
+                self._reason = message["reason"]
+            case "ready" | "nodes":
+                self._ready = self._was_ready = True
+                self._nodes = tuple(Node(**node) for node in message["nodes"])
+            case "over":
+                self._book.close(message["lease"])
+            case "broken":
+                self._broken(message)
+            case _:
+                self._hear(message)
+
+    def _hear(self, message: Message) -> None:
+        """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
+        lease = self._book.leases.get(message["lease"])
+        event = event_of(message)
+        if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
+            return
+        self._book.hear(message, self._clock.seconds())
+        if isinstance(event, Ended):
+            self._restarts = 0
+            lease.work = None
+        elif isinstance(event, Failed):
+            lease.work, lease.closing = None, True
+        self._events.append(event)
+
+    def _broken(self, message: Message) -> None:
+        """A lease has ended with its worker's process, or by an error outside of the training."""
+        lease = self._book.leases.get(message["lease"])
+        if lease is None:
+            return
+        if self._book.reopen(lease):
+            self._open(lease, None)
+            return
+        self._fail(lease, message["kind"], message["reason"])
+        self._book.close(lease.name)
+        if lease.worker is not None:
+            self._gone(lease.worker, message["reason"])
+
+    def _fail(self, lease: Lease, kind: str, reason: str) -> None:
+        worker, work = lease.worker, lease.work
+        if work is None:
+            return
+        seconds = worker.seconds_at(self._clock.seconds()) if worker is not None else 0.0
+        self._events.append(Failed(work.segment, worker.name if worker is not None else None, seconds, kind, reason))
+        lease.work = None
+
+    def _gone(self, worker: KnownWorker, reason: str) -> None:
+        del self._book.workers[worker.name]
+        self._events.append(Gone(worker.name, worker.seconds_at(self._clock.seconds()), reason))
+        if worker.host == socket.gethostname():
+            sweep_orphans(self._start.tag, worker.name)
+        elif any(node.node == worker.node for node in self._nodes):
+            self._send({"do": "sweep", "workers": [[worker.name, worker.node]]})
+
+    def _ray_lost(self) -> None:
+        """Report everything under way as lost, clean up, and have another Ray process started after a while."""
+        assert self._link is not None
+        code, log = self._link.end(), self._link.log
+        reason = self._reason or (f"the process that runs Ray was killed by signal {-code}" if code < 0 else "")
+        reason = f"{reason or f'the process that runs Ray ended with exit code {code}'} (see {log})"
+        self._link = None
+        self._forget_all(reason)
+        if not self._was_ready and self._start.address is not None:
+            self._error = InputError(f"no cluster can be joined at '{self._start.address}': {reason}")
+        elif self._restarts >= MOST_RESTARTS:
+            self._error = RayLostError(
+                f"Ray was lost {self._restarts + 1} times without a segment that ended in between, last because "
+                f"{reason}: repair what stops it, then go on with `rlplan resume`"
+            )
+        else:
+            self._restart_at = self._clock.seconds() + (2.0 ** (self._restarts - 1) if self._restarts else 0.0)
+            self._restarts += 1
+
+    def _forget_all(self, reason: str) -> None:
+        for lease in list(self._book.leases.values()):
+            self._fail(lease, "lost", reason)
+        now = self._clock.seconds()
+        self._events += [Gone(one.name, one.seconds_at(now), reason) for one in self._book.workers.values()]
+        self._book = Book()
+
+    def _tend(self, now: float) -> None:
+        """Do what is due although no message asks for it."""
+        if self._restart_at is not None and now >= self._restart_at:
+            self._launch()
+        if self._link is not None and not self._ready and now - self._started_at > _LONGEST_START:
+            self._reason = f"Ray was not ready after {_LONGEST_START:g} s"
+            self._link.end()  # the end of its messages follows
+        for worker in self._idle.ended(self._book.workers.values(), now):
+            self._gone(worker, "it was no longer needed")
+        for lease in self._book.under_way:
+            if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
+                lease.waits_since = now
+                if (parked := self._book.to_end_for(lease)) is not None:
+                    parked.closing = True
+                    self._send({"do": "end", "lease": parked.name})
+
+    def _wait_until_ready(self) -> None:
+        self.open()
+        while not self._ready:
+            if self._error is not None:
+                raise self._error
+            self._tend(self._clock.seconds())
+            self._take_messages(_LONGEST_NAP)
+
+    def _machines(self, work: Work) -> Sequence[Node]:
+        """Return the machines that count for a segment; those of a cluster that is started here are known before."""
+        start = self._start
+        if start.address is None and (start.gpus == 0 or work.gpus == 0):
+            return [Node("", socket.gethostname(), start.cpus, 0.0, start.cpus, 0.0)]
+        self._wait_until_ready()
+        return self._nodes

@@ -1,0 +1,118 @@
+"""The driver's end of its Ray process: starts it, writes commands, reads messages, and ends it with all it started."""
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from runner.sweep.on_ray.messages import Message, decoded, encoded
+from runner.sweep.on_ray.session import Settings
+from runner.sweep.orphans import SWEEP_TAG, sweep_orphans
+
+LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a Ray process is to be started."""
+
+    folder: Path  # of the sweep
+    tag: str
+    address: str | None  # of a cluster; None starts one here
+    cpus: int  # of a cluster that is started here
+    gpus: int | None  # None: as many as there are
+
+
+class Link:
+    """One Ray process, from its start to its end."""
+
+    def __init__(self, start: Start) -> None:
+        self._tag = start.tag
+        # Short, because the names of Ray's sockets begin with it and may have 107 characters.
+        self._temporary = tempfile.mkdtemp(prefix="rlp-", dir="/tmp" if os.path.isdir("/tmp") else None)
+        self.log = _next_log(start.folder / LOGS)
+        reading, writing = os.pipe()
+        settings = Settings(
+            start.tag, f"{start.tag}-{self.log.stem}", str(start.folder.absolute()), os.getcwd(), self._temporary
+        )
+        given = {
+            "events": writing,
+            "address": start.address,
+            "cpus": start.cpus,
+            "gpus": start.gpus,
+            "temporary": self._temporary,
+            "settings": asdict(settings),
+        }
+        try:
+            with self.log.open("wb") as log:
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                    [sys.executable, "-m", "runner.sweep.on_ray.child", json.dumps(given)],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[writing],
+                    env=_environment(start.tag),
+                    start_new_session=True,  # Ctrl-C at the terminal is the driver's alone
+                )
+        finally:
+            os.close(writing)
+        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(reading,), name="ray messages", daemon=True).start()
+
+    def send(self, command: Message) -> None:
+        """Write a command; what a dead process does not read is lost with it."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(encoded(command))
+            self._process.stdin.flush()
+
+    def receive(self, seconds: float) -> Message | None:
+        """Return the next message, or None after the time; `{"event": "end"}` is the last one, and comes once."""
+        try:
+            return self._messages.get(timeout=seconds) if seconds > 0 else self._messages.get_nowait()
+        except queue.Empty:
+            return None
+
+    def end(self) -> int:
+        """Kill the process and everything that it and its workers have started here; return its exit code."""
+        self._process.kill()
+        code = self._process.wait()
+        sweep_orphans(self._tag)
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        return code
+
+    def wait_for_the_end(self, seconds: float) -> None:
+        """Give the process time to end by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
+    def _read(self, reading: int) -> None:
+        with os.fdopen(reading, "rb") as lines, suppress(OSError, ValueError):  # a torn line is the last one
+            for line in lines:
+                self._messages.put(decoded(line))
+        self._messages.put({"event": "end"})
+
+
+def _environment(tag: str) -> dict[str, str]:
+    # The packages need not be installed where the driver finds them by its sys.path alone.
+    here = str(Path(__file__).resolve().parents[3])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, SWEEP_TAG: tag, "PYTHONPATH": path}
+
+
+def _next_log(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while (path := folder / f"ray-{number}.log").exists():
+        number += 1
+    return path

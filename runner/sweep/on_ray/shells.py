@@ -1,0 +1,103 @@
+# mypy: disable-error-code=misc
+"""What Ray Tune is told: which leases to open, and never anything that it would decide from.
+
+These classes are imported in the process that runs Tune alone, so they import Ray outright.
+"""
+
+import json
+import queue
+from collections.abc import Callable
+from typing import Any
+
+from ray import cloudpickle
+from ray.exceptions import OutOfMemoryError, RayTaskError
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.search import Searcher
+
+from runner.sweep.on_ray.messages import Message
+from runner.sweep.on_ray.trainable import MESSAGES
+
+Post = Callable[[Message], None]
+
+
+class Assigned(Searcher):
+    """Hands out the leases that the driver has assigned; the end of its queue is None."""
+
+    def __init__(self, leases: "queue.SimpleQueue[Message | None]", handed: Callable[[str], None]) -> None:
+        """`handed` hears of each lease that Tune takes."""
+        super().__init__()
+        self._leases = leases
+        self._handed = handed
+        self._live: set[str] = set()
+        self._finished = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave nothing in the copy that Tune makes of what it was started with."""
+        return {}
+
+    def suggest(self, trial_id: str) -> Any:
+        """Return the next lease's configuration, None when there is none now, FINISHED at the end."""
+        try:
+            # While no lease is open Tune would sleep for a second between two questions: then waiting here is quicker.
+            lease = None if self._finished else self._leases.get(block=not self._live)
+        except queue.Empty:
+            return None
+        if lease is None:
+            self._finished = True
+            return Searcher.FINISHED
+        self._live.add(trial_id)
+        self._handed(lease["lease"])
+        return lease
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Note that a lease is over."""
+        self._live.discard(trial_id)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Keep nothing: the database is the truth."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Restore nothing."""
+
+
+class Forwarding(FIFOScheduler):
+    """Passes on what workers report and decides nothing."""
+
+    def __init__(self, post: Post) -> None:
+        super().__init__()
+        self._post = post
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave nothing in the copy that Tune makes of what it was started with."""
+        return {}
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        """Pass a worker's messages on."""
+        for message in json.loads(result[MESSAGES]):
+            self._post({**message, "lease": trial.config["lease"]})
+        return str(TrialScheduler.CONTINUE)
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """Say that a lease has ended otherwise than by its own word, and whether its process is gone."""
+        kind, reason = _explained(trial)
+        self._post({"event": "broken", "lease": trial.config["lease"], "kind": kind, "reason": reason})
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        """Return the lease that has waited longest, looking only at those that are not over."""
+        return next((trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING), None)
+
+
+def _explained(trial: Trial) -> tuple[str, str]:
+    """Return the kind of failure behind an error that Tune has written down for a lease, and its last line."""
+    try:
+        with open(trial.pickled_error_file, "rb") as file:
+            error: Exception = cloudpickle.load(file)  # written by this process a moment ago
+    except (OSError, TypeError):
+        return "lost", "Ray Tune gives no reason"
+    reason = (str(error).strip().splitlines() or [""])[-1]
+    if isinstance(error, OutOfMemoryError):
+        return "out-of-memory", f"Ray ended the worker because its machine ran out of memory: {reason}"
+    if isinstance(error, RayTaskError):
+        return "error", reason
+    return "lost", reason

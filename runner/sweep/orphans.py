@@ -1,0 +1,45 @@
+"""Processes that a sweep's workers started and that outlived them: found by a tag in their environment, and ended."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+SWEEP_TAG = "RLPLAN_SWEEP"  # in the environment of all that a sweep starts; its value is the sweep's own
+WORKER_TAG = "RLPLAN_WORKER"  # in that of what one worker starts
+_PATIENCE = 0.5  # seconds from asking to killing
+_LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
+
+
+def sweep_orphans(tag: str, worker: str | None = None) -> int:
+    """End every process of this user that carries a sweep's tag, or one worker's, and return how many there were.
+
+    The caller itself is spared. Where there is no /proc nothing is found.
+    """
+    wanted = {f"{SWEEP_TAG}={tag}"}
+    if worker is not None:
+        wanted.add(f"{WORKER_TAG}={worker}")
+    found: set[int] = set()
+    began = time.monotonic()
+    while living := tagged(wanted):
+        found |= living
+        waited = time.monotonic() - began
+        if waited > _LONGEST:
+            break
+        for pid in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM if waited < _PATIENCE else signal.SIGKILL)
+        time.sleep(0.05)
+    return len(found)
+
+
+def tagged(wanted: set[str]) -> set[int]:
+    """Return the processes of this user, without the caller, whose environment holds all of `NAME=value`."""
+    lines = {text.encode() for text in wanted}
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if path.stat().st_uid == os.getuid() and lines <= set((path / "environ").read_bytes().split(b"\0")):
+                found.add(int(path.name))
+    return found - {os.getpid()}

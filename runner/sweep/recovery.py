@@ -1,0 +1,64 @@
+"""Takes over a sweep that another driver left: what it had under way is lost, and its workers' time is charged."""
+
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from planner.store import segments, sweeps
+from planner.store.records import NewCharge
+from planner.store.schema import Segment, SegmentOutcome, Trial
+from planner.store.standing import Standing, committed_step, standing
+from planner.trials import TrialState
+from runner.sweep.executor import Clock
+from runner.sweep.lives import Life, lives
+from runner.sweep.spec import SweepSpec
+
+SECONDS_PER_HOUR = 3600.0
+
+
+def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list[str]:
+    """Settle what a former driver left open, charge what its workers used, and return what was found."""
+    before = standing(session, sweep)
+    found = lives(Path(spec.folder))
+    by_segment = {life.segment: life for life in found.values() if life.segment is not None}
+    charged = dict(before.charged_to_workers)
+    notes = []
+    for trial in before.trials:
+        for segment in before.segments.get(trial.id, []):
+            if segment.outcome is SegmentOutcome.RESERVED:
+                life = by_segment.get(segment.id) or found.get(segment.worker or "")
+                gpu_hours = _used(segment, life, charged, before, spec)
+                worker = life.worker if life else None
+                if worker is not None:
+                    charged[worker] = charged.get(worker, 0.0) + gpu_hours
+                now = clock.now()
+                segments.settle_segment(session, segment.id, SegmentOutcome.LOST, gpu_hours, now, worker=worker)
+                notes.append(
+                    f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
+                )
+        _set_up_again(session, trial, before, clock)
+    for life in found.values():
+        rest = life.gpu_hours - charged.get(life.worker, 0.0)
+        if rest > 0:
+            segments.add_charge(session, before.sweep.id, NewCharge(clock.now(), life.worker, "lost", rest))
+    return notes
+
+
+def _used(segment: Segment, life: Life | None, charged: dict[str, float], before: Standing, spec: SweepSpec) -> float:
+    """Return what a lost segment used: by its worker's own word, or else the time until its driver fell silent."""
+    if life is not None:
+        return max(0.0, life.gpu_hours - charged.get(life.worker, 0.0))
+    silent = before.sweep.heartbeat_at or segment.started_at
+    seconds = max(0.0, (silent - segment.started_at).total_seconds())
+    return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)
+
+
+def _set_up_again(session: Session, trial: Trial, before: Standing, clock: Clock) -> None:
+    """Move a trial that was running, or that waited to be tried again, to where it can be advanced."""
+    if trial.state is TrialState.RUNNING:
+        sweeps.move_trial(session, trial.id, TrialState.LOST, clock.now(), "its driver was interrupted", "lost", None)
+        session.flush()
+    if session.get_one(Trial, trial.id).state is TrialState.LOST:
+        saved = committed_step(before.segments.get(trial.id, [])) > 0
+        state = TrialState.PAUSED if saved else TrialState.PLANNED
+        sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again", None, None)

@@ -1,0 +1,229 @@
+"""Executes segments in a simulated world on a simulated clock: thousands of trials on thousands of GPUs in minutes.
+
+Nothing is trained and nothing is written: what a trial will do is known from its world, and time passes from one event
+to the next.
+"""
+
+import heapq
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from pydantic import ValidationError
+
+from budgets.errors import InputError
+from planner.checking import explained
+from runner.simulation.clock import SimulatedClock
+from runner.simulation.fleet import Fleet, Worker
+from runner.simulation.opening import world_of
+from runner.simulation.running import Running
+from runner.simulation.world import Course, World
+from runner.sweep.executor import Began, Ended, Event, Failed, Gone, Progress, Work
+from runner.training.config import TrialConfig
+
+
+class SimulatedExecutor:
+    """An `Executor` on an event heap.
+
+    Progress carries only points with a score, and the last of a segment.
+    """
+
+    def __init__(
+        self,
+        world: World | None = None,
+        workers: int = 1,
+        *,
+        gpus_per_worker: float = 1.0,
+        cpus_per_worker: float = 1.0,
+        workers_per_node: int = 8,
+        gather_seconds: float = 0.0,
+        replay_late: bool = False,
+        clock: SimulatedClock | None = None,
+    ) -> None:
+        """Make a cluster.
+
+        Args:
+            world: Of all trials; without one, each trial's configuration names its own.
+            workers: How many segments run at once.
+            gpus_per_worker: The most that a segment can ask for.
+            cpus_per_worker: The most that a segment can ask for.
+            workers_per_node: How many are lost at once when a node is.
+            gather_seconds: `wait` returns what happens within this time of the first event in one go.
+            replay_late: A segment that was reported as lost ends once more when it would have ended.
+            clock: Its clock, when it is to go on from another executor's.
+        """
+        self._world = world
+        self._most = {"GPUs": gpus_per_worker, "CPUs": cpus_per_worker}
+        self._fleet = Fleet(workers, workers_per_node)
+        self._workers = workers
+        self._gather = gather_seconds
+        self._replay_late = replay_late
+        self._clock = clock or SimulatedClock()
+        self._running: dict[int, Running] = {}
+        self._heap: list[tuple[float, int, Running | Ended]] = []
+        self._order = count()
+        self._due: list[Event] = []
+        self._courses: dict[str, tuple[dict[str, Any], Course]] = {}
+        self._saved: set[str] = set()  # folders of trials that have ended a segment
+        self._closed = False
+
+    @property
+    def clock(self) -> SimulatedClock:
+        """The clock of its world."""
+        return self._clock
+
+    @property
+    def workers(self) -> int:
+        """How many segments can run at once now."""
+        return self._workers
+
+    def assign(self, work: Work) -> None:
+        """Take a segment; InputError when it can never run here, or when no worker is idle."""
+        self._check(work)
+        try:
+            course = self._course(work)
+        except InputError as error:
+            self._due.append(Failed(work.segment, None, 0.0, "input", str(error)))
+            return
+        now = self._clock.seconds()
+        worker = self._fleet.take(work.folder, now)
+        fresh = work.from_step == 0 and work.folder not in self._saved
+        running = self._running[work.segment] = Running(work, course, worker, now, fresh=fresh)
+        self._due.append(Began(work.segment, worker.name, now - worker.born))
+        self._schedule(running)
+
+    def stop(self, segment: int) -> None:
+        """Have a segment end, saved, after the update under way."""
+        running = self._running.get(segment)
+        if running is not None and running.stop(self._clock.seconds()):
+            self._schedule(running)
+
+    def release(self) -> None:
+        """End the workers that hold no segment."""
+        for worker in self._fleet.idle:
+            self._end(worker, "nothing was to be done", late=False)
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Move the clock to the next event, or by so many seconds at most, and return what has happened."""
+        if self._closed:
+            return []
+        now, heap = self._clock.seconds(), self._heap
+        deadline = now + seconds
+        self._pass_over_stale()
+        first = now if self._due else heap[0][0] if heap else deadline
+        horizon = min(deadline, first + self._gather)
+        self._clock.advance_to(horizon)
+        while heap and heap[0][0] <= horizon:
+            item = heapq.heappop(heap)[2]
+            if isinstance(item, Ended):
+                self._due.append(item)
+            else:
+                self._report(item, horizon)
+            self._pass_over_stale()
+        events, self._due = self._due, []
+        return events
+
+    def close(self) -> Sequence[Event]:
+        """End all workers and return the last events."""
+        for worker in self._fleet.alive:
+            self._end(worker, "the executor was closed", late=False)
+        events, self._due = self._due, []
+        self._closed = True
+        return events
+
+    def jump(self, seconds: float) -> None:
+        """Put the time of day forward or back; measured seconds know nothing of it."""
+        self._clock.jump(seconds)
+
+    def lose_node(self, node: int) -> None:
+        """Lose a node with all workers on it; nodes count from 0."""
+        for worker in self._fleet.lose_node(node):
+            self._end(worker, f"node {node} was lost", late=self._replay_late)
+        self._workers = self._fleet.size
+
+    def join_node(self, node: int) -> None:
+        """Bring a lost node back."""
+        self._fleet.join_node(node)
+        self._workers = self._fleet.size
+
+    def _check(self, work: Work) -> None:
+        if self._closed:
+            raise InputError("the executor is closed: it takes no more segments")
+        for unit, wanted in (("GPUs", work.gpus), ("CPUs", work.cpus)):
+            if wanted > self._most[unit]:
+                raise InputError(
+                    f"segment {work.segment} asks for {wanted:g} {unit}: a worker has {self._most[unit]:g}"
+                )
+        if work.segment in self._running:
+            raise InputError(f"segment {work.segment} is running already")
+        if len(self._running) >= self._workers:
+            raise InputError(f"all of {self._workers} workers are busy: wait until a segment has ended")
+
+    def _course(self, work: Work) -> Course:
+        known = self._courses.get(work.folder)
+        if known is None or (known[0] is not work.config and known[0] != work.config):
+            try:
+                config = TrialConfig.model_validate(work.config)
+            except ValidationError as error:
+                raise explained(error, TrialConfig, {}, f"trial {work.trial}") from error
+            known = work.config, (self._world or world_of(config)).course(config)
+            self._courses[work.folder] = known
+        last = known[1].last_step
+        if last is not None and work.to_step > last:
+            raise InputError(f"trial {work.trial} was recorded up to step {last}, and step {work.to_step} is asked for")
+        return known[1]
+
+    def _pass_over_stale(self) -> None:
+        """Drop from the heap's top what a segment meant to do before it was stopped or lost."""
+        heap = self._heap
+        while heap:
+            at, _, item = heap[0]
+            if isinstance(item, Ended) or (item.next_at == at and self._running.get(item.work.segment) is item):
+                return
+            heapq.heappop(heap)
+
+    def _schedule(self, running: Running) -> None:
+        heapq.heappush(self._heap, (running.next_at, next(self._order), running))
+
+    def _report(self, running: Running, until: float) -> None:
+        """Report what a segment has made up to a time."""
+        work, worker = running.work, running.worker
+        points = running.points_until(until)
+        if points:
+            at = running.at(points[-1])
+            self._due.append(Progress(work.segment, worker.name, at - worker.born, tuple(points)))
+        if running.over_at > until:
+            self._schedule(running)
+            return
+        del self._running[work.segment]
+        lived = running.over_at - worker.born
+        fault = running.fault
+        if fault is None:
+            self._fleet.park(worker, work.folder, running.step)
+            self._saved.add(work.folder)
+            self._due.append(_ended(running))
+        else:
+            self._due.append(Failed(work.segment, worker.name, lived, fault.kind, fault.message))
+            if fault.kind == "lost":
+                self._fleet.lose(worker)
+                self._due.append(Gone(worker.name, lived, fault.message))
+            else:
+                self._fleet.park(worker, None, -1)
+
+    def _end(self, worker: Worker, reason: str, *, late: bool) -> None:
+        """End a worker's life now, and with it the segment that it has."""
+        lived = self._clock.seconds() - worker.born
+        for running in [running for running in self._running.values() if running.worker is worker]:
+            del self._running[running.work.segment]
+            message = f"{worker.name} is gone: {reason}"
+            self._due.append(Failed(running.work.segment, worker.name, lived, "lost", message))
+            if late and running.fault is None:
+                heapq.heappush(self._heap, (running.over_at, next(self._order), _ended(running)))
+        self._fleet.lose(worker)
+        self._due.append(Gone(worker.name, lived, reason))
+
+
+def _ended(running: Running) -> Ended:
+    work, worker = running.work, running.worker
+    checkpoint = f"{work.folder}/checkpoint-{running.step:08d}.json"
+    return Ended(work.segment, worker.name, running.over_at - worker.born, running.step, checkpoint)

@@ -1,0 +1,78 @@
+"""What a sweep is asked to do: plain checked data that is stored with it, so that a resumed sweep is the same sweep."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from planner.checking import Count, Positive, Section
+from planner.recipes.schema import Recipe
+from runner.training.config import Machine, TaskChoice, TrialConfig
+
+
+class ValidationRule(Section):
+    """How finely every trial is scored, and how often."""
+
+    problems: Count
+    samples: Count
+    every_steps: Count = Field(description="update steps between validations, whatever the batch")
+
+
+class Training(Section):
+    """What all trials have in common."""
+
+    task: TaskChoice
+    recipe: Recipe
+    validation: ValidationRule
+    machine: Machine = Field(default_factory=Machine)
+    temperature: Positive = 1.0
+    warmup_steps: Annotated[int, Field(ge=0)] | None = None
+    simulation: dict[str, Any] | None = Field(None, description="a simulated or recorded world instead of training")
+
+
+class Resources(Section):
+    """What a worker occupies."""
+
+    gpu: str = Field(description="name in the catalogue; cpu is no GPU, and a GPU-hour of it a worker-hour")
+    slots: Count = Field(1, description="GPUs, or CPU workers, that each second of a worker counts for")
+    cpus: Annotated[float, Field(ge=0)] = 1.0
+    gpus: Annotated[float, Field(ge=0)] = 0.0
+
+
+class SweepSpec(Section):
+    """Everything that decides what a sweep does, apart from its trials' allocations."""
+
+    policy: str
+    search: str | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    pilot_gpu_hours: Positive
+    target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
+    workers: Count = Field(description="segments that may run at once")
+    retries: Annotated[int, Field(ge=0)] = Field(3, description="of a segment whose worker was lost, in a row")
+    backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
+    folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
+    resources: Resources
+    training: Training
+
+    def trial(self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int) -> TrialConfig:
+        """Return the configuration of one trial."""
+        common = self.training
+        rule = common.validation
+        given: dict[str, Any] = {
+            "task": common.task.model_dump(),
+            "recipe": common.recipe.model_dump(),
+            "rollouts_per_prompt": rollouts_per_prompt,
+            "prompts_per_batch": prompts_per_batch,
+            "learning_rate": learning_rate,
+            "seed": seed,
+            "temperature": common.temperature,
+            "warmup_steps": common.warmup_steps,
+            "validation": {
+                "problems": rule.problems,
+                "samples": rule.samples,
+                "every_rollouts": rule.every_steps * rollouts_per_prompt * prompts_per_batch,
+            },
+            "machine": common.machine.model_dump(),
+        }
+        if common.simulation is not None:
+            given["simulation"] = common.simulation
+        return TrialConfig.model_validate(given)

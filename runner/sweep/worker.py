@@ -1,0 +1,207 @@
+"""What a worker does with a segment: open its trial, train, report points as they are made, save."""
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from runner.backends.opening import open_backend
+from runner.backends.port import Point, Segment, TrainerBackend
+from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.sweep.worker_files import PointsFile, TrialLog, remove_aside_files
+from runner.training.config import TrialConfig
+
+SECONDS_BETWEEN_REPORTS = 1.0
+SECONDS_BETWEEN_CHECKPOINTS = 600.0
+
+
+@dataclass
+class _Trial:
+    """The trial that is in memory, and where it stands: None before the base model is scored."""
+
+    number: int
+    config: TrialConfig
+    folder: Path
+    backend: TrainerBackend
+    points: PointsFile
+    step: int | None
+    notes: list[str] = field(default_factory=list)
+
+    def can_take(self, work: Work, config: TrialConfig) -> bool:
+        stands = (self.number, self.config, self.folder, self.step)
+        return stands == (work.trial, config, Path(work.folder), work.from_step)
+
+    def train(self, to_step: int, report: Callable[[Point], None]) -> None:
+        for point in self.backend.advance(Segment(to_step)):
+            self.points.add(point)
+            report(point)
+        self.step = to_step
+
+    def save(self) -> Path:
+        self.points.sync()
+        return self.backend.checkpoint()
+
+    def close(self) -> None:
+        self.points.close()
+        self.backend.close()
+
+
+class Worker:
+    """Executes one segment after the other; between two of the same trial the model stays in memory."""
+
+    def __init__(
+        self,
+        name: str,
+        seconds: Callable[[], float],
+        report: Callable[[Event], None],
+        opening: Callable[[TrialConfig], TrainerBackend] = open_backend,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`seconds` is how long the worker has lived."""
+        self._name = name
+        self._seconds = seconds
+        self._report = report
+        self._opening = opening
+        self._clock = clock
+        self._log = TrialLog()
+        self._trial: _Trial | None = None
+
+    def run(self, work: Work, stopping: Callable[[], bool]) -> bool:
+        """Execute a segment and report everything of it; False when it failed, and its trial is no longer open."""
+        self._report(Began(work.segment, self._name, self._seconds()))
+        with self._log.of(Path(work.folder)):
+            try:
+                over: Event = self._executed(work, stopping)
+            except BaseException as error:  # sys.exit() of a user's module must not take the worker along
+                traceback.print_exc()
+                self.close()
+                remove_aside_files(Path(work.folder))
+                kind, message = _classified(error)
+                over = Failed(work.segment, self._name, self._seconds(), kind, message, self._log.tail())
+        self._report(over)
+        return isinstance(over, Ended)
+
+    def close(self) -> None:
+        """Free the trial that is open, saving nothing."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            try:
+                trial.close()
+            except Exception:  # it is given up anyhow
+                traceback.print_exc()
+
+    def _executed(self, work: Work, stopping: Callable[[], bool]) -> Ended:
+        began = self._clock()
+        batch = _Batch(work, self._send, self._clock)
+        trial = self._opened(work, batch)
+        saved_at = self._clock()
+        try:
+            while trial.step is None or (trial.step < work.to_step and not stopping()):
+                # One update at a time: a backend that works ahead elsewhere can then be stopped and saved after each.
+                trial.train(0 if trial.step is None else trial.step + 1, batch.add)
+                now = self._clock()
+                if trial.step and now - began >= work.most_seconds:
+                    break
+                if now - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
+                    trial.save()
+                    saved_at = self._clock()
+        finally:
+            batch.send()
+        checkpoint = trial.save()
+        notes, trial.notes = tuple(trial.notes), []
+        return Ended(work.segment, self._name, self._seconds(), trial.step, str(checkpoint), notes)
+
+    def _opened(self, work: Work, batch: "_Batch") -> _Trial:
+        config = _config(work)
+        if self._trial is not None and self._trial.can_take(work, config):
+            return self._trial
+        self.close()
+        folder = Path(work.folder)
+        remove_aside_files(folder)
+        backend = self._opening(config)
+        try:
+            step = _start_or_restore(backend, config, folder, work.from_step)
+            points = PointsFile(folder, step)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one that counts
+                backend.close()
+            raise
+        trial = self._trial = _Trial(work.trial, config, folder, backend, points, step)
+        trial.notes += getattr(backend, "notes", ())
+        if step is not None and step < work.from_step:
+            trial.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
+        batch.add_all(points.earlier)
+        return trial
+
+    def _send(self, work: Work, points: tuple[Point, ...]) -> None:
+        self._report(Progress(work.segment, self._name, self._seconds(), points))
+
+
+class _Batch:
+    """New points of a segment, which are reported with the next score, or with the next one after a second."""
+
+    def __init__(self, work: Work, send: Callable[[Work, tuple[Point, ...]], None], clock: Callable[[], float]) -> None:
+        self._work = work
+        self._send = send
+        self._clock = clock
+        self._points: list[Point] = []
+        self._sent_at = clock()
+
+    def add(self, point: Point) -> None:
+        """Take a point; what was committed before the segment is passed over when it is trained again."""
+        if self._is_new(point):
+            self._points.append(point)
+        if point.score is not None or self._clock() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
+            self.send()
+
+    def add_all(self, points: Iterable[Point]) -> None:
+        """Take points that an earlier worker made, and report them together."""
+        self._points += [point for point in points if self._is_new(point)]
+        self.send()
+
+    def send(self) -> None:
+        """Report what waits."""
+        if self._points:
+            points, self._points = tuple(self._points), []
+            self._send(self._work, points)
+        self._sent_at = self._clock()
+
+    def _is_new(self, point: Point) -> bool:
+        # A trial that stands at step 0 may never have run, so the base model's score is reported (again).
+        return point.optimizer_step > self._work.from_step or point.optimizer_step == self._work.from_step == 0
+
+
+def _config(work: Work) -> TrialConfig:
+    return TrialConfig.model_validate_json(json.dumps(work.config))
+
+
+def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path, from_step: int) -> int | None:
+    try:
+        return backend.restore(config, folder)
+    except NotFoundError as error:
+        if from_step > 0:
+            raise CheckpointError(f"the trial stands at step {from_step}, but there is {error}") from error
+    backend.start(config, folder)
+    return None
+
+
+def _classified(error: BaseException) -> tuple[str, str]:
+    """Return the kind of a failure, and what happened in one sentence."""
+    if isinstance(error, TrainingError):
+        return error.kind, str(error)
+    if isinstance(error, CheckpointError):
+        return "checkpoint", str(error)
+    if isinstance(error, ValidationError):
+        mistakes = (f"{'.'.join(map(str, one['loc']))} = {one['input']!r}: {one['msg']}" for one in error.errors())
+        return "input", f"the trial's configuration cannot be used: {'; '.join(mistakes)}"
+    if isinstance(error, InputError | NotFoundError):
+        return "input", str(error)
+    if isinstance(error, MemoryError):
+        return "out-of-memory", f"out of memory ({error}): use fewer rollouts per step or a larger machine"
+    return "error", f"{type(error).__name__}: {error}"

@@ -1,0 +1,130 @@
+"""Who drives a sweep and how it stands: alike on SQLite and PostgreSQL."""
+
+from datetime import timedelta
+
+import pytest
+
+from budgets.errors import NotFoundError, StoreError
+from planner.store import Store, segments
+from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
+from planner.store.records import NewCharge
+from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
+from planner.store.standing import Scored, committed_step, failures_since_success, standing
+from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON, at
+
+FIRST, SECOND = Driver("first@1", "here", 11), Driver("second@2", "there", 22)
+SOON = NOON + GRACE / 2
+LATE = NOON + 2 * GRACE
+
+
+@pytest.fixture
+def driven(store: Store) -> str:
+    sweep = samples.started_sweep(store)
+    with store.write() as session:
+        take_lease(session, sweep, FIRST, NOON)
+    return sweep
+
+
+def row(store: Store, sweep: str | None = None) -> Sweep:
+    with store.read() as session:
+        return sweep_named(session, sweep)
+
+
+def test_the_newest_sweep_is_found_without_a_name(store: Store, driven: str) -> None:
+    newer = store.create_sweep(None, samples.sweep(), created_at=NOON)
+    assert row(store).name == newer
+    with pytest.raises(NotFoundError, match="there is no sweep 'sweep-9'"):
+        row(store, "sweep-9")
+
+
+def test_a_second_driver_is_refused_while_the_first_lives(store: Store, driven: str) -> None:
+    assert (row(store).status, row(store).driver_pid) == (SweepStatus.RUNNING, 11)
+    refusal = r"sweep-1 is being driven by process 11 on here \(last heard of 45 s ago\).*taken to be gone"
+    with pytest.raises(StoreError, match=refusal), store.write() as session:
+        take_lease(session, driven, SECOND, SOON)
+    assert row(store).driver_id == FIRST.id
+    with store.write() as session:
+        take_lease(session, driven, FIRST, SOON)  # its own is no obstacle
+    assert row(store).heartbeat_at == SOON
+
+
+@pytest.mark.parametrize(("now", "dead"), [(LATE, False), (SOON, True)], ids=["silent for too long", "seen to be dead"])
+def test_a_dead_driver_loses_its_sweep_and_can_store_nothing_more(
+    store: Store, driven: str, now: object, dead: bool
+) -> None:
+    with store.write() as session:
+        take_lease(session, driven, SECOND, now, former_is_dead=dead)
+    sweep_id = row(store).id
+    refusal = "sweep-1 was taken over by process 22 on there"
+
+    def stores_something() -> None:
+        with store.write() as session:
+            session.add(Charge(sweep_id=sweep_id, at=NOON, worker="w", kind="idle", gpu_hours=5.0))
+            hold_lease(session, sweep_id, FIRST, now)
+
+    with pytest.raises(LeaseLostError, match=refusal):
+        stores_something()
+    with store.write() as session:
+        hold_lease(session, sweep_id, SECOND, now + timedelta(seconds=1))
+    with store.read() as session:
+        assert standing(session, driven).spent_gpu_hours == 0
+    assert row(store).heartbeat_at == now + timedelta(seconds=1)
+
+
+def test_a_clock_that_was_set_back_does_not_free_a_sweep(store: Store, driven: str) -> None:
+    with pytest.raises(StoreError, match="last heard of 0 s ago"), store.write() as session:
+        take_lease(session, driven, SECOND, NOON - timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("status", "finished"),
+    [(SweepStatus.FINISHED, LATE), (SweepStatus.FAILED, LATE), (SweepStatus.INTERRUPTED, None)],
+)
+def test_an_ended_lease_is_free_for_anyone(store: Store, driven: str, status: SweepStatus, finished: object) -> None:
+    with store.write() as session:
+        end_lease(session, row(store).id, FIRST, status, LATE)
+    ended = row(store)
+    assert (ended.status, ended.finished_at, ended.driver_id, ended.heartbeat_at) == (status, finished, None, None)
+    with store.write() as session:
+        take_lease(session, driven, SECOND, NOON)
+    assert (row(store).status, row(store).finished_at) == (SweepStatus.RUNNING, None)
+
+
+def test_how_a_sweep_stands(store: Store) -> None:
+    trial = samples.started_trial(store)
+    store.move_trial(trial, TrialState.RUNNING, at=NOON, reason="start")
+    first = store.open_segment(trial, samples.segment(1, worker=None), started_at=NOON)
+    store.add_points([samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8)])
+    with store.write() as session:
+        segments.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
+    second = store.open_segment(trial, samples.segment(2, from_step=8, to_step=16), started_at=at(1))
+    store.settle_segment(second, SegmentOutcome.LOST, 1.0, ended_at=at(2))
+    store.move_trial(trial, TrialState.LOST, at=at(2), reason="gone")
+    store.move_trial(trial, TrialState.PAUSED, at=at(3), reason="again")
+    store.add_points([samples.point(trial, 8, 2, score=0.9), samples.point(trial, 9, 2, score=None)])
+    store.open_segment(trial, samples.segment(2, from_step=8, to_step=16, worker="w2"), started_at=at(3))
+    with store.write() as session:
+        segments.add_charge(session, row(store).id, NewCharge(at(3), "w1", "idle", 0.25))
+
+    with store.read() as session:
+        stands = standing(session, "sweep-1")
+    of_trial = stands.segments[trial]
+    assert [each.outcome for each in of_trial] == [
+        SegmentOutcome.COMMITTED,
+        SegmentOutcome.LOST,
+        SegmentOutcome.RESERVED,
+    ]
+    assert (of_trial[0].to_step, of_trial[0].worker) == (8, "w1")
+    assert committed_step(of_trial) == 8
+    assert failures_since_success(of_trial) == 1
+    assert stands.scores[trial] == [
+        Scored(0, 0.0, 0.0, None), Scored(4, 0.4, 0.4, None), Scored(8, 0.8, 0.9, None),
+    ]  # fmt: skip
+    assert stands.trained[trial] == (9, pytest.approx(0.9))
+    assert stands.spent_gpu_hours == 3.25
+    assert stands.charged_to_workers == {"w1": 3.25, "w2": 0.0}
+    assert [each.name for each in stands.trials] == ["n8-B64-s1"]
+    assert [each.rank for each in stands.plan.candidates] == [1, 2]

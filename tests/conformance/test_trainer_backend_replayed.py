@@ -1,0 +1,41 @@
+"""The replayed backend keeps the promises of the port."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.recipes.schema import Recipe
+from runner.backends.replayed import ReplayedBackend
+from runner.simulation.choice import SimulationChoice
+from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
+from tests.conformance.trainer_backend import *  # noqa: F403
+
+# Scored in every second step, as the suite has it.
+TABLE = """\
+run,rollouts_per_prompt,prompts_per_batch,seed,step,gpu_hours,score,score_standard_error
+a,4,4,0,0,0.1,0.30,0.02
+a,4,4,0,2,0.9,0.45,0.02
+a,4,4,0,4,1.8,0.52,0.02
+a,4,4,0,6,2.5,0.55,0.02
+"""
+
+
+@pytest.fixture
+def new_backend() -> type[ReplayedBackend]:
+    return ReplayedBackend
+
+
+@pytest.fixture
+def config(tmp_path_factory: pytest.TempPathFactory) -> TrialConfig:
+    table = Path(tmp_path_factory.mktemp("tables")) / "runs.csv"
+    table.write_text(TABLE)
+    return TrialConfig(
+        task=TaskChoice(name="recorded"),
+        recipe=Recipe(name="plain"),
+        rollouts_per_prompt=4,
+        prompts_per_batch=4,
+        learning_rate=1e-6,
+        validation=ValidationPlan(every_rollouts=32),
+        machine=Machine(gpus=2),
+        simulation=SimulationChoice(kind="table", table=str(table)),
+    )

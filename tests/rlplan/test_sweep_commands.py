@@ -1,0 +1,299 @@
+"""The commands around a sweep: what they ask for, what they print, and their exit codes."""
+
+import csv
+import io
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlplan.sweeping
+from budgets.errors import BudgetError, NotFoundError, StoreError
+from planner.store import open_store
+from planner.store.schema import SweepStatus
+from rlplan.sweep_following import Follower
+from rlplan.sweeping import DryRun, Finished, PlannedTrial, SweepRequest
+from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import seeded
+
+DONE = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=326.5, notes=())
+
+
+class Driven:
+    """Stands in for `rlplan.sweeping`: remembers what it was asked, and ends as it is told."""
+
+    def __init__(self, ended: Finished | Exception = DONE) -> None:
+        self.ended = ended
+        self.asked: tuple[Any, ...] = ()
+        self.options: dict[str, Any] = {}
+        self.meanwhile: Callable[[Any], None] = lambda interrupts: None
+
+    def __call__(self, *asked: Any, interrupts: Any, began: Callable[[str], None], **options: Any) -> Finished:
+        self.asked, self.options = asked, options
+        if isinstance(self.ended, Exception):
+            raise self.ended
+        assert not interrupts.patient
+        began(self.ended.sweep)
+        assert interrupts.patient
+        self.meanwhile(interrupts)
+        return self.ended
+
+
+@pytest.fixture
+def driven(monkeypatch: pytest.MonkeyPatch) -> Driven:
+    stand_in = Driven()
+    for verb in ("start", "resume", "retry"):
+        monkeypatch.setattr(rlplan.sweeping, verb, stand_in)
+    return stand_in
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """A database with a sweep that has ended, in the directory where the commands run."""
+    seeder = seeded(tmp_path / "rlplan.db")
+    seeder.recommend()
+    seeder.end(SweepStatus.FINISHED)
+    seeder.store.close()
+    return str(tmp_path / "rlplan.db")
+
+
+def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: str, tmp_path: Path) -> None:
+    ran = run("sweep", "--task", "sum-easy", "--budget", "1,000", "--policy", "asha", "--search", "none", "--seed", "3")
+    assert ran.code == 0
+    request, where = driven.asked
+    assert where == "rlplan.db"
+    assert request == SweepRequest(
+        task="sum-easy",
+        budget=1000.0,
+        flags={"budget.gpu_hours": ("--budget", 1000.0)},
+        policy="asha",
+        search=None,
+        seed=3,
+    )
+    run("sweep", "plan-1", "--workers", "2", "--ray-address", "auto", "--folder", "runs/x", "--retries", "5")
+    given = driven.asked[0]
+    assert (given.plan, given.workers, given.ray_address, given.folder) == ("plan-1", 2, "auto", Path("runs/x"))
+    assert given.retries == 5
+    run("sweep", "--problems", "mine.jsonl", "--model", "models/mine", "--reward", "exact", "--engine", "vllm")
+    training = driven.asked[0].training
+    assert (training.problems, training.model, training.reward, training.engine) == (
+        "mine.jsonl",
+        "models/mine",
+        "exact",
+        "vllm",
+    )
+
+
+def test_resume_and_retry_ask_for_what_the_flags_say(run: Run, driven: Driven, database: str) -> None:
+    assert run("resume", "sweep-1", "--accept-changes", "--workers", "4").code == 0
+    assert driven.asked == ("sweep-1", "rlplan.db")
+    assert driven.options == {"accept_changes": True, "ray_address": None, "workers": 4}
+    assert run("retry", "--trial", "a", "--trial", "b").code == 0
+    assert driven.asked == (None, "rlplan.db")
+    assert driven.options == {"accept_changes": False, "ray_address": None, "workers": None, "trials": ("a", "b")}
+
+
+def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, database: str) -> None:
+    driven.ended = replace(DONE, notes=("made plan-1 first",))
+    ran = run("sweep")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        0,
+        "sweep-1 of plan-1: qwen3-8b, policy rlplan, finished, 1,000 GPU-hours for pilots",
+    )
+    assert ran.err.splitlines()[-1] == "made plan-1 first"
+    assert (
+        ran.out
+        == """\
+Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at
+learning rate 4e-06; expected 0.74 (0.68 to 0.79); P(best) 0.62
+Why: the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)
+
+#     n   B    M             score  P(best)  spent    status
+1   512  32  571  0.74 (0.60–0.80)     0.90   20.0  finished
+2   128  64  390  0.71 (0.60–0.80)     0.27   20.0  finished
+3  1024  64  390                 –        –   20.0  finished
+
+GPU-hours of the pilots: 326 of 1,000 spent (committed 319, idle 4.50, failed
+3.00), 614 left
+failed, out-of-memory: n1024-B1024-s0 (torch.OutOfMemoryError: 81 GiB wanted)
+sweep-1 took 90 min, 16 decisions; `rlplan status sweep-1` shows its trials
+"""
+    )
+
+
+def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database: str) -> None:
+    ran = run("sweep", "--format", "json")
+    document = json.loads(ran.out)
+    assert document == json.loads(run("status", "--format", "json").out)
+    assert document.keys() >= {
+        "sweep", "plan", "status", "budget", "recommendation", "ranking", "trials", "decisions", "failures",
+    }  # fmt: skip
+    assert (document["sweep"], document["plan"], document["status"]) == ("sweep-1", "plan-1", "finished")
+    budget = document["budget"]
+    assert budget["spent_gpu_hours"] == sum(budget["by_use"].values()) == 326.5
+    assert budget["spent_gpu_hours"] + budget["reserved_gpu_hours"] + budget["left_gpu_hours"] == 1000.0
+    assert document["recommendation"]["rollouts_per_prompt"] == 512
+    assert [row["rank"] for row in document["ranking"]] == [1, 2, 3]
+    first = document["trials"][0]
+    assert (first["trial"], first["state"], first["step"], first["pilot_steps"]) == ("n512-B32-s0", "running", 30, 40)
+    assert (first["expected_score"], first["probability_best"], first["points"][1]["step"]) == (0.74, 0.62, 2)
+    assert (document["decisions"], document["failures"]) == (16, {"out-of-memory": 1})
+
+
+def test_csv_is_the_ranking_of_a_sweep_and_the_trials_of_a_status(run: Run, driven: Driven, database: str) -> None:
+    ranking = list(csv.DictReader(io.StringIO(run("sweep", "--format", "csv").out)))
+    assert [(row["rank"], row["rollouts_per_prompt"]) for row in ranking] == [("1", "512"), ("2", "128"), ("3", "1024")]
+    trials = list(csv.DictReader(io.StringIO(run("status", "--format", "csv").out)))
+    assert [row["state"] for row in trials][:3] == ["running", "running", "paused"]
+
+
+def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
+    seeded(tmp_path / "rlplan.db").store.close()
+    assert run("sweep").out.startswith("sweep-1 ended without a recommendation")
+    document = json.loads(run("sweep", "--format", "json").out)
+    assert (document["recommendation"], document["ranking"]) == (None, [])
+    assert run("sweep", "--format", "csv").out.startswith("rank,rollouts_per_prompt")
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "said"),
+    [
+        (
+            replace(DONE, failed_trials=1),
+            5,
+            "one trial has failed; what failed is run again with `rlplan retry sweep-1`",
+        ),
+        (replace(DONE, failed_trials=3), 5, "3 trials have failed"),
+        (replace(DONE, failed_trials=3, all_failed="nan"), 5, "that ran has failed, most of them with: nan"),
+        (replace(DONE, interrupted=True), 130, "stopped and its state is saved; go on with `rlplan resume sweep-1`"),
+        (NotFoundError("sweep-1 has ended"), 3, "rlplan: sweep-1 has ended"),
+        (BudgetError("no pilot fits"), 4, "rlplan: no pilot fits"),
+        (StoreError("sweep-1 is being driven"), 2, "rlplan: sweep-1 is being driven"),
+    ],
+)
+def test_exit_codes(run: Run, driven: Driven, database: str, ended: Finished | Exception, code: int, said: str) -> None:
+    driven.ended = ended
+    ran = run("resume" if code == 3 else "retry" if code == 4 else "sweep")
+    assert ran.code == code
+    assert said in ran.err.splitlines()[-1]
+    assert bool(ran.out) == (code in (0, 5))
+
+
+def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
+    run: Run, driven: Driven, database: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(interrupts: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupts.requested
+        signal.raise_signal(signal.SIGINT)
+
+    driven.meanwhile = interrupted
+    ran = run("sweep", "--db", database)
+    assert ran.code == 130
+    assert "each trial ends the update under way and is saved" in capfd.readouterr().err
+    assert ran.err.splitlines()[-1].endswith(f"go on with `rlplan resume sweep-1 --db {database}`")
+
+
+def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0), PlannedTrial("n8-B32-s0", 8, 32, 70, 10, 79.8))
+    plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
+    monkeypatch.setattr(rlplan.sweeping, "describe", lambda request, database: plan)
+    ran = run("sweep", "--dry-run")
+    assert ran.code == 0
+    assert (
+        ran.out
+        == """\
+  n   B     pilot   segment  GPU-hours  trial
+512  32  40 steps  20 steps        280  n512-B32-s0
+  8  32  70 steps  10 steps       79.8  n8-B32-s0
+
+plan-1: 2 pilots of 360 GPU-hours together; 1,000 are theirs, and what is over
+goes to the most promising. On 2 workers they take about 22 h.
+It cannot run here: each trial of plan-1 needs 64 h100 where 0 GPUs are
+Nothing was started.
+"""
+    )
+    assert driven.asked == ()
+    assert json.loads(run("sweep", "--dry-run", "--format", "json").out)["shortfall"] == plan.shortfall
+    assert run("sweep", "--dry-run", "--format", "csv").out.splitlines()[1] == "n512-B32-s0,512,32,40,20,280.0"
+
+
+def test_status_is_the_screen_once(run: Run, database: str) -> None:
+    ran = run("status", width=76)
+    golden = (Path(__file__).parent / "sweep_screen_76.txt").read_text(encoding="utf-8").splitlines()
+    assert ran.code == 0
+    assert ran.out.splitlines()[3:12] == golden[3:12]
+    assert "Recommended" in ran.out
+    assert "failed, out-of-memory: n1024-B1024-s0 (torch.OutOfMemoryError: 81 GiB" in ran.out
+    assert run("status", "sweep-9").err == "rlplan: there is no sweep 'sweep-9'; there are: sweep-1\n"
+
+
+def test_status_watch_in_a_pipe_ends_with_the_sweep(run: Run, database: str) -> None:
+    ran = run("status", "--watch")
+    assert ran.code == 0
+    assert ran.err.startswith("sweep-1 of plan-1")
+    assert "took 90 min" in ran.out
+
+
+def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded(tmp_path / "rlplan.db").store.close()  # nobody ends it
+
+    class Impatient(Follower):
+        def begin(self, sweep: str) -> None:
+            super().begin(sweep)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rlplan.sweep_running.Follower", Impatient)
+    ran = run("status", "--watch")
+    assert ran.code == 0
+    assert "go on with `rlplan resume sweep-1`" in ran.out
+
+
+def test_status_and_decisions_change_nothing(run: Run, database: str) -> None:
+    before = Path(database).read_bytes()
+    for args in (["status"], ["decisions"], ["status", "--watch"]):
+        assert run(*args).code == 0
+    assert Path(database).read_bytes() == before
+
+
+def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> None:
+    ran = run("decisions", "--last", "2", width=120)
+    assert (
+        ran.out
+        == """\
+ #  time (UTC)           action  trial           why
+15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n=16, B=128 is best at 4,000 GPU-hours) is 0.004, below 0.02
+16  2026-03-01 13:23:00  start   n1024-B1024-s0  n=1024, B=1024 starts, up to step 10 for 29 GPU-hours: it gains most by
+                                                 the GPU-hour
+"""
+    )
+    document = json.loads(run("decisions", "--trial", "n32-B32-s0", "--format", "json").out)
+    assert document["sweep"] == "sweep-1"
+    assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]
+    assert document["decisions"][0]["seen"] == {"p": 0.5}
+    rows = list(csv.DictReader(io.StringIO(run("decisions", "--format", "csv").out)))
+    assert [int(row["number"]) for row in rows] == list(range(1, 17))
+    assert json.loads(rows[0]["seen"]) == {"p": 0.5}
+    unknown = run("decisions", "--trial", "n32-B32-s")
+    assert (unknown.code, "did you mean 'n32-B32-s0'" in unknown.err) == (2, True)
+    assert run("decisions", "--last", "0").code == 2
+
+
+def test_without_a_database_or_a_sweep_each_says_what_to_do(run: Run, tmp_path: Path) -> None:
+    for verb in ("status", "decisions"):
+        assert run(verb).code == 3
+    open_store(tmp_path / "rlplan.db").close()
+    for verb in ("status", "decisions"):
+        ran = run(verb)
+        assert (ran.code, "rlplan sweep" in ran.err) == (3, True)
+
+
+@pytest.mark.parametrize("verb", ["sweep", "resume", "retry", "status", "decisions"])
+def test_help_has_an_example(run: Run, verb: str) -> None:
+    ran = run(verb, "--help")
+    assert ran.code == 0
+    assert f"Example: rlplan {verb}" in ran.out

@@ -1,0 +1,252 @@
+"""How a sweep is followed: the lines of a pipe, the screen of a terminal, and a database that cannot be read."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import sqlite3
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from planner.store.schema import SegmentOutcome, SweepStatus
+from planner.trials import TrialState
+from rlplan.sweep_display import READY, STOPPING, Lines, Terminal
+from rlplan.sweep_following import Follower
+from rlplan.sweep_picture import Picture
+from rlplan.sweep_reading import picture
+from tests.rlplan.sweep_rows import Seeder, seeded
+
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture
+def seeder(tmp_path: Path) -> Iterator[Seeder]:
+    opened = seeded(tmp_path / "rlplan.db")
+    yield opened
+    opened.store.close()
+
+
+class Recorded:
+    """Remembers what it was given to show."""
+
+    def __init__(self) -> None:
+        self.pictures: list[Picture] = []
+        self.news: list[str] = []
+        self.troubles: list[str] = []
+        self.heard = threading.Event()
+
+    def open(self) -> None: ...
+
+    def show(self, picture: Picture, news: Sequence[str]) -> None:
+        self.pictures.append(picture)
+        self.news += news
+        if news:
+            self.heard.set()
+
+    def trouble(self, reason: str) -> None:
+        self.troubles.append(reason)
+
+    def stopping(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def looking(seeder: Seeder, display: Recorded | Lines) -> Follower:
+    """Return a follower that looks when it is told to, and at no other time."""
+    follower = Follower(seeder.store.location, display)
+    follower._thread.start = lambda: None  # type: ignore[method-assign]
+    follower.begin(seeder.sweep)
+    return follower
+
+
+def test_a_pipe_gets_one_line_for_each_thing_that_matters(seeder: Seeder, capsys: pytest.CaptureFixture[str]) -> None:
+    with looking(seeder, Lines()) as follower:
+        trial = 7
+        seeder.begin(trial, 0)
+        follower.look()
+        seeder.score(trial, 10, 0.5)
+        seeder.settle(trial, SegmentOutcome.COMMITTED)
+        seeder.fit(trial, 0.7, 0.3)
+        seeder.move(trial, TrialState.PAUSED)
+        follower.look()
+        follower.look()  # nothing new
+        seeder.begin(trial, 10)
+        seeder.settle(trial, SegmentOutcome.LOST)
+        seeder.move(trial, TrialState.LOST, "lost: its node went away; tried again in 2 s")
+        seeder.move(trial, TrialState.PAUSED, "tried again")
+        seeder.begin(trial, 10)
+        seeder.move(3, TrialState.PRUNED, "P(best) is 0.01, below 0.02")
+        seeder.settle(1, SegmentOutcome.FAILED)
+        seeder.move(1, TrialState.FAILED, "nan: the loss is not finite", failure_class="nan", failure_tail="")
+        seeder.decide("stop", "nothing can overtake the leader")
+        seeder.recommend()
+        follower.look()
+    assert capsys.readouterr().err.splitlines() == [
+        "sweep-1 of plan-1: qwen3-8b, policy rlplan, without a driver, 1,000 GPU-hours for pilots",
+        "n8-B32-s0 starts, to step 10",
+        "n8-B32-s0 step 10: score 0.500 ± 0.011, 29.0 GPU-hours; at target 0.70 (0.64–0.75), P(best) 0.30",
+        "n8-B32-s0 lost at step 10: lost: its node went away; tried again in 2 s",
+        "n8-B32-s0 goes on from step 10, attempt 2",
+        "n64-B128-s0 pruned at step 20: P(best) is 0.01, below 0.02",
+        "n512-B32-s0 failed at step 30: nan: the loss is not finite",
+        "stop: nothing can overtake the leader",
+        "Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at learning rate 4e-06; "
+        "expected 0.74 (0.68 to 0.79); P(best) 0.62",
+    ]
+
+
+def test_what_happened_before_is_no_news(seeder: Seeder) -> None:
+    display = Recorded()
+    looking(seeder, display).look()
+    assert (len(display.pictures), display.news) == (2, [])
+
+
+def test_an_unreadable_database_keeps_the_last_picture_and_is_told_once(
+    seeder: Seeder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rename(old: str, new: str) -> None:
+        with sqlite3.connect(seeder.store.location) as connection:
+            connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+        connection.close()
+
+    with looking(seeder, Lines()) as follower:
+        rename("segments", "hidden")
+        follower.look()
+        follower.look()
+        rename("hidden", "segments")
+        seeder.move(3, TrialState.PRUNED, "too far behind")
+        follower.look()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines[1:]] == [
+        "the database cannot be read now, the sweep goes on",
+        "n64-B128-s0 pruned at step 20",
+    ]
+    assert "no such table" in lines[1]
+
+
+def test_a_database_that_is_not_there_yet_is_waited_for(seeder: Seeder, tmp_path: Path) -> None:
+    display = Recorded()
+    place = tmp_path / "elsewhere.db"
+    follower = Follower(str(place), display)
+    follower._sweep = seeder.sweep
+    follower.look()
+    seeder.store.close()
+    place.write_bytes((tmp_path / "rlplan.db").read_bytes())
+    follower.look()
+    assert len(display.troubles) == len(display.pictures) == 1
+    assert str(place) in display.troubles[0]
+
+
+def test_a_display_that_breaks_does_not_reach_the_sweep(seeder: Seeder) -> None:
+    class Broken(Recorded):
+        def show(self, picture: Picture, news: Sequence[str]) -> None:
+            raise OSError("the terminal has gone")
+
+        def trouble(self, reason: str) -> None:
+            raise OSError("still gone")
+
+        open = stopping = close = trouble  # type: ignore[assignment]
+
+    with Follower(seeder.store.location, Broken()) as follower:
+        follower.begin(seeder.sweep)
+
+
+def test_the_thread_sees_what_is_written_and_the_last_word_is_shown(seeder: Seeder) -> None:
+    display = Recorded()
+    with Follower(seeder.store.location, display) as follower:
+        follower.begin(seeder.sweep)
+        seeder.move(3, TrialState.PRUNED, "too far behind")
+        assert display.heard.wait(60)
+        assert not follower.at_rest.is_set()
+        seeder.recommend()
+        seeder.end(SweepStatus.FINISHED)
+    assert follower.at_rest.is_set()
+    assert [line.split(" ")[0] for line in display.news] == ["n64-B128-s0", "Recommended"]
+    assert display.pictures[-1].status == "finished"
+    assert not follower._thread.is_alive()
+
+
+def test_reading_takes_a_small_share_of_the_time(seeder: Seeder, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    times = iter([0.0, 0.001, 10.0, 10.2])
+    monkeypatch.setattr("rlplan.sweep_following.time.monotonic", lambda: next(times))
+    follower = Follower(seeder.store.location, Recorded())
+    monkeypatch.setattr(follower._ended, "wait", lambda pause: pauses.append(pause) or len(pauses) == 3)
+    monkeypatch.setattr(follower, "look", lambda: None)
+    follower._follow()
+    assert pauses == [0.5, 0.5, pytest.approx(4.0)]
+
+
+def terminal(**options: object) -> tuple[Terminal, io.StringIO]:
+    file = io.StringIO()
+    return Terminal(Console(file=file, force_terminal=True, width=80, height=24, **options)), file  # type: ignore[arg-type]
+
+
+def test_a_terminal_is_drawn_on_kept_in_trouble_and_left_as_it_was(seeder: Seeder) -> None:
+    display, file = terminal()
+    display.open()
+    assert READY in file.getvalue()
+    display.show(picture(seeder.store), ["a line that the screen shows anyway"])
+    display.trouble("it is locked")
+    display._live.refresh()
+    display.stopping()
+    display._live.refresh()
+    display.close()
+    said = file.getvalue()
+    assert "it is locked" in said
+    assert STOPPING[:60] in said
+    assert said.count("running") >= 4
+    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1  # the cursor is hidden and shown again
+    rows = CODES.sub("", said).replace("\r", "\n").splitlines()
+    assert max(len(row) for row in rows) <= 76
+
+
+def test_no_color_is_heeded(seeder: Seeder) -> None:
+    for options, coloured in (({"no_color": True}, False), ({"color_system": "standard"}, True)):
+        display, file = terminal(**options)
+        display.open()
+        display.show(picture(seeder.store), [])
+        display.close()
+        assert ("\x1b[36m" in file.getvalue() or "\x1b[32m" in file.getvalue()) is coloured
+
+
+def test_watching_at_a_real_terminal_ends_with_the_sweep(seeder: Seeder, tmp_path: Path) -> None:
+    seeder.end(SweepStatus.FINISHED)
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [str(Path(sys.executable).with_name("rlplan")), "status", "--watch"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color"},
+    )
+    os.close(follower)
+    err = b""
+    while chunk := _read(leader):
+        err += chunk
+    out, _ = process.communicate(timeout=60)
+    os.close(leader)
+    assert process.returncode == 0
+    assert out.splitlines()[0] == "sweep-1 of plan-1: qwen3-8b, policy rlplan, finished"
+    assert "n64-B128" not in out.splitlines()[4]
+    drawn = CODES.sub("", err.decode()).replace("\r", "\n").splitlines()
+    assert any(line.startswith("state ") for line in drawn)
+    assert max(len(line) for line in drawn) <= 76
+
+
+def _read(leader: int) -> bytes:
+    try:
+        return os.read(leader, 65536)
+    except OSError:  # Linux says so when the other end is closed
+        return b""

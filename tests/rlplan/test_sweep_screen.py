@@ -1,0 +1,157 @@
+"""The screen of a sweep, as text: what it shows, and that it fits whatever it is drawn on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.trials import TrialState
+from rlplan.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
+from rlplan.sweep_reading import picture
+from rlplan.sweep_screen import chosen, screen
+from rlplan.sweep_words import Paper, probability, time_of
+from tests.planner.store.samples import NOON
+from tests.rlplan.sweep_rows import later, seeded
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Picture]:
+    seeder = seeded(tmp_path_factory.mktemp("sweep") / "rlplan.db")
+    yield picture(seeder.store, now=later(seeder))
+    seeder.store.close()
+
+
+def drawn(
+    picture: Picture, width: int, height: int | None = None, *, unicode: bool = True, status: str = ""
+) -> list[str]:
+    return [line.plain for line in screen(picture, Paper(width, height, unicode), status)]
+
+
+@pytest.mark.parametrize(("width", "height"), [(76, 23), (196, 49)])
+def test_the_whole_screen(seen: Picture, width: int, height: int) -> None:
+    golden = (HERE / f"sweep_screen_{width}.txt").read_text(encoding="utf-8")
+    assert drawn(seen, width, height) == golden.splitlines()
+
+
+def test_a_short_terminal_keeps_the_best_and_what_runs_and_counts_the_rest(seen: Picture) -> None:
+    lines = drawn(seen, 76, 8, status="a word")
+    assert [line.split()[:2] for line in lines[4:6]] == [["state", "n"], ["running", "512"]]
+    assert lines[6:] == ["and 6 more: 1 planned, 1 running, 1 paused, 2 pruned, 1 failed", "a word"]
+    assert not any("decisions" in line for line in lines)
+    assert "decisions" in drawn(seen, 76, 17)[-4]
+
+
+def test_running_trials_are_shown_before_better_ones_that_rest(seen: Picture) -> None:
+    poor = replace(seen.trials[2], id=99, name="poor", state=TrialState.RUNNING, forecast=None)
+    shown = chosen([*seen.trials, poor], 3)
+    assert [trial.name for trial in shown] == ["n512-B32-s0", "n128-B64-s0", "poor"]
+
+
+def test_a_terminal_without_unicode_gets_plain_signs(seen: Picture) -> None:
+    lines = drawn(seen, 150, unicode=False)
+    assert "\n".join(lines).isascii()
+    assert "#####" in lines[2]
+    assert "0.620 +- 0.011  0.74 (0.68-0.79)" in lines[5]
+
+
+def test_columns_that_find_no_room_are_left_out_and_none_is_cut(seen: Picture) -> None:
+    assert drawn(seen, 60)[4].split() == ["state", "n", "B", "step", "score", "at", "target", "P(best)", "GPU-h"]
+    assert [line.split() for line in drawn(seen, 52)[4:6]] == [
+        ["state", "n", "B", "score", "at", "target", "P(best)"],
+        ["running", "512", "32", "0.620", "0.74", "(0.68–0.79)", "0.62"],
+    ]
+    assert [line.split() for line in drawn(seen, 30)[4:6]] == [["state", "n", "B"], ["running", "512", "32"]]
+
+
+def test_seeds_are_shown_where_they_tell_trials_apart(seen: Picture) -> None:
+    assert "seed" not in drawn(seen, 76)[4]
+    twice = replace(seen, trials=(*seen.trials, replace(seen.trials[0], id=99, seed=7)))
+    assert "seed" in drawn(twice, 76)[4]
+
+
+def test_what_a_log_or_a_reason_holds_cannot_break_the_screen(seen: Picture) -> None:
+    bad = "first\nsecond \x1b[31mred\x1b[0m\r\x07"
+    decided = Decided(1, NOON, "prune", "n8", bad)
+    failed = replace(seen.trials[5], failure_tail=f"{bad}\n\n", failure_class="error")
+    lines = drawn(replace(seen, last_decisions=(decided,), trials=(failed,)), 196)
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_sweep_before_its_first_trial_and_one_that_is_over(seen: Picture) -> None:
+    empty = replace(seen, trials=(), last_decisions=(), decisions=0, seconds_left=None)
+    assert len(drawn(empty, 76, 23)) == 3
+    assert drawn(replace(empty, driver=None), 76)[0].endswith("without a driver")
+
+
+def test_who_drives_it_and_how_to_go_on(seen: Picture) -> None:
+    assert time_of(seen).endswith("driven by process 4711 on node-7")
+    gone = replace(seen, driver=Driver("node-7", 4711, 300.0, alive=False))
+    assert time_of(gone) == "go on with `rlplan resume sweep-1`: its driver is gone, last heard of 5 min ago"
+    assert drawn(gone, 76)[0].endswith("policy rlplan, without a driver")
+    stopped = replace(seen, driver=None, status="interrupted", elapsed_seconds=7200.0)
+    assert time_of(stopped) == "stopped after 2 h; go on with `rlplan resume sweep-1`"
+    assert time_of(replace(stopped, status="finished")) == "took 2 h"
+    assert time_of(replace(stopped, status="created")) == "not begun yet"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, "–"), (0.0, "<0.01"), (0.0049, "<0.01"), (0.005, "0.01"), (0.5, "0.50"), (1.0, ">0.99")]
+)
+def test_a_probability_is_never_rounded_to_certainty(value: float | None, said: str) -> None:
+    assert probability(value) == said
+
+
+NUMBERS = st.floats(0, 1e6, allow_nan=False)
+SCORES = st.lists(st.floats(0, 1), max_size=200)
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> TrialRow:
+    forecast = Forecast(0.5, 0.4, 0.6, 0.9, "rising", 10.0, draw(st.none() | st.floats(0, 1)))
+    scores = [
+        Score(step, float(step), value, draw(st.sampled_from([None, 0.01]))) for step, value in enumerate(draw(SCORES))
+    ]
+    return TrialRow(
+        id=draw(st.integers(1, 10**6)),
+        name=draw(st.text(max_size=40)),
+        rollouts_per_prompt=draw(st.integers(2, 4096)),
+        prompts_per_batch=draw(st.integers(1, 10**6)),
+        learning_rate=1e-6,
+        seed=draw(st.integers(0, 2**40)),
+        state=draw(st.sampled_from(list(TrialState))),
+        attempt=draw(st.integers(1, 99)),
+        step=draw(st.integers(0, 10**7)),
+        pilot_steps=draw(st.none() | st.integers(1, 10**7)),
+        gpu_hours_spent=draw(NUMBERS),
+        scores=tuple(scores),
+        forecast=draw(st.sampled_from([None, forecast])),
+        failure_class=draw(st.none() | st.text(max_size=30)),
+        failure_tail=draw(st.none() | st.text(max_size=200)),
+    )
+
+
+@given(
+    rows=st.lists(trials(), max_size=12),
+    size=st.tuples(st.integers(1, 250), st.integers(1, 60), st.booleans()),
+    money=st.builds(
+        Money,
+        NUMBERS,
+        st.dictionaries(st.sampled_from(["committed", "failed"]), NUMBERS),
+        st.dictionaries(st.just("idle"), NUMBERS),
+        NUMBERS,
+    ),
+    status=st.text(max_size=300),
+)
+def test_it_fits_whatever_it_is_drawn_on(
+    seen: Picture, rows: list[TrialRow], size: tuple[int, int, bool], money: Money, status: str
+) -> None:
+    width, height, unicode = size
+    lines = drawn(replace(seen, trials=tuple(rows), money=money), width, height, unicode=unicode, status=status)
+    assert len(lines) <= height
+    assert max(len(line) for line in lines) <= width
+    assert unicode or "".join(lines).isascii()

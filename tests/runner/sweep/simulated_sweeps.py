@@ -1,0 +1,94 @@
+"""Sweeps in a simulated world, driven for real: database, ledger, policy, everything but workers."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from planner.proposals import propose
+from planner.store import Store, open_store
+from planner.store.driving import Driver, take_lease
+from planner.store.records import NewSweep
+from planner.store.schema import Plan
+from planner.store.sweeps import add_trial, create_sweep, sweep_named
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.policy import Policy
+from rlplan.plan_data import new_candidates, new_plan
+from rlplan.proposing import load_configuration
+from planner.config import build_request, resolved_values
+from runner.simulation.choice import SimulationChoice
+from runner.sweep.concluding import Conclusions
+from runner.sweep.driver import Outcome, SweepDriver
+from runner.sweep.executor import Executor
+from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
+from runner.sweep.simulated import SimulatedExecutor
+from runner.sweep.spec import SweepSpec
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def driver(number: int = 1) -> Driver:
+    return Driver(f"driver-{number}", "here", number)
+
+
+@dataclass
+class SimulatedSweep:
+    """A stored sweep of a plan of 100 GPU-hours on four workers."""
+
+    path: Path
+    budget: float = 100.0
+    workers: int = 4
+    policy: str = "full"
+    choice: SimulationChoice = field(default_factory=SimulationChoice)
+    retries: int = 3
+    name: str = ""
+    spec: SweepSpec = field(init=False)
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        flags = {
+            "budget.gpu_hours": ("--budget", self.budget),
+            "hardware.gpu": ("--gpu", "cpu"),
+            "hardware.gpus": ("--gpus", self.workers),
+            "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
+            "pilot.fewest_steps": ("", 8),
+            "validation.every_steps": ("", 500),
+        }
+        resolved = load_configuration(None, "sum-easy", flags)
+        proposal = propose(build_request(resolved))
+        with self.store() as store:
+            row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
+            plan = store.save_plan(row, new_candidates(proposal), created_at=START)
+            self.plan = store.plan(plan)
+            choice = SweepChoice(
+                policy=self.policy,
+                folder=self.path.parent / "sweeps",
+                workers=self.workers,
+                retries=self.retries,
+                training=TrainingChoice(simulation=self.choice.model_dump(mode="json")),
+            )
+            self.spec = sweep_spec(self.plan, choice)
+            with store.write() as session:
+                self.name = create_sweep(session, plan, NewSweep(self.policy, 0, {}, "", None), START)
+                sweep_named(session, self.name).config = self.spec.model_dump(mode="json")
+                for trial in new_trials(self.spec, self.plan):
+                    add_trial(session, self.name, trial, START)
+
+    def store(self) -> Store:
+        return open_store(self.path)
+
+    def executor(self, **options: Any) -> SimulatedExecutor:
+        return SimulatedExecutor(None, self.workers, **options)
+
+    def driver(self, executor: Executor, policy: Policy, store: Store, number: int = 1, **options: Any) -> SweepDriver:
+        """Take the sweep over, whoever drove it, and be ready to run."""
+        with store.write() as session:
+            take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
+        conclusions = Conclusions(Beliefs(), self.spec)
+        options = {"tick_seconds": 60.0, **options}
+        return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
+
+    def run(self, policy: Policy, **options: Any) -> Outcome:
+        """Run the sweep from where it stands to its end."""
+        with self.store() as store:
+            return self.driver(self.executor(**options), policy, store).run()
