@@ -3,11 +3,8 @@
 The knowledge gradient (Frazier, Powell and Dayanik 2008): training on moves a trial's expected score by a normal amount
 with standard deviation τ, and the choice improves when that carries it past its best rival, or the leader below its
 own: gain = τ · h(−|μ − μ_rival| / τ), h(z) = z·Φ(z) + φ(z). Of the variance σ² at the target T, going from C to C'
-GPU-hours resolves τ²/σ² = 1 − log(T/C') / log(T/C), as for a path that wanders evenly in log C: errors of predictions
-from 3 % of a run on shrink about so (those of synthetic runs of every shape even a little later).
-
-Several horizons are looked at and the best rate counts (Frazier and Powell 2010): one segment alone often cannot turn a
-choice that two can.
+GPU-hours resolves τ²/σ² = 1 − (log(T/C') / log(T/C))^0.6. The power is measured: mean squared errors of predictions for
+484 synthetic runs of every shape are 0.050, 0.045, 0.040 and 0.029 from 3, 6, 12 and 25 % of the run.
 """
 
 import math
@@ -22,13 +19,15 @@ from planner.sweeping.beliefs import Standing
 from planner.sweeping.grid import MIDDLES, masses
 from planner.sweeping.view import OpenCell, View
 
-HORIZONS = (1, 2, 4, 8)  # segments
+RESOLVING = 0.6
+LEAST_PRICE = 1e-12
+LEAST_COMPUTE = 1e-9  # of the target; where a score is placed that says it took none
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Per row: the expected gain in score over the best horizon, its price in GPU-hours, and the gain per GPU-hour."""
+    """Per row: the expected gain in score by the next segment, its price in GPU-hours, and the gain per GPU-hour."""
 
     gain: Vector
     price: Vector
@@ -43,36 +42,25 @@ def knowledge_gradient(mean: ArrayLike, rival: ArrayLike, moved_sd: ArrayLike) -
 
 
 def resolved_share(at: ArrayLike, to: ArrayLike, target: float) -> Vector:
-    """Return 1 − log(T/C') / log(T/C): all of it at the target, nothing beyond."""
+    """Return 1 − (log(T/C') / log(T/C))^0.6: all of it at the target, nothing beyond."""
     open_now = np.log(target / np.minimum(np.asarray(at, dtype=float), target))
     open_then = np.log(target / np.minimum(np.asarray(to, dtype=float), target))
-    return np.asarray(np.where(open_now > 0, 1 - open_then / np.maximum(open_now, 1e-12), 0.0))
+    return np.asarray(np.where(open_now > 0, 1 - (open_then / np.maximum(open_now, 1e-12)) ** RESOLVING, 0.0))
 
 
 def gains_of_going_on(view: View, standing: Standing, rivals: Vector) -> Gains:
-    """Return what each row's next segments bring against its best rival, rows without a curve 0."""
-    table = standing.table
-    trained, per_step, left = table["trained"], table["per_step"], table["most"] - table["step"]
-    at = np.maximum(trained, 1e-9 * view.target_gpu_hours)
-    configuration = standing.configuration
+    """Return what each row's next segment brings against its best rival, rows without a curve 0."""
+    table, configuration = standing.table, standing.configuration
     # Of several seeds that count alike, each moves their common mean by its part.
     seeds = np.maximum(np.bincount(configuration[standing.competes], minlength=len(standing.configuration_means)), 1)
     mean = np.where(standing.competes, standing.configuration_means[configuration], 0.0)
     sd = np.where(standing.competes, standing.sd / seeds[configuration], 0.0)
-    best = Gains(*(np.zeros(len(table)) for _ in range(3)))
-    for segments in HORIZONS:
-        steps = np.minimum(segments * table["segment"], left)
-        price = np.maximum(table["start_up"] + steps * per_step, 1e-12)
-        moved = sd * np.sqrt(resolved_share(at, trained + steps * per_step, view.target_gpu_hours))
-        gain = knowledge_gradient(mean, rivals, moved)
-        better = gain / price > best.rate
-        best = Gains(
-            *(
-                np.where(better, new, old)
-                for new, old in ((gain, best.gain), (price, best.price), (gain / price, best.rate))
-            )
-        )
-    return best
+    boundary = (np.floor(table["step"] / table["segment"]) + 1) * table["segment"]
+    more = (np.minimum(boundary, table["most"]) - table["step"]) * table["per_step"]
+    trained = np.maximum(table["trained"], LEAST_COMPUTE * view.target_gpu_hours)
+    moved = sd * np.sqrt(resolved_share(trained, trained + more, view.target_gpu_hours))
+    gain, price = knowledge_gradient(mean, rivals, moved), np.maximum(table["start_up"] + more, LEAST_PRICE)
+    return Gains(gain, price, gain / price)
 
 
 def gain_of_starting(cell: OpenCell, standing: Standing, leader_mean: float, target: float) -> tuple[float, float]:
@@ -85,4 +73,4 @@ def gain_of_starting(cell: OpenCell, standing: Standing, leader_mean: float, tar
     sd = math.sqrt(max(float(mass @ MIDDLES**2) - mean**2, 0.0))
     share = resolved_share(cell.gpu_hours_per_step, cell.pilot_steps * cell.gpu_hours_per_step, target)
     gain = float(knowledge_gradient(mean, leader_mean, sd * np.sqrt(share)))
-    return gain, gain / max(cell.price, 1e-12)
+    return gain, gain / max(cell.price, LEAST_PRICE)

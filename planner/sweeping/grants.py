@@ -17,11 +17,11 @@ class Grant:
     gpu_hours: float
 
 
-def grant(trial: TrialView, to_step: int, gpu_hours_left: float) -> Grant | None:
+def grant(trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours: float = 0.0) -> Grant | None:
     """Return the segment up to a step, or the part of it that can be afforded; None when that is not worth a start-up.
 
-    A part is worth it when its updates take no less than the start-up does: what is left at the end of a budget would
-    else go into starting workers for a last update each.
+    A part is worth it when its updates take no less than the start-up does, and no less than the least that is named:
+    the end of a budget would else go into ever smaller segments.
     """
     wanted = min(to_step, trial.most_steps) - trial.step
     if wanted < 1:
@@ -29,7 +29,7 @@ def grant(trial: TrialView, to_step: int, gpu_hours_left: float) -> Grant | None
     room = gpu_hours_left / MARGIN - trial.start_up_gpu_hours
     price = trial.gpu_hours_per_step
     steps = wanted if price <= 0 else min(wanted, math.floor(room / price))
-    if steps < 1 or (steps < wanted and steps * price < trial.start_up_gpu_hours):
+    if steps < 1 or (steps < wanted and steps * price < max(trial.start_up_gpu_hours, least_gpu_hours)):
         return None
     reserved = MARGIN * (trial.start_up_gpu_hours + steps * price)
     return Grant(trial.step + steps, min(reserved, gpu_hours_left))

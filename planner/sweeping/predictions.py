@@ -14,6 +14,9 @@ from planner.sweeping.grid import BINS, EDGES
 from planner.sweeping.view import TrialView
 
 
+DECIMALS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A curve's verdict with its evidence, and its parameters as intervals."""
@@ -49,7 +52,9 @@ class SingleCurves:
             return np.hstack([(below @ mixtures.weight[:, :, None])[:, :, 0], np.ones((count, 1))])
 
         curves = [curve_of(trial) for trial in trials]
-        return np.concatenate(over_chunks(curves, of_chunk) or [np.empty((0, BINS))])
+        upper = np.concatenate(over_chunks(curves, of_chunk) or [np.empty((0, BINS))])
+        # The last bits depend on which curves are fitted in one go, and decisions must not.
+        return np.round(upper, DECIMALS)
 
     def explain(self, trials: Sequence[TrialView]) -> list[Explained]:
         """Return verdicts and parameters."""

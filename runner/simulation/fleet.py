@@ -14,6 +14,7 @@ class Worker:
     name: str
     slot: int
     born: float
+    accounted: float  # until when its life was in segments that are over
     folder: str | None = None  # of the trial in its memory
     step: int = -1
 
@@ -52,7 +53,7 @@ class Fleet:
         """Return an idle worker: the one that holds the trial, else a new one, else the one that was idle longest."""
         worker = self._holders.pop(folder, None)
         if worker is None and self._free:
-            worker = Worker(f"worker-{next(self._numbers)}", self._free.popleft(), now)
+            worker = Worker(f"worker-{next(self._numbers)}", self._free.popleft(), now, now)
             self._alive[worker] = None
             return worker
         if worker is None:
@@ -61,8 +62,9 @@ class Fleet:
         del self._idle[worker]
         return worker
 
-    def park(self, worker: Worker, folder: str | None, step: int) -> None:
+    def park(self, worker: Worker, folder: str | None, step: int, now: float) -> None:
         """Let a worker be idle, with a trial in its memory or none."""
+        worker.accounted = now
         worker.folder, worker.step = folder, step
         self._idle[worker] = None
         if folder is not None:

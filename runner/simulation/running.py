@@ -37,7 +37,7 @@ class Running:
         self._sent = -1 if fresh else work.from_step
         self._zero = now + start_up - (0.0 if fresh else course.seconds(work.from_step))
         self.fault: Breakdown | None = None
-        self.step = self._last_in_time(now + work.most_seconds)
+        self.step = self._last_in_time(worker.accounted + work.most_seconds)
         self.over_at = self._saved_at(self.step)
         self._break()
         self._lose(now + course.seconds_until_lost(work.attempt, work.from_step))

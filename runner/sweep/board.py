@@ -62,7 +62,6 @@ class Board:
         """Take in how a sweep stands; its open segments must have been settled before."""
         self.spec, self.sweep = spec, standing.sweep.name
         self.ledger = Ledger(spec.pilot_gpu_hours, standing.spent_gpu_hours)
-        self._set_idle_time_aside(start_up_gpu_hours(standing.plan.candidates))
         self.charged = dict(standing.charged_to_workers)  # GPU-hours by worker
         self.running: dict[int, Segment] = {}
         self.trials: dict[int, TrialView] = {}
@@ -78,6 +77,7 @@ class Board:
         self._start_up = start_up_gpu_hours(candidates)
         self._price_factor, self._priced_on = 1.0, 0
         self._measured: set[int] = set()
+        self._set_idle_time_aside()
         for trial in standing.trials:
             self.add(trial)
             self._recall(trial, standing)
@@ -214,19 +214,17 @@ class Board:
         return {state: states.count(state) for state in TrialState}
 
     def charge_idle(self, worker: str, gpu_hours: float) -> None:
-        """Count what a worker lived without a segment, out of what was set aside for that."""
-        aside = self.ledger.open_reservations[IDLE]
+        """Count what a worker lived without a segment out of what is set aside for it, and set aside as much again."""
         self.charge(worker, gpu_hours)
         self.ledger.charge(IDLE, gpu_hours)
-        self.ledger.reserve(IDLE, min(max(0.0, aside - gpu_hours), self.ledger.left))
+        self._set_idle_time_aside()
 
-    def _set_idle_time_aside(self, start_up: float) -> None:
+    def _set_idle_time_aside(self) -> None:
         """Reserve what workers will live between segments: about a start-up each, since they are ended when it is more.
 
         Without it a sweep that has spent its last GPU-hour on segments would overrun by what its workers waited.
         """
-        workers = self.spec.workers
-        wanted = workers * (start_up + self.spec.resources.slots * LEAST_IDLE_SECONDS / 3600)
+        wanted = self.spec.workers * (self._start_up + self.spec.resources.slots * LEAST_IDLE_SECONDS / 3600)
         self.ledger.reserve(IDLE, min(wanted, MOST_IDLE_SHARE * self.ledger.budget, self.ledger.left))
 
     def _recall(self, trial: Trial, standing: Standing) -> None:

@@ -22,6 +22,7 @@ from runner.sweep.planning import trial_name
 
 SECONDS_PER_HOUR = 3600.0
 UPDATES_UNDER_WAY = 2.0  # a validation may come with it
+CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
 
 
@@ -83,8 +84,9 @@ class Dispatcher:
             raise IllegalTransitionError(
                 f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
             )
-        room = min(self._board.ledger.left, max(self._board.fair_share(), view.price(view.step + 1) * MARGIN))
-        granted = grant(view, action.to_step, room)
+        share = self._board.fair_share()
+        room = min(self._board.ledger.left, max(share, view.price(view.step + 1) * MARGIN))
+        granted = grant(view, action.to_step, room, least_gpu_hours=share / CRUMBS)
         if granted is None:
             return  # the money is out; the policy sees the same
         verb = "continue" if view.step else "start"

@@ -23,7 +23,9 @@ class Work:
     folder: str  # the trial's own, on storage that every worker reaches
     from_step: int  # committed; 0 for a trial that never ran
     to_step: int
-    most_seconds: float  # on the worker, from when it takes the segment: after an update that reaches it, it stops
+    # Of the worker's life, from the end of its last segment or its birth: start-up and waiting count. After an update
+    # that reaches it, it stops.
+    most_seconds: float
     cpus: float = 1.0
     gpus: float = 0.0
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for

@@ -199,7 +199,7 @@ class SimulatedExecutor:
         lived = running.over_at - worker.born
         fault = running.fault
         if fault is None:
-            self._fleet.park(worker, work.folder, running.step)
+            self._fleet.park(worker, work.folder, running.step, running.over_at)
             self._saved.add(work.folder)
             self._due.append(_ended(running))
         else:
@@ -208,7 +208,7 @@ class SimulatedExecutor:
                 self._fleet.lose(worker)
                 self._due.append(Gone(worker.name, lived, fault.message))
             else:
-                self._fleet.park(worker, None, -1)
+                self._fleet.park(worker, None, -1, running.over_at)
 
     def _end(self, worker: Worker, reason: str, *, late: bool) -> None:
         """End a worker's life now, and with it the segment that it has."""

@@ -71,19 +71,21 @@ class Worker:
         self._clock = clock
         self._log = TrialLog()
         self._trial: _Trial | None = None
+        self._accounted = 0.0  # of its life, in segments that are over
 
     def run(self, work: Work, stopping: Callable[[], bool]) -> bool:
         """Execute a segment and report everything of it; False when it failed, and its trial is no longer open."""
         self._report(Began(work.segment, self._name, self._seconds()))
         with self._log.of(Path(work.folder)):
             try:
-                over: Event = self._executed(work, stopping)
+                over: Ended | Failed = self._executed(work, stopping)
             except BaseException as error:  # sys.exit() of a user's module must not take the worker along
                 traceback.print_exc()
                 self.close()
                 remove_aside_files(Path(work.folder))
                 kind, message = _classified(error)
                 over = Failed(work.segment, self._name, self._seconds(), kind, message, self._log.tail())
+        self._accounted = over.worker_seconds
         self._report(over)
         return isinstance(over, Ended)
 
@@ -97,7 +99,6 @@ class Worker:
                 traceback.print_exc()
 
     def _executed(self, work: Work, stopping: Callable[[], bool]) -> Ended:
-        began = self._clock()
         batch = _Batch(work, self._send, self._clock)
         trial = self._opened(work, batch)
         saved_at = self._clock()
@@ -106,7 +107,7 @@ class Worker:
                 # One update at a time: a backend that works ahead elsewhere can then be stopped and saved after each.
                 trial.train(0 if trial.step is None else trial.step + 1, batch.add)
                 now = self._clock()
-                if trial.step and now - began >= work.most_seconds:
+                if trial.step and self._seconds() - self._accounted >= work.most_seconds:
                     break
                 if now - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     trial.save()

@@ -1,6 +1,7 @@
 """Makes views for tests: trials with the scores they would have had along a sigmoid."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,10 +39,10 @@ def trial(
     middle: float = 8.0,
     cell: tuple[int, int] | None = None,
     seen: Sequence[Seen] | None = None,
-    **others: object,
+    **others: Any,
 ) -> TrialView:
     n, B = cell or CELLS[number % len(CELLS)]
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "seed": 0,
         "pilot_steps": 20,
         "segment_steps": 5,
@@ -51,8 +52,7 @@ def trial(
         "gpu_hours_spent": float(step),
     }
     fields |= others
-    per_step = float(fields["gpu_hours_per_step"])  # type: ignore[arg-type]
-    made = scores(step, per_step, asymptote, middle, seed=number) if step else ()
+    made = scores(step, fields["gpu_hours_per_step"], asymptote, middle, seed=number) if step else ()
     return TrialView(
         trial=number,
         name=f"n{n}-B{B}-s{fields['seed']}-{number}",
@@ -61,7 +61,7 @@ def trial(
         state=state,
         step=step,
         scores=tuple(seen) if seen is not None else made,
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 

@@ -126,12 +126,16 @@ def test_a_stop_lets_a_failure_that_comes_first_happen() -> None:
     assert (type(failed), failed.kind) == (Failed, "nan")
 
 
-def test_most_seconds_count_from_when_the_worker_takes_the_segment() -> None:
+def test_most_seconds_count_from_the_end_of_the_last_segment() -> None:
     running = executor(workers=1)
     running.assign(work(1, CONFIG, 1000, most_seconds=150.0))
     (ended,) = only(Ended, drain(running, 1e4))
     # 105 to step 0, 10 an update and 5 more for each second one: 115, 130, 140, 155.
     assert (ended.step, ended.worker_seconds) == (4, 156.0)
+    waited = running.clock.seconds() - ended.worker_seconds
+    running.assign(work(2, CONFIG, 1000, from_step=4, most_seconds=waited + 15.0))
+    (second,) = only(Ended, drain(running, 1e4))
+    assert (second.step, second.worker_seconds - waited) == (6, 182.0)  # 166, 181 and the checkpoint
 
 
 def test_a_lost_node_takes_its_workers_along_and_their_number_falls() -> None:
@@ -230,8 +234,8 @@ def test_a_segment_is_not_taken_twice() -> None:
 def test_idle_workers_are_reused_the_longest_idle_first() -> None:
     fleet = Fleet(3, 8)
     first, second = fleet.take("a", 0.0), fleet.take("b", 0.0)
-    fleet.park(second, "b", 4)
-    fleet.park(first, "a", 4)
+    fleet.park(second, "b", 4, 0.0)
+    fleet.park(first, "a", 4, 0.0)
     third = fleet.take("c", 1.0)
     assert third not in (first, second)  # a slot without a worker comes before another trial's memory
     assert fleet.take("d", 1.0) is second
