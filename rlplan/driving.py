@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from planner.sweeping.opening import open_policy
-from runner.sweep.concluding import Conclusions
-from runner.sweep.on_ray.executor import RayExecutor
-
 from budgets.errors import InputError
 from planner.store import Store
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.opening import open_policy
+from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Interrupts, Outcome, SweepDriver
 from runner.sweep.drivers import is_dead
+from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.orphans import sweep_orphans
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
@@ -38,23 +37,25 @@ class Seat:
 
 def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: Seat) -> Outcome:
     """Run a sweep whose lease the driver holds, until it is over or interrupted."""
-    tag = process_tag(spec)
-    sweep_orphans(tag)  # what a driver that was killed may have left
-    executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address)
-    beliefs = Beliefs()
-    policy = open_policy(spec.policy, search=spec.search, beliefs=beliefs)
+    executor: RayExecutor | None = None
     try:
+        seat.began(sweep)
+        tag = process_tag(spec)
+        sweep_orphans(tag)  # what a driver that was killed may have left
+        need = spec.resources
+        executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus)
         require_room(executor, spec, plan, seat.ray_address)
-        driver = SweepDriver(
-            store, sweep, seat.driver, spec, executor, policy, Conclusions(beliefs, spec), interrupts=seat.interrupts
-        )
+        beliefs = Beliefs()
+        policy = open_policy(spec.policy, search=spec.search, beliefs=beliefs)
+        conclusions = Conclusions(beliefs, spec)
+        driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
     except BaseException:
-        executor.close()
+        if executor is not None:
+            executor.close()
         with store.write() as session:
             row = sweep_named(session, sweep)
             end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
         raise
-    seat.began(sweep)
     return driver.run()
 
 

@@ -22,6 +22,15 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
+class Trained:
+    """How far a trial's points go, and what its own training took: at its first point, and at its last."""
+
+    first_gpu_hours: float
+    last_step: int
+    last_gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """The rows of one sweep: its trials in the order of their planning, and what each has."""
 
@@ -30,7 +39,7 @@ class Standing:
     trials: list[Trial]
     segments: Mapping[int, list[Segment]]  # by trial, oldest first
     scores: Mapping[int, list[Scored]]  # by trial and then by step, the newest attempt's
-    trained: Mapping[int, tuple[int, float]]  # by trial: the last step that has a point, and the GPU-hours there
+    trained: Mapping[int, Trained]  # by trial that has a point
     charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
     spent_gpu_hours: float
 
@@ -58,7 +67,7 @@ def standing(session: Session, sweep: str) -> Standing:
     return Standing(row, plan, trials, segments, scores, trained, charged, spent)
 
 
-def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], dict[int, tuple[int, float]]]:
+def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], dict[int, Trained]]:
     """Read every step of every trial as its newest attempt measured it."""
     other = aliased(Point)
     newest = (
@@ -74,9 +83,10 @@ def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], d
         .order_by(Point.trial_id, Point.optimizer_step)
     )
     scores: dict[int, list[Scored]] = defaultdict(list)
-    trained: dict[int, tuple[int, float]] = {}
+    trained: dict[int, Trained] = {}
     for trial, step, gpu_hours, score, error in session.execute(wanted):
-        trained[trial] = (step, gpu_hours)
+        first = trained[trial].first_gpu_hours if trial in trained else gpu_hours
+        trained[trial] = Trained(first, step, gpu_hours)
         if score is not None:
             scores[trial].append(Scored(step, gpu_hours, score, error))
     return scores, trained

@@ -126,8 +126,9 @@ class Beliefs:
             return
         upper = self._predictor.cumulative([trials[row] for row in with_curve], view.target_gpu_hours)
         mass = masses(upper)
-        mean = mass @ MIDDLES
-        variance = np.maximum(mass @ MIDDLES**2 - mean**2, 0.0)
+        # Sums, not products of matrices, whose last bits depend on how many rows are multiplied in one go.
+        mean = (mass * MIDDLES).sum(axis=1)
+        variance = np.maximum((mass * MIDDLES**2).sum(axis=1) - mean**2, 0.0)
         levels = (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)
         self._upper[with_curve], self._seen[with_curve] = upper, True
         self._figures[with_curve] = np.stack(

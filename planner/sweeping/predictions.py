@@ -13,7 +13,6 @@ from planner.curves.posterior import Posterior, over_chunks
 from planner.sweeping.grid import BINS, EDGES
 from planner.sweeping.view import TrialView
 
-
 DECIMALS = 10
 
 

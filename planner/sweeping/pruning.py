@@ -15,8 +15,8 @@ from planner.sweeping.view import View
 # A configuration that deserves to win is given up in at most one of fifty such judgements, and a chance of 2 % to win
 # is worth at most 2 % of what the best differ by: less than the noise between seeds.
 ALPHA = 0.02
-# Among many that are equal all have little chance. From ten configurations on, the bar is a fifth of the even chance.
-SHARE_OF_EVEN = 0.2
+# Among many that are equal all have little chance: the bar is α for up to so many, and falls with their number beyond.
+MANY = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Front:
 
 def bar(alpha: float, configurations: int) -> float:
     """Return the probability below which a configuration is given up, among so many."""
-    return min(alpha, SHARE_OF_EVEN / max(configurations, 1))
+    return alpha * min(1.0, MANY / max(configurations, 1))
 
 
 def prunes(view: View, beliefs: Beliefs, standing: Standing, front: Front, alpha: float) -> list[Action]:

@@ -4,7 +4,7 @@ It mirrors the database and is built from its rows alone: a driver that takes ov
 """
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from budgets.ledger import Ledger
 from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
+from planner.sweeping.grants import MARGIN
 from planner.sweeping.view import Cell, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState
 from runner.backends.port import Point
@@ -22,6 +23,7 @@ from runner.sweep.spec import SweepSpec
 IDLE = "idle workers"  # the key of what is reserved for them
 LEAST_IDLE_SECONDS = 2.0
 MOST_IDLE_SHARE = 0.05
+EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ class Facts:
     planned_price: float  # GPU-hours per step, before anything was measured
     learning_rate: float
     recipe: str
+    first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
 
 
 class Board:
@@ -145,13 +148,16 @@ class Board:
             recipe=trial.recipe,
         )
 
-    def fair_share(self) -> float:
+    def most_of_a_segment(self, trial: TrialView) -> float:
         """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
 
-        Planned segments are a quarter of it. Where prices turn out many times the plan's, one segment would otherwise
-        hold all the money, and the other workers would wait.
+        Planned segments are a quarter of it, and always allowed. Where prices turn out many times the plan's, one
+        segment would otherwise hold all the money, and the other workers would wait.
         """
-        return self.ledger.budget / (2 * max(1, len(self.trials)))
+        share = self.ledger.budget / (2 * max(1, len(self.trials)))
+        planned = trial.segment_steps * self.facts[trial.trial].planned_price
+        next_update = trial.gpu_hours_per_step
+        return max(share, MARGIN * (trial.start_up_gpu_hours + max(planned, next_update)))
 
     @property
     def start_up_seconds(self) -> float:
@@ -191,15 +197,27 @@ class Board:
             self.put(trial, scores=(*known, *new))
             self.fresh.add(trial)
 
-    def committed(self, trial: int, step: int, gpu_hours: float | None) -> None:
-        """Take in that a trial is saved at a step, and what its own training took up to there."""
-        changes: dict[str, Any] = {"step": step}
-        if step > 0 and gpu_hours:
-            changes["gpu_hours_per_step"] = gpu_hours / step
-            self._measured.add(trial)
-        self.put(trial, **changes)
-        self.facts[trial].failures = 0
+    def committed(self, trial: int, step: int, points: Sequence[Point]) -> None:
+        """Take in that a trial is saved at a step, after a segment with these points."""
+        facts = self.facts[trial]
+        facts.failures = 0
+        self.put(trial, step=step)
+        if points:
+            if facts.first_gpu_hours is None:
+                facts.first_gpu_hours = points[0].gpu_hours
+            self._measure(trial, points[-1].optimizer_step, points[-1].gpu_hours)
         self._reprice()
+
+    def _measure(self, trial: int, step: int, gpu_hours: float) -> None:
+        """Let what a trial's updates took replace what was expected of them, which counts as much as a few of them."""
+        facts = self.facts[trial]
+        if step < 1 or facts.first_gpu_hours is None:
+            return
+        expected = facts.planned_price * self._price_factor
+        took = max(0.0, gpu_hours - facts.first_gpu_hours)
+        price = (EXPECTED_UPDATES * expected + took) / (EXPECTED_UPDATES + step)
+        self.put(trial, gpu_hours_per_step=price)
+        self._measured.add(trial)
 
     def charge(self, worker: str | None, gpu_hours: float, trial: int | None = None) -> None:
         """Count GPU-hours to a worker and, if they were a trial's, to it."""
@@ -235,12 +253,11 @@ class Board:
             Seen(each.step, each.gpu_hours, each.score, each.standard_error)
             for each in standing.scores.get(trial.id, ())
         )
-        step, gpu_hours = standing.trained.get(trial.id, (0, 0.0))
-        changes: dict[str, Any] = {"step": committed_step(segments), "scores": scores}
-        if step > 0 and gpu_hours > 0:
-            changes["gpu_hours_per_step"] = gpu_hours / step
-            self._measured.add(trial.id)
-        self.put(trial.id, **changes)
+        self.put(trial.id, step=committed_step(segments), scores=scores)
+        trained = standing.trained.get(trial.id)
+        if trained is not None:
+            facts.first_gpu_hours = trained.first_gpu_hours
+            self._measure(trial.id, trained.last_step, trained.last_gpu_hours)
 
     def _reprice(self) -> None:
         """Let what was measured correct the plan's prices of the trials that have not run.

@@ -9,7 +9,7 @@ from planner.store import segments, sweeps
 from planner.store.records import NewSegment, NewTrial
 from planner.store.schema import Trial
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
-from planner.sweeping.grants import MARGIN, Grant, grant
+from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy
 from planner.sweeping.view import READY
 from planner.trials import TrialState
@@ -84,9 +84,8 @@ class Dispatcher:
             raise IllegalTransitionError(
                 f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
             )
-        share = self._board.fair_share()
-        room = min(self._board.ledger.left, max(share, view.price(view.step + 1) * MARGIN))
-        granted = grant(view, action.to_step, room, least_gpu_hours=share / CRUMBS)
+        most = self._board.most_of_a_segment(view)
+        granted = grant(view, action.to_step, min(self._board.ledger.left, most), least_gpu_hours=most / CRUMBS)
         if granted is None:
             return  # the money is out; the policy sees the same
         verb = "continue" if view.step else "start"

@@ -107,6 +107,7 @@ class SweepDriver:
         self._forsake("the executor was closed")
         status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
         if not interrupted:
+            self._say_why_it_ends()
             self._conclusions.recommend(self._board, self._journal, self._executor.clock)
         self._journal.end(status)
         return self._finished(status)
@@ -160,6 +161,16 @@ class SweepDriver:
         )
         anything = self._intake.committed or any(trial.step for trial in self._board.trials.values())
         return failed >= max(FEWEST_HOPELESS_TRIALS, self._executor.workers) and not anything
+
+    def _say_why_it_ends(self) -> None:
+        if self._dispatcher.stopped is not None:
+            return
+        if self._hopeless():
+            reason = "every trial that ran has failed, and none has got anywhere"
+        else:
+            left = self._board.ledger.left
+            reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
+        self._log.note("stop", None, reason)
 
     def _forsake(self, reason: str) -> None:
         for segment in list(self._board.running.values()):

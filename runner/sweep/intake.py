@@ -85,8 +85,7 @@ class Intake:
     def _ended(self, segment: Segment, event: Ended) -> None:
         gpu_hours = self._lived(event.worker, event.worker_seconds)
         self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker)
-        trained = next((point.gpu_hours for point in reversed(segment.points)), None)
-        self._board.committed(segment.trial, event.step, trained)
+        self._board.committed(segment.trial, event.step, segment.points)
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1
         view = self._board.trials[segment.trial]

@@ -9,7 +9,7 @@ from planner.store import Store, segments
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.records import NewCharge
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
-from planner.store.standing import Scored, committed_step, failures_since_success, standing
+from planner.store.standing import Scored, Trained, committed_step, failures_since_success, standing
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from tests.planner.store import samples
@@ -123,7 +123,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     assert stands.scores[trial] == [
         Scored(0, 0.0, 0.0, None), Scored(4, 0.4, 0.4, None), Scored(8, 0.8, 0.9, None),
     ]  # fmt: skip
-    assert stands.trained[trial] == (9, pytest.approx(0.9))
+    assert stands.trained[trial] == Trained(0.0, 9, pytest.approx(0.9))
     assert stands.spent_gpu_hours == 3.25
     assert stands.charged_to_workers == {"w1": 3.25, "w2": 0.0}
     assert [each.name for each in stands.trials] == ["n8-B64-s1"]

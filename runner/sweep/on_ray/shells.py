@@ -74,9 +74,16 @@ class Forwarding(FIFOScheduler):
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Pass a worker's messages on."""
+        self._forward(trial, result)
+        return str(TrialScheduler.CONTINUE)
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        """Pass a lease's last messages on: Tune shows a result that is `done` here alone."""
+        self._forward(trial, result)
+
+    def _forward(self, trial: Trial, result: dict[str, Any]) -> None:
         for message in json.loads(result[MESSAGES]):
             self._post({**message, "lease": trial.config["lease"]})
-        return str(TrialScheduler.CONTINUE)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """Say that a lease has ended otherwise than by its own word, and whether its process is gone."""

@@ -1,0 +1,134 @@
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.grants import grant
+from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.pruning import Front
+from planner.sweeping.view import OpenCell, Seen, TrialView, View
+from planner.trials import MOVES, TrialState
+from tests.planner.sweeping.views import view
+
+OPEN = [OpenCell(2**i, 2**j, 5, 0.4, 0.1) for i in range(1, 8) for j in range(2, 9)]
+SEEDS = (0, 1)
+
+
+@st.composite
+def trial_views(draw: st.DrawFn, number: int) -> TrialView:
+    state = draw(st.sampled_from(list(TrialState)))
+    step = draw(st.sampled_from([0, 2, 5, 10, 15, 20, 45, 100]))
+    per_step = draw(st.sampled_from([0.1, 0.5, 2.0]))
+    count = draw(st.integers(0, min(step, 6)))
+    values = draw(st.lists(st.floats(0, 1), min_size=count, max_size=count))
+    steps = [round((i + 1) * step / count) for i in range(count)] if count else []
+    errors = draw(st.sampled_from([None, 0.02]))
+    start = (Seen(0, 0.0, 0.2, errors),) if draw(st.booleans()) else ()
+    n, B = 2 ** draw(st.integers(1, 7)), 2 ** draw(st.integers(2, 8))
+    return TrialView(
+        trial=number,
+        name=f"t{number}",
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        seed=draw(st.sampled_from(SEEDS)),
+        state=state,
+        step=step,
+        pilot_steps=20,
+        segment_steps=5,
+        most_steps=100,
+        gpu_hours_per_step=per_step,
+        start_up_gpu_hours=draw(st.sampled_from([0.0, 0.3])),
+        gpu_hours_spent=step * per_step,
+        scores=start + tuple(Seen(s, s * per_step, v, errors) for s, v in zip(steps, values, strict=True)),
+        resting=draw(st.booleans()) if state in {TrialState.PLANNED, TrialState.PAUSED} else False,
+        proposed=draw(st.integers(0, 9)) == 0,
+    )
+
+
+@st.composite
+def views(draw: st.DrawFn) -> View:
+    trials = [draw(trial_views(number)) for number in range(1, draw(st.integers(0, 9)) + 1)]
+    taken = {each.cell for each in trials}
+    return view(
+        trials,
+        left=draw(st.sampled_from([0.0, 0.2, 1.0, 5.0, 60.0, 1e4])),
+        target=draw(st.sampled_from([20.0, 100.0])),
+        free=draw(st.integers(0, 4)),
+        seed=draw(st.sampled_from(SEEDS)),
+        open_cells=[cell for cell in OPEN if cell.cell not in taken] if draw(st.booleans()) else [],
+    )
+
+
+def check_legal(seen: View, actions: list[Action]) -> None:
+    touched = [action.trial for action in actions if isinstance(action, Advance | Prune | Finish)]
+    assert len(touched) == len(set(touched))
+    for action in actions:
+        json.dumps([action.why.seen, action.why.alternatives], allow_nan=False)
+        assert action.why.reason
+        assert len(action.why.alternatives) <= 5
+        if isinstance(action, Advance):
+            trial = seen.trials[action.trial]
+            assert trial.ready
+            assert trial.step < action.to_step <= trial.most_steps
+        elif isinstance(action, Prune):
+            assert TrialState.PRUNED in MOVES[seen.trials[action.trial].state]
+            assert seen.trials[action.trial].state is not TrialState.RUNNING
+        elif isinstance(action, Finish):
+            assert seen.trials[action.trial].state is TrialState.PAUSED
+        elif isinstance(action, Propose):
+            assert (action.rollouts_per_prompt, action.prompts_per_batch) in seen.open_cells
+
+
+def check_affordable(seen: View, actions: list[Action]) -> None:
+    left = seen.gpu_hours_left
+    for action in actions:
+        if isinstance(action, Advance):
+            granted = grant(seen.trials[action.trial], action.to_step, left)
+            assert granted is not None
+            left -= granted.gpu_hours
+    proposed = [action for action in actions if isinstance(action, Propose)]
+    assert all(seen.open_cells[a.rollouts_per_prompt, a.prompts_per_batch].price <= left for a in proposed)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(seen=views())
+def test_every_answer_is_legal_affordable_and_the_same_again(policy: str, seen: View) -> None:
+    actions = list(open_policy(policy).decide(seen))
+    check_legal(seen, actions)
+    check_affordable(seen, actions)
+    assert sum(isinstance(action, Advance) for action in actions) <= seen.free_workers
+    if any(isinstance(action, Stop) for action in actions):
+        assert not any(isinstance(action, Advance | Propose) for action in actions)
+    assert list(open_policy(policy).decide(seen)) == actions
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(views(), min_size=2, max_size=3))
+def test_what_a_policy_keeps_never_changes_its_answer(policy: str, history: list[View]) -> None:
+    kept = open_policy(policy)
+    for seen in history:
+        assert list(kept.decide(seen)) == list(open_policy(policy).decide(seen))
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(views(), st.floats(0.0, 0.49))
+def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View, alpha: float) -> None:
+    standing = Beliefs().standing(seen)
+    leader = Front.of(standing).leader
+    pruned = {a.trial for a in open_policy("rlplan", alpha=alpha).decide(seen) if isinstance(a, Prune)}
+    if leader is None:
+        assert not pruned
+        return
+    assert standing.table.trials[leader].trial not in pruned
+    competing = {trial.cell for row, trial in enumerate(standing.table.trials) if standing.competes[row]}
+    left = {
+        trial.cell
+        for row, trial in enumerate(standing.table.trials)
+        if standing.competes[row] and trial.trial not in pruned
+    }
+    assert len(left) >= min(2, len(competing))

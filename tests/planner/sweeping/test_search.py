@@ -1,0 +1,126 @@
+import logging
+
+import optuna
+import pytest
+
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.region import Region, possible_region
+from planner.sweeping.search import SAMPLERS, B, N, frozen, propose_cell, told_rows
+from planner.sweeping.view import OpenCell, Seen, TrialView
+from planner.trials import TrialState
+from tests.planner.sweeping.views import trial, view
+
+PAUSED = TrialState.PAUSED
+OPEN = [OpenCell(n, batch, 5, 1.0, 0.1) for n in (2, 4, 8, 16, 32, 64, 128) for batch in (8, 16, 32, 64, 128, 256)]
+
+
+def sweep() -> list[TrialView]:
+    """Good around n = 16, B = 32; hopeless at n = 128."""
+    tops = {(8, 32): 0.70, (16, 64): 0.72, (128, 256): 0.3}
+    return [
+        trial(i, PAUSED, step=60, asymptote=top, middle=4.0, cell=cell) for i, (cell, top) in enumerate(tops.items())
+    ]
+
+
+def open_cells(trials: list[TrialView]) -> list[OpenCell]:
+    taken = {each.cell for each in trials}
+    return [cell for cell in OPEN if cell.cell not in taken]
+
+
+def test_the_region_is_an_octave_around_what_may_still_win() -> None:
+    region = possible_region(Beliefs().standing(view(sweep())), 0.02)
+    assert region == Region((2, 4), (5, 7))
+    assert (4, 16) in region
+    assert (32, 128) in region
+    assert (2, 32) not in region
+    assert (64, 64) not in region
+    assert possible_region(Beliefs().standing(view([trial(0)])), 0.02) is None
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_samplers_propose_open_cells_of_the_region(sampler: str) -> None:
+    trials = sweep()
+    region = possible_region(Beliefs().standing(view(trials)), 0.02)
+    assert region is not None
+    proposed = set()
+    for seed in range(6):
+        seen = view(trials, open_cells=open_cells(trials), seed=seed)
+        proposal = propose_cell(seen, Beliefs(), sampler)
+        assert proposal is not None
+        assert proposal == propose_cell(seen, Beliefs(), sampler)
+        cell = proposal.rollouts_per_prompt, proposal.prompts_per_batch
+        assert cell in seen.open_cells
+        assert cell in region
+        proposed.add(cell)
+    assert len(proposed) > 1
+
+
+def test_samplers_are_told_predictions_and_never_the_scores_so_far() -> None:
+    trials = [*sweep()[:2], trial(5, PAUSED, step=8, asymptote=0.9, middle=30.0, cell=(16, 32))]
+    seen = view(trials)
+    beliefs = Beliefs()
+    standing, known = beliefs.standing(seen), beliefs.of(seen)
+    region = Region((0, 0), (10, 10))
+    assert told_rows(standing, region) == [0, 1, 2]
+    for row, each in enumerate(trials):
+        told = frozen(standing, row, region)
+        assert told.state is optuna.trial.TrialState.COMPLETE
+        assert told.value == known[each.trial].median
+        assert told.value not in {one.score for one in each.scores}
+        assert told.params == {N: each.rollouts_per_prompt.bit_length() - 1, B: each.prompts_per_batch.bit_length() - 1}
+        assert not told.intermediate_values
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (TrialState.PLANNED, optuna.trial.TrialState.RUNNING),
+        (TrialState.RUNNING, optuna.trial.TrialState.RUNNING),
+        (TrialState.FAILED, optuna.trial.TrialState.FAIL),
+    ],
+)
+def test_trials_without_a_prediction_are_pending_or_failed(state: TrialState, told: optuna.trial.TrialState) -> None:
+    early = trial(0, state, seen=[Seen(0, 0.0, 0.4, None)])
+    standing = Beliefs().standing(view([early]))
+    assert frozen(standing, 0, Region((0, 0), (10, 10))).state is told
+
+
+def test_what_lies_outside_of_the_region_is_not_told() -> None:
+    trials = sweep()
+    standing = Beliefs().standing(view(trials))
+    region = possible_region(standing, 0.02)
+    assert region is not None
+    assert told_rows(standing, region) == [0, 1]
+
+
+def test_nothing_is_proposed_without_open_cells_money_or_a_curve() -> None:
+    trials = sweep()
+    cells = open_cells(trials)
+    assert propose_cell(view(trials), Beliefs(), "tpe") is None
+    assert propose_cell(view(trials, open_cells=cells, left=1.0), Beliefs(), "tpe") is None
+    assert propose_cell(view(trials, open_cells=cells), Beliefs(), "tpe", gpu_hours=1.0) is None
+    assert propose_cell(view([trial(0)], open_cells=cells), Beliefs(), "tpe") is None
+
+
+def test_the_sequence_of_qmc_goes_on_with_the_trials() -> None:
+    trials, cells = sweep(), [*OPEN]
+    found = []
+    for _ in range(6):
+        proposal = propose_cell(view(trials, open_cells=cells), Beliefs(), "qmc")
+        assert proposal is not None
+        cell = proposal.rollouts_per_prompt, proposal.prompts_per_batch
+        found.append(cell)
+        trials.append(trial(10 + len(found), cell=cell))
+    assert len(set(found)) > 3
+
+
+def test_optunas_log_is_left_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.enable_propagation()
+    try:
+        with caplog.at_level(logging.DEBUG):
+            propose_cell(view(sweep(), open_cells=OPEN), Beliefs(), "tpe")
+    finally:
+        optuna.logging.disable_propagation()
+    assert not caplog.records
+    assert optuna.logging.get_verbosity() == before
