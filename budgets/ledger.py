@@ -11,8 +11,9 @@ class Ledger:
     """GPU-hours of one sweep: reserve before a segment, then charge what it took or release it.
 
     `spent + reserved ≤ budget` holds after every call. What ran longer than it reserved is charged in full, since
-    the hours are gone; the part beyond the budget, which only a worker that ignored its grant can cause, is kept
-    in `overrun` so that it is neither hidden nor allowed to break the invariant.
+    the hours are gone; the part for which there is no room, which only a worker that outran its grant can cause, is
+    kept in `overrun` so that it is neither hidden nor allowed to break the invariant. It moves to `spent` as soon as
+    reservations that are not used up make room.
     """
 
     budget: float
@@ -65,16 +66,21 @@ class Ledger:
         """Close a reservation with what the segment took, whether it ended well, failed or was lost."""
         _check_hours("charge", gpu_hours)
         self._close(key)
-        room = max(0.0, self.budget - self.spent - self.reserved)
-        within = min(gpu_hours, room)
-        self.spent += within
-        while self.spent + self.reserved > self.budget:
-            self.spent = math.nextafter(self.spent, 0.0)
-        self.overrun += gpu_hours - within
+        self.overrun += gpu_hours
+        self._absorb()
 
     def release(self, key: str) -> None:
         """Give a reservation back unused, for a segment that never started."""
         self._close(key)
+        self._absorb()
+
+    def _absorb(self) -> None:
+        """Count as spent what there is room for."""
+        within = min(self.overrun, max(0.0, self.budget - self.spent - self.reserved))
+        self.spent += within
+        self.overrun -= within
+        while self.spent + self.reserved > self.budget:
+            self.spent = math.nextafter(self.spent, 0.0)
 
     def _close(self, key: str) -> None:
         if key not in self._reservations:

@@ -70,6 +70,7 @@ def prunes(view: View, beliefs: Beliefs, standing: Standing, front: Front, alpha
     competing = int(np.isfinite(standing.configuration_means).sum())
     limit = bar(alpha, competing)
     hopeless = standing.competes & standing.table["prunable"] & (probability < limit)
+    hopeless &= standing.table["step"] < standing.table["most"]  # whoever has had everything is finished
     hopeless &= ~np.isin(standing.configuration, list(front.protected))
     rows = np.flatnonzero(hopeless)
     apart = standing.high[rows] < standing.low[front.leader]

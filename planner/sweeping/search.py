@@ -133,11 +133,11 @@ def _box(region: Region) -> dict[str, BaseDistribution]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Optuna's log to warnings, and its remarks on experimental samplers to itself."""
+    """Keep to itself what Optuna logs short of errors, and its remarks on experimental samplers."""
     import optuna  # noqa: PLC0415
 
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -53,7 +53,7 @@ class Table:
         trials = list(view.trials.values())
         known = len(self.trials)
         changed = [row for row, (old, new) in enumerate(zip(self.trials, trials, strict=False)) if old is not new]
-        self.restarted = len(trials) < known or any(self.trials[row].trial != trials[row].trial for row in changed)
+        self.restarted = len(trials) < known or any(not _is_same(self.trials[row], trials[row]) for row in changed)
         if self.restarted:
             self.row_of, known, changed = {}, 0, []
         changed += range(known, len(trials))
@@ -78,6 +78,10 @@ class Table:
 def next_boundary(trial: TrialView) -> int:
     """The end of the segment in which the trial stands; a shortened segment is made whole."""
     return min((trial.step // trial.segment_steps + 1) * trial.segment_steps, trial.most_steps)
+
+
+def _is_same(old: TrialView, new: TrialView) -> bool:
+    return old.trial == new.trial and old.cell == new.cell
 
 
 def _fields(trial: TrialView) -> tuple[Any, ...]:

@@ -55,6 +55,7 @@ class Facts:
     planned_price: float  # GPU-hours per step, before anything was measured
     learning_rate: float
     recipe: str
+    lost: bool = False  # until it is tried again
     first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
 
 
@@ -174,11 +175,16 @@ class Board:
         self.changed = True
         self.trials[trial] = replace(self.trials[trial], **changes)
 
-    def move(self, trial: int, state: TrialState, **changes: Any) -> None:
-        """Change a trial's state; leaving lost or failed begins a new attempt, as it does in the database."""
-        if self.trials[trial].state in (TrialState.LOST, TrialState.FAILED):
-            self.facts[trial].attempt += 1
-        self.put(trial, state=state, **changes)
+    def move(self, trial: int, state: TrialState) -> None:
+        """Change a trial's state; a lost one rests, in the policy's eyes, before it is ready again in a new attempt."""
+        facts = self.facts[trial]
+        if state is TrialState.LOST:
+            facts.lost = True
+            state = TrialState.PAUSED if self.trials[trial].step else TrialState.PLANNED
+        elif facts.lost:
+            facts.lost = False
+            facts.attempt += 1  # as it is in the database
+        self.put(trial, state=state, resting=facts.lost)
 
     def scored(self, trial: int, points: Iterable[Point]) -> None:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""

@@ -56,7 +56,9 @@ class Conclusions:
         board.fresh -= set(due)
 
     def recommend(self, board: Board, journal: Journal, clock: Clock) -> None:
-        """Store the ranked allocations and the recommended one; nothing when no trial has a curve."""
+        """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""
+        if not any(trial.step for trial in board.trials.values()):
+            return
         facts = {
             (each.rollouts_per_prompt, each.prompts_per_batch): CellFacts(
                 each.learning_rate, self._spec.training.recipe.name, board.price(each)

@@ -182,7 +182,7 @@ class SweepDriver:
 
     def _finished(self, status: SweepStatus) -> Outcome:
         failed = [trial for trial in self._board.trials.values() if trial.state is TrialState.FAILED]
-        got_somewhere = any(trial.step or trial.scores for trial in self._board.trials.values())
+        got_somewhere = any(trial.step for trial in self._board.trials.values())
         reasons = self._intake.failures
         return Outcome(
             status=status,

@@ -67,7 +67,7 @@ class Intake:
         for trial in [trial for trial, due in self._board.due.items() if due <= now]:
             del self._board.due[trial]
             state = TrialState.PAUSED if self._board.trials[trial].step else TrialState.PLANNED
-            self._move(trial, state, "tried again", resting=False)
+            self._move(trial, state, "tried again")
 
     def _began(self, segment: Segment, worker: str) -> None:
         segment.worker = worker
@@ -119,7 +119,7 @@ class Intake:
             wait = spec.backoff_seconds * 2 ** (facts.failures - 1)
             self._board.due[segment.trial] = self._clock.seconds() + wait
             reason = f"{kind}: {message}; tried again in {wait:g} s ({facts.failures} of {spec.retries} times)"
-            self._move(segment.trial, TrialState.LOST, reason, kind, shown, resting=True)
+            self._move(segment.trial, TrialState.LOST, reason, kind, shown)
             self._log.note("retry", segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
             return
         self.failures[kind] = self.failures.get(kind, 0) + 1
@@ -180,16 +180,17 @@ class Intake:
         reason: str,
         failure_class: str | None = None,
         failure_tail: str | None = None,
-        **changes: Any,
     ) -> None:
         now = self._clock.now()
-        self._board.move(trial, state, **changes)
+        self._board.move(trial, state)
         self._journal.add(
             lambda session: sweeps.move_trial(session, trial, state, now, reason, failure_class, failure_tail)
         )
 
     def decide(self, trial: int, state: TrialState, action: str, why: Why) -> None:
         """Move a trial because the policy said so."""
+        if self._board.due.pop(trial, None) is not None:  # it was lost, and is decided on before it was tried again
+            self._move(trial, self._board.trials[trial].state, "taken up again")
         self._move(trial, state, why.reason)
         self._log.decided(action, trial, why)
 

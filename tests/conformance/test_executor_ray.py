@@ -1,4 +1,4 @@
-"""The executor on Ray keeps the promises of the port; as many tests as possible share a Ray, which takes long to start."""
+"""The executor on Ray keeps the promises of the port; tests share a Ray as far as they can, for it starts slowly."""
 
 from collections.abc import Iterator
 from itertools import count

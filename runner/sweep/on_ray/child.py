@@ -20,8 +20,9 @@ from functools import partial
 from typing import Any, NoReturn
 
 from runner.sweep.on_ray import cluster
+from runner.sweep.on_ray.hosted import CLIENT, HostedSession
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import Session, Settings, start_thread
+from runner.sweep.on_ray.session import Session, Settings, import_tune, start_thread
 from runner.sweep.orphans import sweep_orphans
 
 _PR_SET_PDEATHSIG = 1
@@ -40,20 +41,16 @@ class _Child:
 
     def serve(self) -> None:
         given = self._given
+        address: str | None = given["address"]
         start_thread("commands", self._listen)
+        start_thread("imports", import_tune)  # takes seconds, as does the start of Ray
         try:
-            cluster.connect(given["address"], given["cpus"], given["gpus"], given["temporary"])
-            found = cluster.nodes()
+            cluster.connect(address, given["cpus"], given["gpus"], given["temporary"])
+            session = self._session(address)
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
+            traceback.print_exc()
             self.leave(f"Ray cannot be started or joined: {type(error).__name__}: {error}")
         _die_with_parent(self.leave)
-        session = Session(Settings(**given["settings"]), self.post)
-        self._post_nodes("ready", found)
-        if given["address"] is None:
-            start_thread("servers", lambda: cluster.watch_servers(self.leave))
-        else:
-            start_thread("nodes", lambda: cluster.watch_nodes(lambda now: self._post_nodes("nodes", now), self.leave))
-        start_thread("letter box", lambda: self._guard(session))
         start_thread("obeying", lambda: self._obey(session))
         try:
             session.run()
@@ -61,6 +58,19 @@ class _Child:
             traceback.print_exc()
             self.leave(f"Ray Tune has failed: {type(error).__name__}: {error}")
         self.leave("Ray Tune has ended")
+
+    def _session(self, address: str | None) -> Session | HostedSession:
+        settings = Settings(**self._given["settings"])
+        if address is not None and address.startswith(CLIENT):
+            return HostedSession(settings, self.post)
+        session = Session(settings, self.post)
+        if address is None:
+            self._post_nodes(cluster.nodes())
+            start_thread("servers", lambda: cluster.watch_servers(self.leave))
+        else:
+            start_thread("nodes", lambda: cluster.watch_nodes(self._post_nodes, self.leave))
+        start_thread("letter box", lambda: self._guard(session))
+        return session
 
     def post(self, message: Message) -> None:
         """Send the driver a message; several threads do."""
@@ -76,21 +86,21 @@ class _Child:
         shutil.rmtree(self._given["temporary"], ignore_errors=True)
         os._exit(1)
 
-    def _post_nodes(self, event: str, found: list[cluster.Node]) -> None:
-        self.post({"event": event, "nodes": [asdict(node) for node in found]})
+    def _post_nodes(self, found: list[cluster.Node]) -> None:
+        self.post({"event": "nodes", "nodes": [asdict(node) for node in found]})
 
     def _listen(self) -> None:
         for line in sys.stdin.buffer:
             self._commands.put(decoded(line))
         self.leave("the driver is gone")
 
-    def _obey(self, session: Session) -> None:
+    def _obey(self, session: Session | HostedSession) -> None:
         while True:
             command = self._commands.get()
             if command["do"] == "sweep":
                 start_thread("sweep", partial(session.sweep, command["workers"], _SECONDS_OF_A_SWEEP))
             elif command["do"] == "leave":
-                session.sweep(command["workers"], _SECONDS_OF_A_SWEEP)
+                session.end(command["workers"], _SECONDS_OF_A_SWEEP)
                 self.leave("it was told to")
             else:
                 session.do(command)

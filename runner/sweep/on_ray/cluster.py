@@ -14,6 +14,7 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 # Tune writes, prints and phones nothing that is not asked for; a lost head is noticed within half a minute.
 ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "10",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "30",

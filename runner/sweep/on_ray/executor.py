@@ -12,6 +12,7 @@ from runner.sweep.executor import Ended, Event, Failed, Gone, Work
 from runner.sweep.on_ray.capacity import Resources, require_fits, room
 from runner.sweep.on_ray.clock import RealClock
 from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.hosted import CLIENT
 from runner.sweep.on_ray.idle import Idle
 from runner.sweep.on_ray.leases import Book, Bundles, KnownWorker, Lease
 from runner.sweep.on_ray.link import Link, Start
@@ -47,7 +48,7 @@ class RayExecutor:
             folder: Of the sweep, on storage that every worker reaches.
             workers: Segments that may run at once, at most.
             tag: Of the sweep alone: processes that carry it are killed when their worker has died.
-            address: Of a cluster: auto, host:port. None starts one on this machine.
+            address: Of a cluster: auto, host:port, ray://host:port. None starts one on this machine.
             cpus: That a typical segment's worker occupies.
             gpus: That it occupies, a part of one or several.
         """
@@ -55,6 +56,8 @@ class RayExecutor:
         self._start = Start(folder, tag, address, math.ceil(workers * cpus), local_gpus)
         self._most_workers = workers
         self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
+        # A cluster keeps what a client has started for so long after the client has died.
+        self._grace = 12.0 if address is not None and address.startswith(CLIENT) else 0.0
         self._clock = RealClock()
         self._book = Book()
         self._idle = Idle(folder)
@@ -155,7 +158,7 @@ class RayExecutor:
         self._closed = True
         if self._link is not None:
             elsewhere = [[w.name, w.node] for w in self._book.workers.values() if w.host != socket.gethostname()]
-            if elsewhere and self._ready:
+            if self._start.address is not None and self._ready:
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
@@ -205,7 +208,7 @@ class RayExecutor:
                 self._ray_lost()
             case "leaving":
                 self._reason = message["reason"]
-            case "ready" | "nodes":
+            case "nodes":
                 self._ready = self._was_ready = True
                 self._nodes = tuple(Node(**node) for node in message["nodes"])
             case "over":
@@ -274,7 +277,8 @@ class RayExecutor:
                 f"{reason}: repair what stops it, then go on with `rlplan resume`"
             )
         else:
-            self._restart_at = self._clock.seconds() + (2.0 ** (self._restarts - 1) if self._restarts else 0.0)
+            wait = 2.0 ** (self._restarts - 1) if self._restarts else 0.0
+            self._restart_at = self._clock.seconds() + wait + self._grace
             self._restarts += 1
 
     def _forget_all(self, reason: str) -> None:

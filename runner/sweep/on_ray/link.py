@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import secrets
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,7 @@ class Link:
                     stdout=log,
                     stderr=log,
                     pass_fds=[writing],
-                    env=_environment(start.tag),
+                    env=_environment(start),
                     start_new_session=True,  # Ctrl-C at the terminal is the driver's alone
                 )
         finally:
@@ -103,11 +104,15 @@ class Link:
         self._messages.put({"event": "end"})
 
 
-def _environment(tag: str) -> dict[str, str]:
+def _environment(start: Start) -> dict[str, str]:
     # The packages need not be installed where the driver finds them by its sys.path alone.
     here = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, SWEEP_TAG: tag, "PYTHONPATH": path}
+    own = {SWEEP_TAG: start.tag, "PYTHONPATH": path}
+    if start.address is None and "RAY_AUTH_MODE" not in os.environ:
+        # A token of its own keeps others out, and Ray from writing one into the user's home.
+        own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    return {**os.environ, **own}
 
 
 def _next_log(folder: Path) -> Path:

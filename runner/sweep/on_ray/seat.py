@@ -31,8 +31,7 @@ class Seat:
         self._tag = config["tag"]
         # Whatever the training starts can be found by these, on whichever machine it is.
         os.environ[SWEEP_TAG], os.environ[WORKER_TAG] = self._tag, self._life.name
-        if os.path.isdir(config["directory"]):
-            os.chdir(config["directory"])
+        self._directory = config["directory"]
         self._heartbeat = Heartbeat(self._life, Path(config["folder"]) / lives.FOLDER)
         self._grants = ray.get_actor(config["grants"], namespace=NAMESPACE)
         self._worker = Worker(self._life.name, self._life.seconds, self._post)
@@ -45,6 +44,8 @@ class Seat:
 
     def begin(self, lease: str) -> None:
         """Serve a lease, until it ends by the driver's word or by a failure."""
+        if os.path.isdir(self._directory):
+            os.chdir(self._directory)  # Tune goes elsewhere with each lease
         self._lease = lease
         threading.Thread(target=self._listen, args=(lease,), name=f"lease {lease}", daemon=True).start()
 

@@ -1,5 +1,6 @@
 """A Ray Tune run from its start to its end, which opens leases as it is told; it decides nothing and keeps nothing."""
 
+import importlib
 import queue
 import threading
 from collections.abc import Callable
@@ -78,6 +79,10 @@ class Session:
             ),
         ).fit()
 
+    def end(self, workers: list[list[str]], seconds: float) -> None:
+        """Sweep for the last time; the caller ends next, and its leases with it."""
+        self.sweep(workers, seconds)
+
     def wait_for_the_end_of_the_letter_box(self) -> None:
         """Return when no worker can be told anything any more."""
         import ray  # noqa: PLC0415
@@ -112,7 +117,13 @@ class Session:
             there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
             task = ray.remote(sweep_orphans).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
             tasks.append(task.remote(self._settings.tag, worker))
-        ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
+        if tasks:
+            ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
+
+
+def import_tune() -> None:
+    """Import what `Session.run` needs."""
+    importlib.import_module("runner.sweep.on_ray.shells")
 
 
 def _name(trial: Any) -> str:

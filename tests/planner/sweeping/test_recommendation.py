@@ -91,7 +91,7 @@ def test_when_all_are_out_the_best_of_them_is_named_and_that_is_said() -> None:
 
 
 def test_seeds_of_a_cell_speak_with_one_voice() -> None:
-    seeds = [trial(i, PAUSED, step=60, asymptote=top, middle=4.0, cell=(4, 16)) for i, top in enumerate((0.5, 0.7))]
+    seeds = [trial(7 + i, PAUSED, step=60, asymptote=0.5 + 0.2 * i, middle=4.0, cell=(4, 16)) for i in range(2)]
     one = ranked([*seeds, *sweep()[1:]]).cells
     cell = next(each for each in one if each.rollouts_per_prompt == 4)
     assert cell.gpu_hours_spent == 120

@@ -153,3 +153,9 @@ def test_what_a_segment_resolves() -> None:
     assert resolved_share(10.0, 100.0, 100.0) == 1
     assert resolved_share(100.0, 110.0, 100.0) == 0
     assert 0 < resolved_share(10.0, 15.0, 100.0) < resolved_share(10.0, 30.0, 100.0) < 1
+
+
+def test_what_has_had_everything_is_finished_and_not_pruned() -> None:
+    trials = [*good_and_bad()[:2], trial(2, PAUSED, step=100, asymptote=0.35, middle=4.0)]
+    actions = open_policy("rlplan").decide(view(trials))
+    assert [type(action) for action in actions if isinstance(action, Finish | Prune)] == [Finish]

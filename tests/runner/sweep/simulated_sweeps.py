@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from planner.config import build_request, resolved_values
 from planner.proposals import propose
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
@@ -15,7 +16,6 @@ from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.policy import Policy
 from rlplan.plan_data import new_candidates, new_plan
 from rlplan.proposing import load_configuration
-from planner.config import build_request, resolved_values
 from runner.simulation.choice import SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Outcome, SweepDriver
@@ -33,14 +33,15 @@ def driver(number: int = 1) -> Driver:
 
 @dataclass
 class SimulatedSweep:
-    """A stored sweep of a plan of 100 GPU-hours on four workers."""
+    """A stored sweep of a plan of two GPU-hours on four workers."""
 
     path: Path
-    budget: float = 100.0
+    budget: float = 2.0
     workers: int = 4
     policy: str = "full"
     choice: SimulationChoice = field(default_factory=SimulationChoice)
     retries: int = 3
+    room: float = 1.0  # times the pilot budget of the plan
     name: str = ""
     spec: SweepSpec = field(init=False)
     plan: Plan = field(init=False)
@@ -52,7 +53,7 @@ class SimulatedSweep:
             "hardware.gpus": ("--gpus", self.workers),
             "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
             "pilot.fewest_steps": ("", 8),
-            "validation.every_steps": ("", 500),
+            "validation.every_steps": ("", 20),
         }
         resolved = load_configuration(None, "sum-easy", flags)
         proposal = propose(build_request(resolved))
@@ -67,7 +68,8 @@ class SimulatedSweep:
                 retries=self.retries,
                 training=TrainingChoice(simulation=self.choice.model_dump(mode="json")),
             )
-            self.spec = sweep_spec(self.plan, choice)
+            spec = sweep_spec(self.plan, choice)
+            self.spec = spec.model_copy(update={"pilot_gpu_hours": self.room * spec.pilot_gpu_hours})
             with store.write() as session:
                 self.name = create_sweep(session, plan, NewSweep(self.policy, 0, {}, "", None), START)
                 sweep_named(session, self.name).config = self.spec.model_dump(mode="json")
@@ -85,7 +87,7 @@ class SimulatedSweep:
         with store.write() as session:
             take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
         conclusions = Conclusions(Beliefs(), self.spec)
-        options = {"tick_seconds": 60.0, **options}
+        options = {"tick_seconds": 5.0, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 
     def run(self, policy: Policy, **options: Any) -> Outcome:

@@ -1,0 +1,62 @@
+"""A sweep's executor across two nodes, one of which is killed in the middle."""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.sweep.executor import Began, Failed, Gone
+from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.orphans import SWEEP_TAG, tagged
+from tests.conformance.works import FAR, Watched, Works
+from tests.faults.two_nodes import TwoNodes, two_nodes
+
+TAG = "rlplan-test-two-nodes"
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoNodes]:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")  # who joins needs both, as docs/cluster.md says
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    folder = Path(tempfile.mkdtemp(prefix="rlp-", dir="/tmp"))  # short: it begins the names of sockets
+    with two_nodes(folder, f"{TAG}-cluster") as nodes:
+        yield nodes
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_path: Path) -> None:
+    works = Works(tmp_path, sleep=0.01, patience=1.0)
+    executor = RayExecutor(tmp_path / "sweep", 8, TAG, cluster.address)
+    watched = Watched(executor, works)
+    try:
+        assert sorted(node.cpus for node in executor.resources().nodes) == [1, 1]
+        assert executor.resources().largest() == (1, 0)
+        watched.until(lambda: executor.workers == 2)
+        both = works(trial=1, to_step=FAR), works(trial=2, to_step=FAR)
+        for work in both:
+            executor.assign(work)
+        watched.until(lambda: all(len(watched.points(work)) >= 6 for work in both))
+        pids = {work.trial: int(watched.of(Began, work)[0].worker.rsplit("-", 2)[1]) for work in both}
+        (lost,) = [work for work in both if cluster.runs_on(cluster.other, pids[work.trial])]
+        (kept,) = [work for work in both if cluster.runs_on(cluster.head, pids[work.trial])]
+
+        cluster.other.kill()
+        watched.until(watched.over(lost))
+        (failed,) = watched.of(Failed, lost)
+        assert failed.kind == "lost"
+        watched.until(lambda: failed.worker in {gone.worker for gone in watched.of(Gone)})
+        watched.until(lambda: executor.workers == 1)
+        assert not watched.over(kept)()
+
+        executor.stop(kept.segment)
+        watched.until(watched.over(kept))
+        (ended,) = watched.run(works(trial=lost.trial, to_step=8))
+        assert ended.step == 8
+        assert ended.worker != failed.worker
+    finally:
+        executor.close()
+    assert not tagged({f"{SWEEP_TAG}={TAG}"})
+    assert cluster.head.is_running()  # the cluster is another's

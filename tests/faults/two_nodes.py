@@ -1,0 +1,68 @@
+"""Two Ray nodes on this machine, which a test can join and one of which it can kill."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from runner.sweep.orphans import SWEEP_TAG, sweep_orphans, tagged
+
+_PROMPT = {  # seconds until a dead node is noticed, which take a quarter of a minute otherwise
+    "RAY_health_check_initial_delay_ms": "500",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+@dataclass(frozen=True)
+class TwoNodes:
+    address: str
+    head: psutil.Process  # its raylet
+    other: psutil.Process
+
+    def runs_on(self, node: psutil.Process, pid: int) -> bool:
+        return node in psutil.Process(pid).parents()
+
+
+@contextmanager
+def two_nodes(folder: Path, tag: str) -> Iterator[TwoNodes]:
+    """Start a head and a second node with a CPU each; whatever of them is left in the end is killed."""
+    port = _free_port()
+    address = f"127.0.0.1:{port}"
+    try:
+        _start(tag, "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false")
+        (head,) = _raylets(tag)
+        _start(tag, f"--address={address}")
+        (other,) = [raylet for raylet in _raylets(tag) if raylet != head]
+        yield TwoNodes(address, head, other)
+    finally:
+        sweep_orphans(tag)
+
+
+def _start(tag: str, *arguments: str) -> None:
+    ports = [f"--dashboard-agent-listen-port={_free_port()}", f"--runtime-env-agent-port={_free_port()}"]
+    common = ["--num-cpus=1", "--node-ip-address=127.0.0.1", "--disable-usage-stats", *ports]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, *common]
+    environment = {**os.environ, **_PROMPT, SWEEP_TAG: tag}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _raylets(tag: str) -> list[psutil.Process]:
+    processes = [psutil.Process(pid) for pid in tagged({f"{SWEEP_TAG}={tag}"})]
+    return [process for process in processes if process.name() == "raylet"]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port

@@ -1,0 +1,332 @@
+"""A driver in a simulated world: what it stores, spends and survives."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+
+from budgets.errors import StoreUnavailableError
+from planner.store import Store
+from planner.store.driving import LeaseLostError, take_lease
+from planner.store.schema import (
+    Charge,
+    Decision,
+    Point,
+    Recommendation,
+    Segment,
+    SegmentOutcome,
+    Sweep,
+    SweepStatus,
+    Transition,
+    Trial,
+)
+from planner.sweeping.opening import POLICIES, open_policy
+from planner.trials import MOVES, TrialState
+from runner.simulation.choice import Costs, Failures, SimulationChoice
+from runner.sweep import journal
+from runner.sweep.executor import Event
+from runner.sweep.simulated import SimulatedExecutor
+from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
+
+# What the plan of these sweeps takes an update and a validation to cost, so that no segment is cut short.
+COSTS = Costs(
+    seconds_per_update=0.0217, seconds_per_rollout=0.00141, seconds_per_answer=0.00015, start_up_seconds=3.0, spread=0.0
+)
+ROOM = 3.0  # times the planned budget: an interruption then costs money and nothing else
+PLAIN = SimulationChoice(costs=COSTS)
+
+
+def sweep(folder: Path, **changes: Any) -> SimulatedSweep:
+    return SimulatedSweep(folder / "rlplan.db", **{"choice": PLAIN, **changes})
+
+
+def failing(**failures: Any) -> SimulationChoice:
+    return SimulationChoice(costs=COSTS, failures=Failures(**failures))
+
+
+def rows(given: SimulatedSweep, table: type) -> list[Any]:
+    with given.store() as store, store.read() as session:
+        return list(session.scalars(select(table)))
+
+
+def spent(given: SimulatedSweep) -> float:
+    with given.store() as store, store.read() as session:
+        segments = session.scalar(select(func.sum(Segment.charged_gpu_hours))) or 0.0
+        return segments + (session.scalar(select(func.sum(Charge.gpu_hours))) or 0.0)
+
+
+def essence(given: SimulatedSweep) -> dict[str, Any]:
+    """Return what an interruption must not change: trials, their scores, their committed segments."""
+    found: dict[str, Any] = {}
+    with given.store() as store:
+        for trial in rows(given, Trial):
+            points = [(p.optimizer_step, p.score, p.gpu_hours) for p in store.points(trial.id) if p.score is not None]
+            found[trial.name] = {"state": trial.state, "points": points, "segments": []}
+    names = {trial.id: trial.name for trial in rows(given, Trial)}
+    for segment in rows(given, Segment):
+        if segment.outcome is SegmentOutcome.COMMITTED:
+            found[names[segment.trial_id]]["segments"].append((segment.from_step, segment.to_step))
+    return found
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_ends_within_the_budget_and_stores_all(tmp_path: Path, policy: str) -> None:
+    given = sweep(tmp_path, policy=policy)
+    outcome = given.run(open_policy(policy))
+    assert outcome.status is SweepStatus.FINISHED
+    assert outcome.overrun_gpu_hours == 0
+    assert spent(given) == pytest.approx(outcome.spent_gpu_hours)
+    assert 0 < spent(given) <= given.spec.pilot_gpu_hours
+    assert all(segment.outcome is SegmentOutcome.COMMITTED for segment in rows(given, Segment))
+    assert all(segment.worker for segment in rows(given, Segment))
+    for trial, found in essence(given).items():
+        ends = [end for _, end in found["segments"]]
+        assert [begin for begin, _ in found["segments"]] == [0, *ends][:-1] if ends else True, trial
+    (stored,) = rows(given, Sweep)
+    assert (stored.status, stored.driver_id, stored.finished_at is None) == (SweepStatus.FINISHED, None, False)
+    (recommended,) = rows(given, Recommendation)
+    assert 0 <= recommended.score_low <= recommended.expected_score <= recommended.score_high <= 1
+    assert "is predicted" in recommended.details["reason"]
+    numbers = [decision.number for decision in rows(given, Decision)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert all(decision.reason for decision in rows(given, Decision))
+    for move in rows(given, Transition):
+        assert move.from_state is None or move.to_state in MOVES[move.from_state]
+
+
+class KilledError(Exception):
+    """A driver's process ends here, without another word."""
+
+
+class Mortal(SimulatedExecutor):
+    """An executor whose driver dies after so many calls."""
+
+    lives = 10**9
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        self.lives -= 1
+        if self.lives < 0:
+            raise KilledError
+        return super().wait(seconds)
+
+
+def run_until_killed(given: SimulatedSweep, waits: int, number: int) -> bool:
+    """Run a driver that dies after so many waits; whether it got to the end before."""
+    executor = Mortal(None, given.workers)
+    executor.lives = waits
+    with given.store() as store:
+        running = given.driver(executor, open_policy("full"), store, number)
+        try:
+            running._turns()
+        except KilledError:
+            return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    given = sweep(tmp_path_factory.mktemp("undisturbed"), room=ROOM)
+    given.run(open_policy("full"))
+    return essence(given)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kills=st.lists(st.integers(0, 60), min_size=1, max_size=6))
+def test_killed_drivers_change_nothing_but_the_bill(
+    tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, Any], kills: list[int]
+) -> None:
+    given = sweep(tmp_path_factory.mktemp("killed"), room=ROOM)
+    for number, waits in enumerate(kills, start=1):
+        run_until_killed(given, waits, number)
+    outcome = given.run(open_policy("full"))
+    assert outcome.status is SweepStatus.FINISHED
+    assert essence(given) == undisturbed
+    assert spent(given) <= given.spec.pilot_gpu_hours
+    outcomes = {segment.outcome for segment in rows(given, Segment)}
+    assert outcomes <= {SegmentOutcome.COMMITTED, SegmentOutcome.LOST}
+    keys = [(point.trial_id, point.optimizer_step, point.attempt) for point in rows(given, Point)]
+    assert len(keys) == len(set(keys))
+
+
+class Asked:
+    """Interrupts after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    @property
+    def requested(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@pytest.mark.parametrize("looks", [0, 3, 25])
+def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
+    tmp_path: Path, undisturbed: dict[str, Any], looks: int
+) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    with given.store() as store:
+        outcome = given.driver(given.executor(), open_policy("full"), store, interrupts=Asked(looks)).run()
+    assert outcome.status is SweepStatus.INTERRUPTED
+    assert {trial.state for trial in rows(given, Trial)} <= {TrialState.PLANNED, TrialState.PAUSED, TrialState.FINISHED}
+    assert {segment.outcome for segment in rows(given, Segment)} <= {SegmentOutcome.COMMITTED}
+    (stored,) = rows(given, Sweep)
+    assert (stored.status, stored.driver_id) == (SweepStatus.INTERRUPTED, None)
+    given.run(open_policy("full"))
+    after = essence(given)
+    assert {name: found["points"] for name, found in after.items()} == {
+        name: found["points"] for name, found in undisturbed.items()
+    }
+
+
+class Impatient:
+    """The user's second Ctrl-C comes while the driver waits."""
+
+    requested = False
+
+
+class Rude(Mortal):
+    def wait(self, seconds: float) -> Sequence[Event]:
+        try:
+            return super().wait(seconds)
+        except KilledError:
+            raise KeyboardInterrupt from None
+
+
+def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    executor = Rude(None, given.workers)
+    executor.lives = 9
+    with given.store() as store:
+        outcome = given.driver(executor, open_policy("full"), store, interrupts=Impatient()).run()
+    assert outcome.status is SweepStatus.INTERRUPTED
+    lost = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
+    assert len(lost) == 4
+    assert all(segment.charged_gpu_hours > 0 for segment in lost)
+    given.run(open_policy("full"))
+    assert essence(given) == undisturbed
+
+
+def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    executor = SimulatedExecutor(None, given.workers, workers_per_node=2, replay_late=True)
+
+    class Losing:
+        """Loses a node at the fifth look, and has the clock jump an hour back."""
+
+        looks = 0
+
+        @property
+        def requested(self) -> bool:
+            self.looks += 1
+            if self.looks == 5:
+                executor.lose_node(0)
+                executor.jump(-3600)
+            return False
+
+    with given.store() as store:
+        outcome = given.driver(executor, open_policy("full"), store, interrupts=Losing()).run()
+    assert outcome.status is SweepStatus.FINISHED
+    assert sum(segment.outcome is SegmentOutcome.LOST for segment in rows(given, Segment)) == 2
+    actions = [decision.action for decision in rows(given, Decision)]
+    assert actions.count("retry") == 2
+    assert actions.count("ignored") == 2
+    found = essence(given)
+    assert {name: each["segments"] for name, each in found.items()} == {
+        name: each["segments"] for name, each in undisturbed.items()
+    }
+    assert {name: [p[:2] for p in each["points"]] for name, each in found.items()} == {
+        name: [p[:2] for p in each["points"]] for name, each in undisturbed.items()
+    }
+
+
+def test_a_trial_that_fails_is_a_result_and_stops_nothing_else(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(most_rollouts=300))
+    outcome = given.run(open_policy("full"))
+    trials = rows(given, Trial)
+    too_large = {t.name for t in trials if t.rollouts_per_prompt * t.prompts_per_batch > 300}
+    assert {t.name for t in trials if t.state is TrialState.FAILED} == too_large
+    assert {t.failure_class for t in trials if t.state is TrialState.FAILED} == {"out-of-memory"}
+    assert all(t.state is TrialState.FINISHED for t in trials if t.name not in too_large)
+    assert (outcome.status, outcome.failed_trials, outcome.all_failed) == (SweepStatus.FINISHED, len(too_large), None)
+    assert {t.attempt for t in trials} == {1}  # what would fail again is not tried again
+
+
+def test_when_everything_fails_the_sweep_ends_early_and_says_why(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(at_step=2, at_step_kind="nan"), workers=2)
+    outcome = given.run(open_policy("full"))
+    states = [trial.state for trial in rows(given, Trial)]
+    assert outcome.all_failed == "nan"
+    assert 3 <= states.count(TrialState.FAILED) < len(states)
+    assert rows(given, Decision)[-1].reason == "every trial that ran has failed, and none has got anywhere"
+    assert rows(given, Recommendation) == []
+
+
+def test_lost_workers_are_tried_again_a_bounded_number_of_times(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=2, workers=2)
+    outcome = given.run(open_policy("full"))
+    failed = [trial for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
+    assert len(failed) >= 3
+    assert {(trial.failure_class, trial.attempt) for trial in failed} == {("lost", 3)}
+    assert outcome.all_failed == "lost"
+    waits = [decision.seen["wait_seconds"] for decision in rows(given, Decision) if decision.action == "retry"]
+    assert set(waits) == {2.0, 4.0}
+
+
+def test_a_database_that_is_locked_for_a_while_loses_nothing(
+    tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    slept: list[float] = []
+    monkeypatch.setattr(journal.time, "sleep", slept.append)
+    write, refusals = Store.write, iter([False] * 5 + [True] * 4 + [False] * 3 + [True] * 2)
+
+    def refusing(self: Store) -> Any:
+        if next(refusals, False):
+            raise StoreUnavailableError("it is locked")
+        return write(self)
+
+    with given.store() as store:
+        running = given.driver(given.executor(), open_policy("full"), store)
+        monkeypatch.setattr(Store, "write", refusing)
+        running._journal._sleep = slept.append
+        assert running.run().status is SweepStatus.FINISHED
+    assert slept == [0.2, 0.4, 0.8, 1.6, 0.2, 0.4]
+    assert essence(given) == undisturbed
+
+
+def test_a_driver_whose_sweep_was_taken_over_stores_nothing_more(tmp_path: Path) -> None:
+    given = sweep(tmp_path)
+
+    class TakenOver:
+        looks = 0
+
+        @property
+        def requested(self) -> bool:
+            self.looks += 1
+            if self.looks == 4:
+                with store.write() as session:
+                    take_lease(session, given.name, driver(2), START, former_is_dead=True)
+                self.before = state(given.path)
+            return False
+
+    interrupts = TakenOver()
+    with given.store() as store:
+        running = given.driver(given.executor(), open_policy("full"), store, interrupts=interrupts)
+        with pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
+            running.run()
+    assert state(given.path) == interrupts.before
+
+
+def state(path: Path) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = ("segments", "points", "transitions", "decisions", "charges", "sweeps")
+        return [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]

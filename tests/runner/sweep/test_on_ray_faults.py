@@ -1,0 +1,121 @@
+"""What the executor does when a process dies under it; one executor goes through all of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runner.sweep.executor import Began, Ended, Failed, Gone, Progress
+from runner.sweep.lives import lives
+from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.orphans import SWEEP_TAG, tagged
+from tests.conformance.works import FAR, Watched, Works
+
+TAG = "rlplan-test-faults"
+_segments = count(1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def executor(folder: Path) -> Iterator[RayExecutor]:
+    made = RayExecutor(folder / "sweep", 1, TAG)
+    yield made
+    made.close()
+    assert not tagged({f"{SWEEP_TAG}={TAG}"})
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> Works:
+    return Works(tmp_path, sleep=0.01, patience=1.0, _segments=_segments)
+
+
+def named(name: str) -> psutil.Process:
+    """The process of the executor's that has this name or this text in its command."""
+    for pid in tagged({f"{SWEEP_TAG}={TAG}"}):
+        process = psutil.Process(pid)
+        if process.name() == name or name in " ".join(process.cmdline()):
+            return process
+    raise AssertionError(f"no process {name}")
+
+
+def kill_and_go_on(executor: RayExecutor, works: Works, kill: Callable[[str], None]) -> tuple[Failed, list[Gone]]:
+    """Kill something in the middle of a segment, then train the rest of it; return how the loss was reported."""
+    watched = Watched(executor, works)
+    work = works(to_step=FAR)
+    executor.assign(work)
+    watched.until(lambda: len(watched.points(work)) >= 6)
+    (began,) = watched.of(Began, work)
+    kill(began.worker)
+    watched.until(watched.over(work))
+    (failed,) = watched.of(Failed, work)
+    assert (failed.kind, failed.worker) == ("lost", began.worker)
+    assert failed.worker_seconds >= max(event.worker_seconds for event in watched.of(Progress, work))
+    watched.until(lambda: [event for event in watched.of(Gone) if event.worker == began.worker])
+
+    again = works(to_step=8)
+    (ended,) = watched.run(again)
+    assert isinstance(ended, Ended)
+    assert [point.optimizer_step for point in watched.points(again)][-1] == 8
+    assert ended.worker != began.worker
+    return failed, watched.of(Gone)
+
+
+def worker_pid(worker: str) -> int:
+    return int(worker.rsplit("-", 2)[1])
+
+
+def test_a_killed_worker_is_lost_with_its_segment(executor: RayExecutor, works: Works, folder: Path) -> None:
+    failed, gone = kill_and_go_on(executor, works, lambda worker: os.kill(worker_pid(worker), signal.SIGKILL))
+    assert "logs/ray-" not in failed.message  # Ray itself goes on
+    (life,) = [life for life in lives(folder / "sweep").values() if life.worker == failed.worker]
+    assert life.segment == failed.segment
+    assert life.seconds <= failed.worker_seconds
+    assert [event.worker for event in gone] == [failed.worker]
+
+
+@pytest.mark.parametrize(
+    "process", ["runner.sweep.on_ray.child", "raylet", pytest.param("gcs_server", marks=pytest.mark.soak)]
+)
+def test_ray_is_started_anew_when_a_part_of_it_dies(executor: RayExecutor, works: Works, process: str) -> None:
+    before: set[int] = set()
+
+    def kill(_worker: str) -> None:
+        before.update(tagged({f"{SWEEP_TAG}={TAG}"}))
+        named(process).kill()
+
+    failed, _ = kill_and_go_on(executor, works, kill)
+    assert "logs/ray-" in failed.message
+    assert not before & tagged({f"{SWEEP_TAG}={TAG}"})
+
+
+def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
+    tag = f"{TAG}-driver"
+    work = Works(tmp_path, sleep=0.01)(to_step=FAR)
+    script = Path(__file__).with_name("drive_until_killed.py")
+    command = [sys.executable, str(script), str(tmp_path / "sweep"), tag, json.dumps(asdict(work))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        worker = driver.stdout.readline().strip()
+        assert len(tagged({f"{SWEEP_TAG}={tag}"})) > 3
+        driver.kill()
+    patience = 600
+    while tagged({f"{SWEEP_TAG}={tag}"}) and patience:
+        time.sleep(0.05)
+        patience -= 1
+    assert not tagged({f"{SWEEP_TAG}={tag}"})
+    (life,) = lives(tmp_path / "sweep").values()
+    assert (life.worker, life.segment) == (worker, work.segment)
+    assert life.seconds > 0

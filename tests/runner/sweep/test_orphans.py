@@ -1,0 +1,61 @@
+"""Processes are found by their tag and ended, however they were started."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from uuid import uuid4
+
+import pytest
+
+from runner.sweep.orphans import SWEEP_TAG, WORKER_TAG, sweep_orphans, tagged
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"
+
+
+@pytest.fixture
+def tag() -> Iterator[str]:
+    tag = f"rlplan-test-{uuid4().hex}"
+    yield tag
+    sweep_orphans(tag)
+
+
+def start(program: str, stack: ExitStack, **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program]
+    process = stack.enter_context(
+        subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True)
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+def test_a_grandchild_that_ignores_sigterm_in_a_session_of_its_own_is_killed(tag: str) -> None:
+    with ExitStack() as stack:
+        parent = start(PARENT, stack, **{SWEEP_TAG: tag})
+        assert parent.wait() == 0
+        assert sweep_orphans(tag) == 1
+        assert not tagged({f"{SWEEP_TAG}={tag}"})
+        assert sweep_orphans(tag) == 0
+
+
+def test_only_what_one_worker_started_is_ended(tag: str) -> None:
+    with ExitStack() as stack:
+        first = start(STUBBORN, stack, **{SWEEP_TAG: tag, WORKER_TAG: "a"})
+        second = start(STUBBORN, stack, **{SWEEP_TAG: tag, WORKER_TAG: "b"})
+        other = start(STUBBORN, stack, **{SWEEP_TAG: f"{tag}-other", WORKER_TAG: "a"})
+        assert sweep_orphans(tag, "a") == 1
+        assert first.wait() == -9
+        assert second.poll() is None
+        assert other.poll() is None
+        assert sweep_orphans(tag) == 1
+        assert sweep_orphans(f"{tag}-other") == 1
+
+
+def test_the_caller_is_spared(tag: str) -> None:
+    program = f"from runner.sweep.orphans import sweep_orphans; import sys\nsys.exit(sweep_orphans({tag!r}))"
+    assert (
+        subprocess.run([sys.executable, "-c", program], env={**os.environ, SWEEP_TAG: tag}, check=False).returncode == 0
+    )

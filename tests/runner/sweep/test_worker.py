@@ -1,0 +1,279 @@
+"""A worker's core, without Ray: with simulated trials, and with a backend that fails as it is told."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from runner.backends.opening import open_backend
+from runner.backends.port import Point, Segment, TrainerBackend
+from runner.sweep import worker as worker_module
+from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.sweep.worker import Worker
+from runner.sweep.worker_files import LOG, POINTS
+from runner.training.config import TrialConfig
+from tests.conformance.works import Works
+
+benches: "list[Bench]" = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while benches:
+        benches.pop().worker.close()
+
+
+class Seconds:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Bench:
+    """A worker, what it reported, and what happens in it."""
+
+    opening: Callable[[TrialConfig], TrainerBackend] = open_backend
+    clock: Seconds = field(default_factory=Seconds)
+    events: list[Event] = field(default_factory=list)
+    opened: int = 0
+
+    def __post_init__(self) -> None:
+        benches.append(self)
+        self.worker = Worker("w1", self.clock, self.events.append, self._opened, self.clock)
+
+    def _opened(self, config: TrialConfig) -> TrainerBackend:
+        self.opened += 1
+        return self.opening(config)
+
+    def run(self, work: Work, stopping: Callable[[], bool] = lambda: False) -> Ended | Failed:
+        before = len(self.events)
+        goes_on = self.worker.run(work, stopping)
+        new = self.events[before:]
+        assert new[0] == Began(work.segment, "w1", new[0].worker_seconds)
+        assert all(isinstance(event, Progress) for event in new[1:-1])
+        assert isinstance(new[-1], Ended if goes_on else Failed)
+        return new[-1]
+
+    def steps(self, work: Work) -> list[list[int]]:
+        """The steps of each report."""
+        reports = [e for e in self.events if isinstance(e, Progress) and e.segment == work.segment]
+        return [[point.optimizer_step for point in report.points] for report in reports]
+
+
+@pytest.fixture
+def works(tmp_path: Path) -> Works:
+    return Works(tmp_path)
+
+
+def saved_points(folder: str) -> list[int]:
+    lines = (Path(folder) / POINTS).read_text().splitlines()
+    return [json.loads(line)["optimizer_step"] for line in lines]
+
+
+def test_points_are_reported_with_the_next_score_and_kept_in_the_folder(works: Works) -> None:
+    bench = Bench()
+    work = works(to_step=5)
+    ended = bench.run(work)
+    assert (ended.step, ended.notes) == (5, ())
+    assert bench.steps(work) == [[0], [1, 2], [3, 4], [5]]
+    assert saved_points(work.folder) == [0, 1, 2, 3, 4, 5]
+    assert Path(ended.checkpoint).exists()
+
+
+def test_points_without_a_score_are_reported_after_a_second(works: Works) -> None:
+    bench = Bench()
+    work = works(to_step=2)
+
+    def half_a_second_passes() -> bool:
+        bench.clock.now += 1.0
+        return False
+
+    bench.run(work, half_a_second_passes)
+    assert bench.steps(work) == [[0], [1], [2]]
+
+
+def test_a_trial_in_memory_is_not_opened_again(works: Works) -> None:
+    bench = Bench()
+    for work in (works(to_step=2), works(from_step=2, to_step=4)):
+        assert bench.run(work).step == work.to_step
+    assert bench.opened == 1
+    bench.run(works(trial=2, to_step=1))
+    bench.run(works(from_step=4, to_step=5))
+    assert bench.opened == 3
+
+
+def test_what_an_earlier_worker_could_not_report_is_reported_first(works: Works) -> None:
+    work = works(to_step=5)
+    Bench().run(work)
+    again = works(from_step=2, to_step=7)
+    bench = Bench()
+    assert bench.run(again).step == 7
+    assert bench.steps(again) == [[3, 4, 5], [6], [7]]
+
+
+def test_a_trial_that_never_committed_reports_its_base_model_too(works: Works) -> None:
+    Bench().run(works(to_step=1))
+    bench, again = Bench(), works(to_step=2)
+    bench.run(again)
+    assert bench.steps(again) == [[0, 1], [2]]
+
+
+def test_a_checkpoint_beyond_the_segment_ends_it_at_once(works: Works) -> None:
+    Bench().run(works(to_step=6))
+    bench, again = Bench(), works(from_step=1, to_step=4)
+    assert bench.run(again).step == 6
+    assert bench.steps(again) == [[2, 3, 4, 5, 6]]
+
+
+def test_points_beyond_the_checkpoint_are_cut_and_made_again(works: Works) -> None:
+    first = works(to_step=4)
+    Bench().run(first)
+    lines = (Path(first.folder) / POINTS).read_text().splitlines(keepends=True)
+    beyond = [json.dumps(json.loads(lines[-1]) | {"optimizer_step": step}) + "\n" for step in (5, 6)]
+    (Path(first.folder) / POINTS).write_text("".join([*lines, *beyond]) + '{"optimizer_step": 7, "ro')
+    bench, again = Bench(), works(from_step=4, to_step=6)
+    bench.run(again)
+    assert bench.steps(again) == [[5, 6]]
+    assert saved_points(first.folder) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_an_older_checkpoint_is_trained_up_again_without_reporting_twice(works: Works) -> None:
+    first = works(to_step=2)
+    bench = Bench()
+    bench.run(first)
+    newest = Path(bench.run(works(from_step=2, to_step=4)).checkpoint)
+    newest.write_bytes(b"damaged")
+    bench, again = Bench(), works(from_step=4, to_step=6)
+    ended = bench.run(again)
+    assert ended.step == 6
+    assert bench.steps(again) == [[5, 6]]
+    assert any("step 2 instead of 4" in note for note in ended.notes)
+
+
+def test_a_trial_whose_checkpoints_are_gone_fails_as_checkpoint(works: Works) -> None:
+    failed = Bench().run(works(from_step=4, to_step=6))
+    assert failed.kind == "checkpoint"
+    assert "stands at step 4" in failed.message
+
+
+def test_a_stopped_trial_is_saved_where_it_stands(works: Works) -> None:
+    bench = Bench()
+    assert bench.run(works(to_step=5), lambda: True).step == 0  # the base model's score comes first
+    assert bench.run(works(to_step=5), lambda: True).step == 0
+    answers: Iterator[bool] = iter([False, False, True])
+    assert bench.run(works(to_step=5), lambda: next(answers)).step == 2
+    assert Bench().run(works(from_step=2, to_step=3)).step == 3
+
+
+def test_a_long_segment_is_saved_every_ten_minutes(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    work = works(to_step=5)
+    seen: list[set[str]] = []
+
+    def five_minutes_pass() -> bool:
+        bench.clock.now += worker_module.SECONDS_BETWEEN_CHECKPOINTS / 2
+        seen.append({path.name for path in Path(work.folder).glob("checkpoint-*")})
+        return False
+
+    bench.run(work, five_minutes_pass)
+    assert [len(names) for names in seen] == [0, 0, 1, 1, 2]
+
+
+class Broken:
+    """A backend that does something else than train."""
+
+    def __init__(self, act: Callable[[], None], *, when: str = "advance") -> None:
+        self._act = act
+        self._when = when
+        self.notes: tuple[str, ...] = ()
+
+    def start(self, config: TrialConfig, folder: Path) -> None:
+        self._folder = folder
+
+    def restore(self, config: TrialConfig, folder: Path) -> int:
+        raise NotFoundError("no sound checkpoint")
+
+    def advance(self, segment: Segment) -> Iterator[Point]:
+        if self._when == "advance":
+            self._act()
+        yield Point(segment.to_step, 1, 1, 1.0, 1.0, score=0.5)
+
+    def checkpoint(self) -> Path:
+        (self._folder / "checkpoint-00000001.writing").write_text("half")
+        self._act()
+        raise AssertionError
+
+    def close(self) -> None:
+        raise RuntimeError("closing fails too")
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (TrainingError("nan", "the loss is NaN"), "nan", "the loss is NaN"),
+        (CheckpointError("no space left"), "checkpoint", "no space left"),
+        (InputError("no such reward"), "input", "no such reward"),
+        (MemoryError("big"), "out-of-memory", "use fewer rollouts"),
+        (ZeroDivisionError("by zero"), "error", "ZeroDivisionError: by zero"),
+        (SystemExit(3), "error", "SystemExit: 3"),
+    ],
+)
+def test_a_failure_has_a_kind_a_message_and_the_end_of_the_log(
+    works: Works, error: BaseException, kind: str, message: str
+) -> None:
+    bench = Bench(lambda _config: Broken(raising(error)))
+    failed = bench.run(works())
+    assert (failed.kind, failed.worker) == (kind, "w1")
+    assert message in failed.message
+    assert type(error).__name__ in failed.tail
+    assert "closing fails too" in (Path(works().folder) / LOG).read_text()
+
+
+def test_a_full_disk_leaves_nothing_half_written(works: Works) -> None:
+    bench = Bench(lambda _config: Broken(raising(CheckpointError("no space left")), when="checkpoint"))
+    work = works(to_step=1)
+    failed = bench.run(work)
+    assert failed.kind == "checkpoint"
+    assert bench.steps(work) == [[0], [1]]
+    assert not list(Path(work.folder).glob("*.writing"))
+
+
+def test_points_that_cannot_be_written_fail_as_checkpoint(works: Works) -> None:
+    work = works()
+    Path(work.folder).mkdir()
+    (Path(work.folder) / POINTS).mkdir()
+    failed = Bench().run(work)
+    assert failed.kind == "checkpoint"
+    assert POINTS in failed.message
+
+
+def test_what_is_printed_lies_in_the_trials_log(works: Works) -> None:
+    def talk() -> None:
+        sys.stdout.write("to stdout\n")
+        sys.stderr.write("to stderr\n")
+        raise TrainingError("nan", "x" * 5000)
+
+    before = sys.stdout, sys.stderr
+    failed = Bench(lambda _config: Broken(talk)).run(works())
+    assert (sys.stdout, sys.stderr) == before
+    log = (Path(works().folder) / LOG).read_text()
+    assert "to stdout" in log
+    assert "to stderr" in log
+    assert len(failed.tail) == 2000
