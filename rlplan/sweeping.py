@@ -44,7 +44,7 @@ class SweepRequest:
     config: Path | None = None
     flags: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     policy: str = "rlplan"
-    search: str | None = "tpe"
+    search: str | None = None
     seed: int = 0
     workers: Any = None
     ray_address: str | None = None

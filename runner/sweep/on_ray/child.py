@@ -23,7 +23,7 @@ from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.hosted import CLIENT, HostedSession
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import Session, Settings, import_tune, start_thread
-from runner.sweep.orphans import sweep_orphans
+from runner.sweep.orphans import end_session, sweep_orphans
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_OF_A_SWEEP = 10.0
@@ -82,6 +82,7 @@ class _Child:
     def leave(self, reason: str) -> NoReturn:
         """End everything that this process has started, and then itself."""
         self.post({"event": "leaving", "reason": reason})
+        end_session(os.getsid(0))
         sweep_orphans(self._given["settings"]["tag"])
         shutil.rmtree(self._given["temporary"], ignore_errors=True)
         os._exit(1)

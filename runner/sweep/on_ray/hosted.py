@@ -73,7 +73,8 @@ class HostedSession:
         self._post = post
         # Several calls at once: `events` waits while `do` must get in, and those of one thread stay in order.
         self._host: Any = ray.remote(Host).options(num_cpus=0, max_concurrency=4).remote(settings)
-        ray.get(self._host.events.remote(0.0))  # an error of the start is raised here
+        for message in ray.get(self._host.events.remote(0.0)):  # an error of the start is raised here
+            post(message)
 
     def do(self, command: Message) -> None:
         """Pass a command of the driver on."""

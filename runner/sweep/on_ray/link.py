@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import Settings
-from runner.sweep.orphans import SWEEP_TAG, sweep_orphans
+from runner.sweep.orphans import SWEEP_TAG, end_session, sweep_orphans
 
 LOGS = "logs"
 
@@ -84,6 +84,7 @@ class Link:
     def end(self) -> int:
         """Kill the process and everything that it and its workers have started here; return its exit code."""
         self._process.kill()
+        end_session(self._process.pid)  # before its number is free for another process
         code = self._process.wait()
         sweep_orphans(self._tag)
         with suppress(OSError):

@@ -17,7 +17,7 @@ import pytest
 from runner.sweep.executor import Began, Ended, Failed, Gone, Progress
 from runner.sweep.lives import lives
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.orphans import SWEEP_TAG, tagged
+from runner.sweep.orphans import SWEEP_TAG, in_session, tagged
 from tests.conformance.works import FAR, Watched, Works
 
 TAG = "rlplan-test-faults"
@@ -42,9 +42,9 @@ def works(tmp_path: Path) -> Works:
     return Works(tmp_path, sleep=0.01, patience=1.0, _segments=_segments)
 
 
-def named(name: str) -> psutil.Process:
-    """The process of the executor's that has this name or this text in its command."""
-    for pid in tagged({f"{SWEEP_TAG}={TAG}"}):
+def named(name: str, tag: str = TAG) -> psutil.Process:
+    """The process with a tag that has this name, or this text in its command."""
+    for pid in tagged({f"{SWEEP_TAG}={tag}"}):
         process = psutil.Process(pid)
         if process.name() == name or name in " ".join(process.cmdline()):
             return process
@@ -87,18 +87,20 @@ def test_a_killed_worker_is_lost_with_its_segment(executor: RayExecutor, works: 
 
 
 @pytest.mark.parametrize(
-    "process", ["runner.sweep.on_ray.child", "raylet", pytest.param("gcs_server", marks=pytest.mark.soak)]
+    "process",
+    ["runner.sweep.on_ray.child", *(pytest.param(name, marks=pytest.mark.soak) for name in ("raylet", "gcs_server"))],
 )
 def test_ray_is_started_anew_when_a_part_of_it_dies(executor: RayExecutor, works: Works, process: str) -> None:
     before: set[int] = set()
 
     def kill(_worker: str) -> None:
-        before.update(tagged({f"{SWEEP_TAG}={TAG}"}))
+        before.update(in_session(named("runner.sweep.on_ray.child").pid))
         named(process).kill()
 
     failed, _ = kill_and_go_on(executor, works, kill)
     assert "logs/ray-" in failed.message
-    assert not before & tagged({f"{SWEEP_TAG}={TAG}"})
+    assert len(before) > 5
+    assert not [pid for pid in before if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
 
 
 def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
@@ -109,13 +111,14 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
         worker = driver.stdout.readline().strip()
-        assert len(tagged({f"{SWEEP_TAG}={tag}"})) > 3
+        session = os.getsid(named("runner.sweep.on_ray.child", tag).pid)
+        assert len(in_session(session)) > 5
         driver.kill()
-    patience = 600
-    while tagged({f"{SWEEP_TAG}={tag}"}) and patience:
+    for _ in range(600):
+        if not tagged({f"{SWEEP_TAG}={tag}"}) | in_session(session):
+            break
         time.sleep(0.05)
-        patience -= 1
-    assert not tagged({f"{SWEEP_TAG}={tag}"})
+    assert not tagged({f"{SWEEP_TAG}={tag}"}) | in_session(session)
     (life,) = lives(tmp_path / "sweep").values()
     assert (life.worker, life.segment) == (worker, work.segment)
     assert life.seconds > 0

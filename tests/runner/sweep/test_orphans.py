@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from runner.sweep.orphans import SWEEP_TAG, WORKER_TAG, sweep_orphans, tagged
+from runner.sweep.orphans import SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"
@@ -22,10 +22,12 @@ def tag() -> Iterator[str]:
     sweep_orphans(tag)
 
 
-def start(program: str, stack: ExitStack, **variables: str) -> subprocess.Popen[str]:
+def start(program: str, stack: ExitStack, *, new_session: bool = False, **variables: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", program]
     process = stack.enter_context(
-        subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True, start_new_session=new_session
+        )
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -52,6 +54,15 @@ def test_only_what_one_worker_started_is_ended(tag: str) -> None:
         assert other.poll() is None
         assert sweep_orphans(tag) == 1
         assert sweep_orphans(f"{tag}-other") == 1
+
+
+def test_a_session_is_killed_whole(tag: str) -> None:
+    with ExitStack() as stack:
+        leader = start(STUBBORN, stack, **{SWEEP_TAG: tag}, new_session=True)
+        assert in_session(leader.pid) == {leader.pid}
+        assert end_session(leader.pid) == 1
+        assert leader.wait() == -9
+        assert not in_session(leader.pid)
 
 
 def test_the_caller_is_spared(tag: str) -> None:

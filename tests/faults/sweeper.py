@@ -1,0 +1,53 @@
+"""A whole sweep from its start or from where it stands: a program for tests that kill it and what it starts."""
+
+import sys
+from pathlib import Path
+
+from rlplan.sweeping import SweepRequest, resume, start
+from rlplan.train_signals import Interrupts
+from runner.simulation.choice import Costs, SimulationChoice
+from runner.sweep.planning import TrainingChoice
+
+UPDATE_SECONDS = 0.02
+SIMULATION = SimulationChoice(
+    costs=Costs(
+        seconds_per_update=UPDATE_SECONDS, seconds_per_rollout=1e-6, seconds_per_answer=0.0, start_up_seconds=0.0
+    ),
+    sleep_seconds_per_update=UPDATE_SECONDS,
+)
+# Pilots are no longer than the final run, which gets a fiftieth: the rest pays for what is lost.
+FLAGS = {
+    "pilot.fraction": ("", 0.98),
+    "pilot.most_pilots": ("", 6),
+    "grid.most_rollouts_per_step": ("", 256),
+    "validation.every_steps": ("", 10),
+}
+
+
+def main(what: str, database: str) -> int:
+    """Run until the end or an interrupt, and return the exit code that the command line would."""
+    with Interrupts() as interrupts:
+
+        def began(_: str) -> None:
+            interrupts.patient = True
+
+        if what == "start":
+            request = SweepRequest(
+                task="sum-easy",
+                budget=0.5,
+                flags=FLAGS,
+                policy="full",
+                search=None,
+                workers=2,
+                retries=50,
+                folder=Path(database).parent / "sweeps",
+                training=TrainingChoice(simulation=SIMULATION.model_dump(mode="json")),
+            )
+            finished = start(request, database, interrupts=interrupts, began=began)
+        else:
+            finished = resume(None, database, accept_changes=True, interrupts=interrupts, began=began)
+    return 130 if finished.interrupted else 5 if finished.failed_trials else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))

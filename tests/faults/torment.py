@@ -1,0 +1,225 @@
+"""Kills a sweep at random moments, has it resumed each time, and compares what it leaves with an undisturbed run."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from planner.store import open_store
+from planner.store.schema import Sweep
+from rlplan.driving import process_tag
+from runner.sweep.lives import lives
+from runner.sweep.orphans import SWEEP_TAG, tagged
+from runner.sweep.spec import SweepSpec
+
+ROOT = Path(__file__).parents[2]
+LONGEST_PAUSE = 5.0  # seconds from when a worker trains to the kill
+PATIENCE = 120.0
+
+
+@dataclass
+class Tormented:
+    """A sweep, and what was done to it."""
+
+    folder: Path
+    kills: Counter[str] = field(default_factory=Counter)
+    seconds_to_vanish: list[float] = field(default_factory=list)
+    drivers: int = 0
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "rlplan.db"
+
+    def spec(self) -> SweepSpec:
+        with open_store(self.database, read_only=True) as store, store.read() as session:
+            return SweepSpec.model_validate(session.query(Sweep).one().config)
+
+    def processes(self) -> list[psutil.Process]:
+        """All that the sweep has started and that still lives."""
+        wanted = {f"{SWEEP_TAG}={process_tag(self.spec())}"}
+        return [psutil.Process(pid) for pid in tagged(wanted)]
+
+    def drive(self) -> subprocess.Popen[bytes]:
+        what = "resume" if self.database.exists() else "start"
+        self.drivers += 1
+        with (self.folder / "driver.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.sweeper", what, str(self.database)],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
+
+    def rows(self, query: str) -> list[Any]:
+        with closing(sqlite3.connect(self.database)) as connection:
+            return connection.execute(query).fetchall()
+
+    def trains(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait until a worker of this driver trains; False when the driver has ended before."""
+        known = set(self.rows("SELECT id FROM segments")) if self.database.exists() else set()
+        while process.poll() is None:
+            if self.database.exists():
+                try:
+                    running = self.rows("SELECT id FROM segments WHERE outcome = 'reserved' AND worker IS NOT NULL")
+                except sqlite3.OperationalError:  # it is being made
+                    running = []
+                if set(running) - known:
+                    return True
+            time.sleep(0.1)
+        return False
+
+
+def undisturbed(folder: Path) -> dict[str, Any]:
+    """Run a sweep that nobody disturbs, and return what it leaves."""
+    calm = Tormented(folder)
+    code = calm.drive().wait(PATIENCE * 2)
+    assert code == 0, (folder / "driver.log").read_text()
+    return essence(calm)
+
+
+def torment(folder: Path, kills: int, seed: int) -> list[Tormented]:
+    """Kill so many times, over as many sweeps as that takes, and let the last one come to its end."""
+    chance = random.Random(seed)
+    done: list[Tormented] = []
+    numbers = count(1)
+    left = kills
+    while left > 0:
+        sweep = Tormented(folder / f"tormented-{next(numbers)}")
+        sweep.folder.mkdir()
+        done.append(sweep)
+        left -= _torment(sweep, left, chance)
+    return done
+
+
+def _torment(sweep: Tormented, most: int, chance: random.Random) -> int:
+    process = sweep.drive()
+    while True:
+        if sum(sweep.kills.values()) < most and sweep.trains(process):
+            time.sleep(chance.uniform(0, LONGEST_PAUSE))
+            process = _strike(sweep, process, chance)
+            continue
+        code = process.wait(PATIENCE * 5)
+        if code == 130:
+            process = sweep.drive()
+            continue
+        assert code == 0, (sweep.folder / "driver.log").read_text()[-3000:]
+        return sum(sweep.kills.values())
+
+
+def _strike(sweep: Tormented, process: subprocess.Popen[bytes], chance: random.Random) -> subprocess.Popen[bytes]:
+    """Kill something; what is left of the driver is waited for, and another one takes over."""
+    victim = chance.choice(["driver", "driver", "driver, asked", "worker", "worker", "ray", "raylet", "gcs_server"])
+    if process.poll() is not None:
+        return process
+    if victim.startswith("driver"):
+        process.send_signal(signal.SIGKILL if victim == "driver" else signal.SIGTERM)
+        sweep.kills[victim] += 1
+        process.wait(PATIENCE)
+        began = time.monotonic()
+        _wait(lambda: not sweep.processes(), "what the driver started has not ended")
+        sweep.seconds_to_vanish.append(time.monotonic() - began)
+        return sweep.drive()
+    matching: dict[str, Callable[[psutil.Process], bool]] = {
+        "worker": lambda one: one.name().startswith("ray::Lease"),
+        "ray": lambda one: "runner.sweep.on_ray.child" in one.cmdline(),
+        "raylet": lambda one: one.name() == "raylet",
+        "gcs_server": lambda one: one.name() == "gcs_server",
+    }
+    alive = [one for one in sweep.processes() if _is(one, matching[victim])]
+    if alive:
+        os.kill(chance.choice(alive).pid, signal.SIGKILL)
+        sweep.kills[victim] += 1
+    return process
+
+
+def _is(process: psutil.Process, test: Callable[[psutil.Process], bool]) -> bool:
+    try:
+        return test(process)
+    except psutil.Error:
+        return False
+
+
+def _wait(condition: Callable[[], bool], failure: str) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < PATIENCE, failure
+        time.sleep(0.1)
+
+
+def essence(sweep: Tormented) -> dict[str, Any]:
+    """Return what no kill may change: trials with their states, scores by step, and stretches that are committed.
+
+    A driver that is asked to stop saves in the middle of a segment, which then is two: stretches that follow each
+    other count as one.
+    """
+    found: dict[str, Any] = {}
+    for trial, name, state in sweep.rows("SELECT id, name, state FROM trials"):
+        scores = sweep.rows(
+            f"SELECT optimizer_step, score FROM points AS p WHERE trial_id = {trial} AND score NOT NULL AND attempt = "
+            "(SELECT max(attempt) FROM points WHERE trial_id = p.trial_id AND optimizer_step = p.optimizer_step) "
+            "ORDER BY optimizer_step"
+        )
+        committed = sweep.rows(
+            f"SELECT from_step, to_step FROM segments WHERE trial_id = {trial} AND outcome = 'committed' ORDER BY id"
+        )
+        assert all(before[1] == after[0] for before, after in pairwise(committed)), f"{name}: {committed}"
+        found[name] = (state, scores, (committed[0][0], committed[-1][1]))
+    return found
+
+
+def uncharged_seconds(sweep: Tormented) -> dict[str, float]:
+    """Return by worker how many seconds of its life, by its own word, were charged to nothing."""
+    charged: Counter[str] = Counter()
+    for table, column in (("segments", "charged_gpu_hours"), ("charges", "gpu_hours")):
+        for worker, hours in sweep.rows(
+            f"SELECT worker, sum({column}) FROM {table} WHERE worker NOT NULL GROUP BY worker"
+        ):
+            charged[worker] += hours
+    found = lives(Path(sweep.spec().folder))
+    return {name: 3600 * (life.gpu_hours - charged[name]) for name, life in found.items()}
+
+
+def check(sweep: Tormented, calm: dict[str, Any]) -> None:
+    """Hold a sweep that has ended against the undisturbed one."""
+    assert essence(sweep) == calm
+    keys = sweep.rows(
+        "SELECT count(*), count(DISTINCT trial_id || '-' || optimizer_step || '-' || attempt) FROM points"
+    )
+    assert keys[0][0] == keys[0][1]
+    assert sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'reserved'") == [(0,)]
+    charges = "SELECT sum(charged_gpu_hours) FROM segments UNION ALL SELECT sum(gpu_hours) FROM charges"
+    assert sum(row[0] or 0 for row in sweep.rows(charges)) <= sweep.spec().pilot_gpu_hours
+    late = {name: seconds for name, seconds in uncharged_seconds(sweep).items() if seconds > 0.001}
+    assert not late
+    assert not sweep.processes()
+
+
+def table(sweeps: list[Tormented]) -> str:
+    """Return what was done and what it cost, as lines."""
+    kills: Counter[str] = sum((sweep.kills for sweep in sweeps), Counter())
+    query = "SELECT count(*), sum(charged_gpu_hours) FROM segments WHERE outcome = 'lost'"
+    lost = [row for sweep in sweeps for row in sweep.rows(query)]
+    seconds = sum(row[1] or 0 for row in lost) * 3600
+    vanish = [seconds for sweep in sweeps for seconds in sweep.seconds_to_vanish]
+    mean = sum(vanish) / max(1, len(vanish))
+    drivers = sum(sweep.drivers for sweep in sweeps)
+    lines = [f"{victim:15} {number:3} kills" for victim, number in sorted(kills.items())]
+    lines += [
+        f"{sum(kills.values())} kills over {len(sweeps)} sweeps, {drivers} drivers",
+        f"segments lost and done again: {sum(row[0] for row in lost)}, {seconds:.0f} worker-seconds",
+        f"processes of a dead driver gone after {max(vanish, default=0):.1f} s at most, {mean:.1f} s on average",
+        "trials, scores and committed segments as in the undisturbed run; nothing twice, nothing uncharged, no orphan",
+    ]
+    return "\n".join(lines)
