@@ -35,7 +35,7 @@ def main() -> None:
             ours.append(sweep(Path(folder), given))
             theirs.append(tune(Path(folder)))
     print(
-        f"sum-easy, budget {given.budget:g} worker-hours, {WORKERS} workers, {given.rounds} rounds; shares of worker time"
+        f"sum-easy, budget {given.budget:g} worker-hours, {WORKERS} workers, {given.rounds} rounds; shares of their time"
     )
     show("rlplan sweep --policy full", ours)
     show("Ray Tune + ASHA", theirs)

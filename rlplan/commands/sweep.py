@@ -36,8 +36,8 @@ def sweep(
         str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
     ] = "rlplan",
     search: Annotated[
-        str, typer.Option(metavar="tpe|gp|qmc|none", help="What proposes allocations beyond the plan's pilots.")
-    ] = "tpe",
+        str, typer.Option(metavar="tpe|gp|qmc|none", help="What proposes allocations beyond the plan's pilots; none.")
+    ] = "none",
     seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
     workers: WorkersOption = None,
     ray_address: RayAddressOption = None,

@@ -77,14 +77,13 @@ class Intake:
         )
 
     def _progress(self, segment: Segment, points: Sequence[Point]) -> None:
-        rows = [_row(segment, point) for point in points]
-        self._journal.add(lambda session: segments.add_points(session, rows))
+        self._journal.add_points([_row(segment, point) for point in points])
         segment.points += points
-        self._board.scored(segment.trial, points)
 
     def _ended(self, segment: Segment, event: Ended) -> None:
         gpu_hours = self._lived(event.worker, event.worker_seconds)
         self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker)
+        self._board.scored(segment.trial, segment.points)
         self._board.committed(segment.trial, event.step, segment.points)
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1

@@ -1,14 +1,16 @@
 """Writes what a driver did, one transaction a turn, and only while the sweep is still its own."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy.orm import Session
 
 from budgets.errors import StoreUnavailableError
 from planner.store import Store
 from planner.store.driving import Driver, end_lease, hold_lease
+from planner.store.records import NewPoint
 from planner.store.schema import SweepStatus
+from planner.store.segments import add_points
 from runner.sweep.executor import Clock
 
 Write = Callable[[Session], object]
@@ -27,15 +29,20 @@ class Journal:
         """Write as a driver that holds the sweep's lease."""
         self._store, self._sweep_id, self._driver, self._clock, self._sleep = store, sweep_id, driver, clock, sleep
         self._writes: list[Write] = []
+        self._points: list[NewPoint] = []
         self._beaten = -HEARTBEAT_SECONDS
 
     def add(self, write: Write) -> None:
         """Have a write done with the next commit; it may be called again when a commit fails."""
         self._writes.append(write)
 
+    def add_points(self, points: Sequence[NewPoint]) -> None:
+        """Have points stored with the next commit, all in one go: there are many of them."""
+        self._points += points
+
     def commit(self) -> None:
         """Commit what was added, with a heartbeat, or just the heartbeat when one is due."""
-        if self._writes or self._clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
+        if self._writes or self._points or self._clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
             self._patiently(self._commit)
 
     def end(self, status: SweepStatus) -> None:
@@ -49,7 +56,9 @@ class Journal:
             hold_lease(session, self._sweep_id, self._driver, self._clock.now())
             for write in self._writes:
                 write(session)
+            add_points(session, self._points)
         self._writes.clear()
+        self._points.clear()
         self._beaten = self._clock.seconds()
 
     def _patiently(self, commit: Callable[[], None]) -> None:

@@ -7,27 +7,23 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from budgets.errors import InputError, RlplanError
+from budgets.errors import InputError
 from runner.sweep.executor import Ended, Event, Failed, Gone, Work
 from runner.sweep.on_ray.capacity import Resources, require_fits, room
 from runner.sweep.on_ray.clock import RealClock
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.hosted import CLIENT
 from runner.sweep.on_ray.idle import Idle
 from runner.sweep.on_ray.leases import Book, Bundles, KnownWorker, Lease
 from runner.sweep.on_ray.link import Link, Start
 from runner.sweep.on_ray.messages import Message, event_of
+from runner.sweep.on_ray.restarts import Restarts
 from runner.sweep.orphans import sweep_orphans
 
-MOST_RESTARTS = 5  # in a row without a segment that ended
 _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
-
-
-class RayLostError(RlplanError):
-    """Ray is lost again and again."""
+_NOT_NEEDED = "it was no longer needed"
 
 
 class RayExecutor:
@@ -56,21 +52,16 @@ class RayExecutor:
         self._start = Start(folder, tag, address, math.ceil(workers * cpus), local_gpus)
         self._most_workers = workers
         self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
-        # A cluster keeps what a client has started for so long after the client has died.
-        self._grace = 12.0 if address is not None and address.startswith(CLIENT) else 0.0
         self._clock = RealClock()
         self._book = Book()
         self._idle = Idle(folder)
         self._link: Link | None = None
         self._nodes: tuple[Node, ...] = ()
         self._ready = False
-        self._was_ready = False
         self._started_at = 0.0
-        self._restarts = 0
-        self._restart_at: float | None = None
+        self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
-        self._error: RlplanError | None = None
         self._closed = False
 
     @property
@@ -96,7 +87,8 @@ class RayExecutor:
         """Start Ray, or join it; the first use does so too."""
         if self._closed:
             raise InputError("the executor is closed: make a new one")
-        if self._link is None and self._restart_at is None:
+        self._restarts.check()
+        if self._link is None and not self._restarts.pending:
             self._launch()
 
     def resources(self) -> Resources:
@@ -132,9 +124,10 @@ class RayExecutor:
 
     def release(self) -> None:
         """End the workers that hold no segment."""
-        for lease in [one for one in self._book.leases.values() if one.parked]:
-            lease.closing = True
-            self._send({"do": "end", "lease": lease.name})
+        for worker in self._book.spare():
+            self._send({"do": "release", "worker": worker.name})
+            if worker.lease is not None:
+                worker.lease.closing = True
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, in order, after so many seconds at most."""
@@ -145,8 +138,7 @@ class RayExecutor:
             self._take_messages(0.0 if self._events else min(_LONGEST_NAP, max(0.0, end - now)))
             if self._events or self._clock.seconds() >= end:
                 break
-            if self._error is not None:
-                raise self._error
+            self._restarts.check()
         events, self._events = self._events, []
         return events
 
@@ -167,7 +159,6 @@ class RayExecutor:
         return events
 
     def _launch(self) -> None:
-        self._restart_at = None
         self._ready = False
         self._reason = ""
         self._started_at = self._clock.seconds()
@@ -209,7 +200,8 @@ class RayExecutor:
             case "leaving":
                 self._reason = message["reason"]
             case "nodes":
-                self._ready = self._was_ready = True
+                self._ready = True
+                self._restarts.ready()
                 self._nodes = tuple(Node(**node) for node in message["nodes"])
             case "over":
                 self._book.close(message["lease"])
@@ -226,7 +218,7 @@ class RayExecutor:
             return
         self._book.hear(message, self._clock.seconds())
         if isinstance(event, Ended):
-            self._restarts = 0
+            self._restarts.worked()
             lease.work = None
         elif isinstance(event, Failed):
             lease.work, lease.closing = None, True
@@ -240,10 +232,11 @@ class RayExecutor:
         if self._book.reopen(lease):
             self._open(lease, None)
             return
-        self._fail(lease, message["kind"], message["reason"])
+        reason = _NOT_NEEDED if lease.closing else message["reason"]
+        self._fail(lease, message["kind"], reason)
         self._book.close(lease.name)
         if lease.worker is not None:
-            self._gone(lease.worker, message["reason"])
+            self._gone(lease.worker, reason)
 
     def _fail(self, lease: Lease, kind: str, reason: str) -> None:
         worker, work = lease.worker, lease.work
@@ -269,17 +262,7 @@ class RayExecutor:
         reason = f"{reason or f'the process that runs Ray ended with exit code {code}'} (see {log})"
         self._link = None
         self._forget_all(reason)
-        if not self._was_ready and self._start.address is not None:
-            self._error = InputError(f"no cluster can be joined at '{self._start.address}': {reason}")
-        elif self._restarts >= MOST_RESTARTS:
-            self._error = RayLostError(
-                f"Ray was lost {self._restarts + 1} times without a segment that ended in between, last because "
-                f"{reason}: repair what stops it, then go on with `rlplan resume`"
-            )
-        else:
-            wait = 2.0 ** (self._restarts - 1) if self._restarts else 0.0
-            self._restart_at = self._clock.seconds() + wait + self._grace
-            self._restarts += 1
+        self._restarts.lost(reason, self._clock.seconds())
 
     def _forget_all(self, reason: str) -> None:
         for lease in list(self._book.leases.values()):
@@ -290,13 +273,13 @@ class RayExecutor:
 
     def _tend(self, now: float) -> None:
         """Do what is due although no message asks for it."""
-        if self._restart_at is not None and now >= self._restart_at:
+        if self._restarts.due(now):
             self._launch()
         if self._link is not None and not self._ready and now - self._started_at > _LONGEST_START:
             self._reason = f"Ray was not ready after {_LONGEST_START:g} s"
             self._link.end()  # the end of its messages follows
         for worker in self._idle.ended(self._book.workers.values(), now):
-            self._gone(worker, "it was no longer needed")
+            self._gone(worker, _NOT_NEEDED)
         for lease in self._book.under_way:
             if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
                 lease.waits_since = now
@@ -307,8 +290,7 @@ class RayExecutor:
     def _wait_until_ready(self) -> None:
         self.open()
         while not self._ready:
-            if self._error is not None:
-                raise self._error
+            self._restarts.check()
             self._tend(self._clock.seconds())
             self._take_messages(_LONGEST_NAP)
 

@@ -96,6 +96,16 @@ class Book:
         """Return the leases that hold a worker, or wait for one."""
         return [lease for lease in self.leases.values() if not lease.closing]
 
+    def spare(self) -> list[KnownWorker]:
+        """Return the workers without a segment, save those that a lease which waits for a worker may be given."""
+        promised = any(lease.worker is None for lease in self.under_way)
+        return [
+            worker
+            for worker in self.workers.values()
+            if (worker.lease is not None and worker.lease.parked)
+            or (not promised and (worker.lease is None or worker.lease.work is None))
+        ]
+
     def hear(self, message: dict[str, Any], now: float) -> KnownWorker:
         """Note a sign of life of a worker, and which lease it serves."""
         name = message["worker"]

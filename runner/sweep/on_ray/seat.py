@@ -41,6 +41,7 @@ class Seat:
         self._lease = ""
         self._gpus_are_ours = False
         threading.Thread(target=self._train, name="training", daemon=True).start()
+        threading.Thread(target=self._wait_for_release, name="release", daemon=True).start()
 
     def begin(self, lease: str) -> None:
         """Serve a lease, until it ends by the driver's word or by a failure."""
@@ -76,6 +77,15 @@ class Seat:
                     return
             if self._lease != lease:
                 return
+
+    def _wait_for_release(self) -> None:
+        """End this process when the driver has nothing more for it; Ray takes that for a death, which costs nothing."""
+        import ray  # noqa: PLC0415
+
+        while not ray.get(self._grants.fetch.remote(self._life.name, _SECONDS_OF_A_CALL)):
+            pass
+        self.end()
+        os._exit(0)
 
     def _train(self) -> None:
         """Execute segments as they come; None ends a lease."""

@@ -40,7 +40,7 @@ class Session:
 
     def do(self, command: Message) -> None:
         """Obey the driver."""
-        lease = str(command["lease"])
+        lease = str(command.get("lease"))
         match command["do"]:
             case "lease":
                 self._tell(lease, {"do": "grant", "work": command["work"]})
@@ -49,6 +49,8 @@ class Session:
                 common = {"tag": self._settings.tag, "folder": self._settings.folder, "grants": self._box}
                 place = {"directory": self._settings.directory, "bundles": command["bundles"]}
                 self._leases.put({"lease": lease, **common, **place})
+            case "release":
+                self._tell(command["worker"], {"do": "release"})
             case "grant" | "stop" | "end":
                 self._tell(lease, {name: value for name, value in command.items() if name != "lease"})
 

@@ -122,3 +122,29 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
     (life,) = lives(tmp_path / "sweep").values()
     assert (life.worker, life.segment) == (worker, work.segment)
     assert life.seconds > 0
+
+
+def test_released_workers_end_and_the_next_segment_has_a_new_one(executor: RayExecutor, works: Works) -> None:
+    watched = Watched(executor, works)
+    first = works(trial=1, to_step=2)
+    watched.run(first)
+    executor.release()
+    (parked,) = watched.of(Began, first)
+    watched.until(lambda: parked.worker in {gone.worker for gone in watched.of(Gone)})
+
+    fails = works(trial=1, fail="nan")  # its lease is over, its worker is kept for another
+    watched.run(fails)
+    (kept,) = watched.of(Began, fails)
+    executor.release()
+    watched.until(lambda: kept.worker in {gone.worker for gone in watched.of(Gone)})
+    (ended,) = watched.run(works(trial=2, to_step=2))
+    assert ended.worker not in (parked.worker, kept.worker)
+
+
+def test_a_worker_that_dies_between_two_leases_costs_no_segment(executor: RayExecutor, works: Works) -> None:
+    watched = Watched(executor, works)
+    (failed,) = watched.run(works(trial=3, fail="nan"))
+    os.kill(worker_pid(failed.worker), signal.SIGKILL)
+    (ended,) = watched.run(works(trial=4, to_step=2))
+    assert isinstance(ended, Ended)
+    watched.until(lambda: failed.worker in {gone.worker for gone in watched.of(Gone)})
