@@ -34,9 +34,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             ours.append(sweep(Path(folder), given))
             theirs.append(tune(Path(folder)))
-    print(
-        f"sum-easy, budget {given.budget:g} worker-hours, {WORKERS} workers, {given.rounds} rounds; shares of their time"
-    )
+    print(f"sum-easy, budget {given.budget:g} worker-hours, {WORKERS} workers, {given.rounds} rounds; shares of time")
     show("rlplan sweep --policy full", ours)
     show("Ray Tune + ASHA", theirs)
     share = statistics.median(each["busy"] for each in ours)

@@ -255,11 +255,10 @@ class Board:
         segments = standing.segments.get(trial.id, [])
         facts = self.facts[trial.id]
         facts.segments, facts.failures = len(segments), failures_since_success(segments)
-        scores = tuple(
-            Seen(each.step, each.gpu_hours, each.score, each.standard_error)
-            for each in standing.scores.get(trial.id, ())
-        )
-        self.put(trial.id, step=committed_step(segments), scores=scores)
+        step = committed_step(segments)
+        stored = [each for each in standing.scores.get(trial.id, ()) if each.step <= step]
+        scores = tuple(Seen(each.step, each.gpu_hours, each.score, each.standard_error) for each in stored)
+        self.put(trial.id, step=step, scores=scores)
         trained = standing.trained.get(trial.id)
         if trained is not None:
             facts.first_gpu_hours = trained.first_gpu_hours

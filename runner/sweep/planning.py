@@ -63,7 +63,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "seed": choice.seed,
         "pilot_gpu_hours": plan.pilot_gpu_hours,
         "target_gpu_hours": plan.final_gpu_hours,
-        "workers": choice.workers or fitting,
+        "workers": fitting if choice.workers is None else choice.workers,
         "retries": choice.retries,
         "folder": str(choice.folder.expanduser().absolute()),
         "resources": Resources(

@@ -3,9 +3,11 @@
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from runner.sweep.executor import Began, Failed, Gone
@@ -60,3 +62,34 @@ def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_p
         executor.close()
     assert not tagged({f"{SWEEP_TAG}={TAG}"})
     assert cluster.head.is_running()  # the cluster is another's
+
+
+@pytest.mark.soak
+def test_a_client_outside_of_the_cluster_drives_it_too(cluster: TwoNodes, tmp_path: Path) -> None:
+    works = Works(tmp_path, sleep=0.01, patience=1.0)
+    executor = RayExecutor(tmp_path / "sweep", 8, TAG, cluster.client_address)
+    watched = Watched(executor, works)
+    try:
+        assert len(executor.resources().nodes) == 2
+        both = works(trial=1, to_step=4), works(trial=2, to_step=FAR)
+        for work in both:
+            executor.assign(work)
+        watched.until(watched.over(both[0]))
+        (ended,) = watched.run(works(trial=1, from_step=4, to_step=6))
+        assert ended.step == 6
+        watched.until(lambda: watched.points(both[1]))
+    finally:
+        watched.close()
+    (failed,) = watched.of(Failed)
+    assert failed.segment == both[1].segment
+    workers = {began.worker for began in watched.of(Began)}
+    assert {gone.worker for gone in watched.of(Gone)} == workers
+    for _ in range(200):
+        if not any(_lives(int(worker.rsplit("-", 2)[1])) for worker in workers):
+            break
+        time.sleep(0.1)
+    assert not [worker for worker in workers if _lives(int(worker.rsplit("-", 2)[1]))]
+
+
+def _lives(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

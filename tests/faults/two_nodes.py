@@ -25,6 +25,7 @@ _PROMPT = {  # seconds until a dead node is noticed, which take a quarter of a m
 @dataclass(frozen=True)
 class TwoNodes:
     address: str
+    client_address: str
     head: psutil.Process  # its raylet
     other: psutil.Process
 
@@ -38,11 +39,13 @@ def two_nodes(folder: Path, tag: str) -> Iterator[TwoNodes]:
     port = _free_port()
     address = f"127.0.0.1:{port}"
     try:
-        _start(tag, "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false")
+        client = _free_port()
+        places = [f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={folder}"]
+        _start(tag, "--head", *places, "--include-dashboard=false")
         (head,) = _raylets(tag)
         _start(tag, f"--address={address}")
         (other,) = [raylet for raylet in _raylets(tag) if raylet != head]
-        yield TwoNodes(address, head, other)
+        yield TwoNodes(address, f"ray://127.0.0.1:{client}", head, other)
     finally:
         sweep_orphans(tag)
 

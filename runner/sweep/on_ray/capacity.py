@@ -1,7 +1,8 @@
-"""How many segments a cluster has room for, and what it has: pure functions of what its machines report."""
+"""How many segments a cluster has room for, and what it has, from what its machines report."""
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from budgets.errors import InputError
 from runner.sweep.executor import Work
@@ -19,6 +20,12 @@ class Resources:
         """Return the CPUs and GPUs of the machine with the most GPUs, and of those the most CPUs."""
         best = max(self.nodes, key=lambda node: (node.gpus, node.cpus), default=None)
         return (best.cpus, best.gpus) if best is not None else (0.0, 0.0)
+
+
+def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return this machine with the cores that it has, instead of those that Ray was told of when it was started."""
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
 
 
 def room(nodes: Sequence[Node], workers: Iterable[KnownWorker], typical: Bundles) -> int:

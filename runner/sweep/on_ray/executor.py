@@ -1,15 +1,14 @@
 """Executes segments with Ray Tune, which runs in a process of its own: when that dies, another is started."""
 
 import math
-import os
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from budgets.errors import InputError
 from runner.sweep.executor import Ended, Event, Failed, Gone, Work
-from runner.sweep.on_ray.capacity import Resources, require_fits, room
+from runner.sweep.on_ray.capacity import Resources, require_fits, room, with_real_cores
 from runner.sweep.on_ray.clock import RealClock
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.idle import Idle
@@ -94,10 +93,7 @@ class RayExecutor:
     def resources(self) -> Resources:
         """Return what each machine of the cluster has, waiting until that is known."""
         self._wait_until_ready()
-        if self._start.address is not None:
-            return Resources(self._nodes)
-        cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-        return Resources(tuple(replace(node, cpus=cores, free_cpus=cores) for node in self._nodes))
+        return Resources(self._nodes if self._start.address is not None else with_real_cores(self._nodes))
 
     def assign(self, work: Work) -> None:
         """Take a segment, for the worker that has its trial in memory if there is one."""

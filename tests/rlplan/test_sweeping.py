@@ -1,0 +1,244 @@
+"""Starting, resuming and retrying sweeps from Python, with simulated workers instead of Ray."""
+
+import os
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from budgets.errors import InputError, NotFoundError, StoreError, UnknownNameError
+from planner.store import open_store
+from planner.store.driving import Driver, take_lease
+from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.trials import TrialState
+from rlplan import driving, sweeping
+from rlplan.sweeping import SweepRequest, describe, resume, retry, start
+from rlplan.train_signals import Interrupts
+from runner.simulation.choice import Costs, Failures, SimulationChoice
+from runner.sweep.executor import Executor
+from runner.sweep.planning import TrainingChoice
+from runner.sweep.simulated import SimulatedExecutor
+
+COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
+SMALL = {"workload.model": ("--model", "qwen2.5-0.5b")}
+
+
+class Simulated(SimulatedExecutor):
+    """Takes what the executor on Ray takes."""
+
+    made: list[tuple[Any, ...]] = []  # noqa: RUF012
+
+    def __init__(self, folder: Path, workers: int, tag: str, address: str | None, cpus: float, gpus: float) -> None:
+        super().__init__(None, workers)
+        self.made.append((folder, workers, tag, address, cpus, gpus))
+
+
+@pytest.fixture(autouse=True)
+def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    Simulated.made.clear()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "rlplan.db")
+
+
+def request(**changes: Any) -> SweepRequest:
+    failures = changes.pop("failures", {})
+    world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
+    training = TrainingChoice(simulation=world.model_dump(mode="json"))
+    return SweepRequest(**{"task": "sum-easy", "budget": 0.5, "policy": "full", "training": training, **changes})
+
+
+def stored(database: str) -> Sweep:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return session.query(Sweep).order_by(Sweep.id.desc()).first()
+
+
+def trials(database: str) -> dict[str, Trial]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return {trial.name: trial for trial in session.query(Trial).order_by(Trial.id)}
+
+
+class Stopping(Interrupts):
+    """Interrupts as soon as the sweep has begun."""
+
+    def began(self, _: str) -> None:
+        self.requested = True
+
+
+def interrupted(database: str, **changes: Any) -> None:
+    interrupts = Stopping()
+    finished = start(request(**changes), database, interrupts=interrupts, began=interrupts.began)
+    assert finished.interrupted
+
+
+def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
+    names: list[str] = []
+    finished = start(request(), database, began=names.append)
+    assert names == [finished.sweep] == ["sweep-1"]
+    assert not finished.interrupted
+    assert finished.failed_trials == 0
+    sweep = stored(database)
+    assert sweep.status is SweepStatus.FINISHED
+    assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.2)
+    assert sweep.config["folder"] == str(tmp_path / "rlplan-sweeps" / "sweep-1")
+    ((folder, _, tag, address, cpus, gpus),) = Simulated.made
+    assert (str(folder), address, cpus, gpus) == (sweep.config["folder"], None, 1.0, 0.0)
+    assert tag.startswith("rlplan-")
+    assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
+
+
+def test_the_newest_plan_is_run_again_without_a_name(database: str) -> None:
+    start(request(), database)
+    second = start(request(task=None, budget=None), database)
+    with open_store(database) as store:
+        assert (second.sweep, store.plan().name) == ("sweep-2", "plan-1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"plan": "plan-1"}, InputError, "a plan (plan-1) and what makes a new one"),
+        ({"policy": "asah"}, UnknownNameError, "unknown policy 'asah': did you mean 'asha'"),
+        ({"policy": "rlplan", "search": "cmaes"}, InputError, "cmaes"),
+        ({"workers": 0}, InputError, "--workers"),
+        ({"retries": -1}, InputError, "--retries"),
+        ({"task": None, "budget": 5000, "training": TrainingChoice()}, InputError, "--gpus-per-trial 1"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_a_sweep_is_stored(
+    database: str, changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as refusal:
+        start(request(**changes), database)
+    assert message in str(refusal.value)
+    if Path(database).exists():
+        assert stored(database) is None
+    assert Simulated.made == []
+
+
+def test_a_plan_that_fits_no_worker_is_refused_with_what_would_fit(database: str) -> None:
+    changes = {
+        "task": None,
+        "budget": 5000,
+        "flags": {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)},
+        "training": request().training,
+    }
+    with pytest.raises(InputError, match=r"each trial of plan-1 needs 1 h100 where 0 GPUs are: join a larger cluster"):
+        start(request(**changes), database)
+
+
+def test_what_is_to_be_trained_must_be_known(database: str) -> None:
+    flags = {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)}
+    bare = request(task=None, budget=5000, flags=flags, training=TrainingChoice())
+    with pytest.raises(
+        InputError, match="what is to be trained on is not known: give --problems FILE.jsonl and --model"
+    ):
+        start(bare, database)
+    own = request(task=None, budget=5000, flags=flags, training=TrainingChoice(problems="mine.jsonl"))
+    with pytest.raises(InputError, match="--problems needs --model FOLDER too"):
+        start(own, database)
+
+
+def test_a_dry_run_says_what_would_run_and_stores_no_sweep(database: str) -> None:
+    told = describe(request(), database)
+    assert (told.plan, told.shortfall) == ("plan-1", None)
+    assert told.pilot_gpu_hours == pytest.approx(0.2)
+    assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
+    assert all(0 < trial.segment_steps <= trial.pilot_steps for trial in told.trials)
+    assert stored(database) is None
+
+
+def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) -> None:
+    interrupted(database)
+    assert stored(database).status is SweepStatus.INTERRUPTED
+    finished = resume(None, database)
+    assert (finished.sweep, finished.interrupted) == ("sweep-1", False)
+    with pytest.raises(NotFoundError, match=r"sweep-1 has ended \(finished\): nothing is left to do"):
+        resume("sweep-1", database)
+    with pytest.raises(NotFoundError, match="there is no sweep 'sweep-7'"):
+        resume("sweep-7", database)
+
+
+def test_another_number_of_workers_when_it_goes_on(database: str) -> None:
+    interrupted(database)
+    resume(None, database, workers=5)
+    assert [made[1] for made in Simulated.made][-1] == 5
+    with pytest.raises(InputError, match="--workers"):
+        retry_nothing(database)
+
+
+def retry_nothing(database: str) -> None:
+    interrupted(database)
+    resume(None, database, workers="many")
+
+
+def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: str) -> None:
+    interrupted(database)
+    born = psutil.Process(1).create_time()
+    held = Driver(f"other@{born:.2f}", socket.gethostname(), 1)
+    with open_store(database) as store, store.write() as session:
+        take_lease(session, "sweep-1", held, datetime.now(UTC))
+    with pytest.raises(StoreError, match="sweep-1 is being driven by process 1 on"):
+        resume(None, database)
+    dead = Driver("other@1.00", socket.gethostname(), os.getpid())  # another process had this number before
+    with open_store(database) as store, store.write() as session:
+        take_lease(session, "sweep-1", dead, datetime.now(UTC), former_is_dead=True)
+    assert not resume(None, database).interrupted
+
+
+@pytest.mark.parametrize("what", ["code_fingerprint", "configuration_fingerprint"])
+def test_changed_code_or_files_are_refused_unless_accepted(
+    database: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    interrupted(database)
+    other: Callable[..., str] = lambda *_: "other"  # noqa: E731
+    monkeypatch.setattr(sweeping, what, other)
+    with pytest.raises(InputError, match=r"sweep-1 was begun with other (code|files).*--accept-changes"):
+        resume(None, database)
+    assert stored(database).status is SweepStatus.INTERRUPTED
+    assert not resume(None, database, accept_changes=True).interrupted
+
+
+def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
+    finished = start(request(failures={"most_rollouts": 200}), database)
+    failed = [name for name, trial in trials(database).items() if trial.state is TrialState.FAILED]
+    assert finished.failed_trials == len(failed) > 0
+    with pytest.raises(NotFoundError, match="has ended"):
+        resume(None, database)
+    with pytest.raises(UnknownNameError, match="unknown trial 'n1-B1-s0'"):
+        retry(None, database, trials=["n1-B1-s0"])
+    sound = next(name for name, trial in trials(database).items() if trial.state is not TrialState.FAILED)
+    with pytest.raises(InputError, match=rf"trial {sound} is finished: only failed trials are run again"):
+        retry(None, database, trials=[sound])
+    again = retry(None, database, trials=failed[:1])
+    assert again.failed_trials == len(failed)
+    assert {name: trials(database)[name].attempt for name in failed} == {
+        name: 2 if name == failed[0] else 1 for name in failed
+    }
+
+
+def test_nothing_to_retry(database: str) -> None:
+    start(request(), database)
+    with pytest.raises(NotFoundError, match="no trial of sweep-1 has failed"):
+        retry(None, database)
+
+
+def test_an_executor_that_cannot_be_made_leaves_the_sweep_free(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Executor:
+        raise InputError("no cluster there")
+
+    monkeypatch.setattr(driving, "RayExecutor", broken)
+    with pytest.raises(InputError, match="no cluster there"):
+        start(request(), database)
+    sweep = stored(database)
+    assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
+    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    assert not resume(None, database).interrupted
