@@ -28,7 +28,7 @@ def grant(trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours
         return None
     room = gpu_hours_left / MARGIN - trial.start_up_gpu_hours
     price = trial.gpu_hours_per_step
-    steps = wanted if price <= 0 else min(wanted, math.floor(room / price))
+    steps = wanted if wanted * price <= room else min(wanted, math.floor(room / price))
     if steps < 1 or (steps < wanted and steps * price < max(trial.start_up_gpu_hours, least_gpu_hours)):
         return None
     reserved = MARGIN * (trial.start_up_gpu_hours + steps * price)

@@ -139,7 +139,7 @@ def test_what_is_to_be_trained_must_be_known(database: str) -> None:
     flags = {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)}
     bare = request(task=None, budget=5000, flags=flags, training=TrainingChoice())
     with pytest.raises(
-        InputError, match="what is to be trained on is not known: give --problems FILE.jsonl and --model"
+        InputError, match=r"what is to be trained on is not known: give --problems FILE\.jsonl and --model"
     ):
         start(bare, database)
     own = request(task=None, budget=5000, flags=flags, training=TrainingChoice(problems="mine.jsonl"))

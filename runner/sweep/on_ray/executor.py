@@ -49,7 +49,7 @@ class RayExecutor:
         """
         local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
         self._start = Start(folder, tag, address, math.ceil(workers * cpus), local_gpus)
-        self._most_workers = workers
+        self._most_workers = self._last_workers = workers
         self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
         self._clock = RealClock()
         self._book = Book()
@@ -72,7 +72,7 @@ class RayExecutor:
     def workers(self) -> int:
         """How many segments can run at once now: on a cluster, what others leave free counts."""
         if self._start.address is None or not self._ready:
-            return self._most_workers
+            return self._last_workers
         free = room(self._nodes, self._book.workers.values(), self._typical)
         # A lease that is being opened occupies what it was promised before its worker has said where.
         return min(self._most_workers, max(free, len(self._book.under_way)))
@@ -155,7 +155,6 @@ class RayExecutor:
         return events
 
     def _launch(self) -> None:
-        self._ready = False
         self._reason = ""
         self._started_at = self._clock.seconds()
         self._link = Link(self._start)
@@ -256,7 +255,8 @@ class RayExecutor:
         code, log = self._link.end(), self._link.log
         reason = self._reason or (f"the process that runs Ray was killed by signal {-code}" if code < 0 else "")
         reason = f"{reason or f'the process that runs Ray ended with exit code {code}'} (see {log})"
-        self._link = None
+        self._last_workers = max(1, self.workers)
+        self._link, self._ready = None, False
         self._forget_all(reason)
         self._restarts.lost(reason, self._clock.seconds())
 

@@ -72,7 +72,8 @@ class HostedSession:
 
         self._post = post
         # Several calls at once: `events` waits while `do` must get in, and those of one thread stay in order.
-        self._host: Any = ray.remote(Host).options(num_cpus=0, max_concurrency=4).remote(settings)
+        on_head = {"node:__internal_head__": 0.001}  # with which everything else would be lost too
+        self._host: Any = ray.remote(Host).options(num_cpus=0, resources=on_head, max_concurrency=4).remote(settings)
         for message in ray.get(self._host.events.remote(0.0)):  # an error of the start is raised here
             post(message)
 

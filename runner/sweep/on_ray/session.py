@@ -35,8 +35,13 @@ class Session:
         self._box = f"grants-{settings.run}"
         self._leases: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._ends: dict[str, str] = {}  # by a new lease, the parked one whose worker it is to have
-        actor = ray.remote(Grants).options(name=self._box, namespace=NAMESPACE, num_cpus=0, max_concurrency=10_000)
-        self._grants = actor.remote()
+        # Where this process is: the box must not be lost with a node that is lost.
+        here = _on_node(ray.get_runtime_context().get_node_id())
+        self._grants = (
+            ray.remote(Grants)
+            .options(name=self._box, namespace=NAMESPACE, num_cpus=0, max_concurrency=10_000, scheduling_strategy=here)
+            .remote()
+        )
 
     def do(self, command: Message) -> None:
         """Obey the driver."""
@@ -110,14 +115,12 @@ class Session:
     def sweep(self, workers: list[list[str]], seconds: float) -> None:
         """End what lost workers have left behind on other machines, given as pairs of worker and node."""
         import ray  # noqa: PLC0415
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
 
         from runner.sweep.orphans import sweep_orphans  # noqa: PLC0415
 
         tasks = []
         for worker, node in workers:
-            there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-            task = ray.remote(sweep_orphans).options(num_cpus=0, max_retries=0, scheduling_strategy=there)
+            task = ray.remote(sweep_orphans).options(num_cpus=0, max_retries=0, scheduling_strategy=_on_node(node))
             tasks.append(task.remote(self._settings.tag, worker))
         if tasks:
             ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
@@ -126,6 +129,12 @@ class Session:
 def import_tune() -> None:
     """Import what `Session.run` needs."""
     importlib.import_module("runner.sweep.on_ray.shells")
+
+
+def _on_node(node: str) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415
+
+    return NodeAffinitySchedulingStrategy(node_id=node, soft=False)
 
 
 def _name(trial: Any) -> str:

@@ -1,0 +1,119 @@
+"""What a sweep notes beside its trials: fingerprints, costs of updates, lives of workers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.recipes import load_recipe
+from runner.backends.port import Point
+from runner.sweep import fingerprint
+from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.lives import Life, lives
+from runner.sweep.measured import cost_record
+from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
+from runner.training.config import TaskChoice
+from tests.planner.store.samples import NOON
+
+
+def spec(**task: Any) -> SweepSpec:
+    training = Training(
+        task=TaskChoice(**{"name": "sum-easy", "reward": "exact", **task}),
+        recipe=load_recipe("grpo"),
+        validation=ValidationRule(problems=8, samples=2, every_steps=5),
+    )
+    return SweepSpec(
+        policy="full",
+        pilot_gpu_hours=1.0,
+        target_gpu_hours=4.0,
+        workers=2,
+        folder="sweeps/sweep-1",
+        resources=Resources(gpu="cpu"),
+        training=training,
+    )
+
+
+# Fingerprints
+
+
+def test_the_code_has_one_fingerprint_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in fingerprint.PACKAGES:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "room.py").write_text("x = 1\n")
+    here = tmp_path / "runner" / "sweep" / "fingerprint.py"
+    here.parent.mkdir()
+    monkeypatch.setattr(fingerprint, "__file__", str(here))
+    first = code_fingerprint()
+    (tmp_path / "planner" / "notes.txt").write_text("no code")
+    assert code_fingerprint() == first
+    (tmp_path / "planner" / "room.py").write_text("x = 2\n")
+    assert code_fingerprint() != first
+
+
+def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
+    problems, reward = tmp_path / "problems.jsonl", tmp_path / "reward.py"
+    problems.write_text("{}\n")
+    reward.write_text("def score(): ...\n")
+    given = spec(name=str(problems), reward=f"{reward}:score")
+    first = configuration_fingerprint(given)
+    assert configuration_fingerprint(given) == first
+    assert configuration_fingerprint(given.model_copy(update={"seed": 1})) != first
+    reward.write_text("def score(): return 1\n")
+    second = configuration_fingerprint(given)
+    assert second != first
+    problems.write_text('{"prompt": "1+1="}\n')
+    assert configuration_fingerprint(given) != second
+
+
+# Costs
+
+
+def update(step: int, **phases: float) -> Point:
+    metrics = {
+        "seconds": phases,
+        "response_tokens": 4.0 + step,
+        "generated_rollouts": 64.0,
+        "trained_rollouts": 60.0,
+    }
+    return Point(step, 64 * step, 300 * step, 0.2 * step, 0.001 * step, metrics=metrics)
+
+
+def test_a_segment_of_updates_gives_their_typical_cost() -> None:
+    points = [
+        Point(0, 0, 0, 1.0, 0.001, score=0.4, metrics={"seconds": {"start": 0.7, "evaluate": 0.3}}),
+        update(1, generate=0.9, train=0.5),
+        update(2, generate=0.1, train=0.2, evaluate=0.3),
+        update(3, generate=0.1, train=0.2),
+    ]
+    record = cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON)
+    assert record is not None
+    assert record.seconds == {"generate": 0.1, "train": 0.2, "evaluate": 0.3}
+    assert (record.model, record.gpu, record.trial_id, record.mean_response_tokens) == ("tiny-sums", "cpu", 7, 6.0)
+    assert (record.generated_rollouts, record.trained_rollouts) == (64, 60)
+
+
+@pytest.mark.parametrize("points", [[], [update(1, train=0.1), update(2, train=0.1)]], ids=["none", "too few"])
+def test_too_few_updates_tell_nothing(points: list[Point]) -> None:
+    assert cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON) is None
+
+
+def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
+    points = [Point(step, 64, 300, 1.0, 0.001, metrics={}) for step in range(1, 9)]
+    assert cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON) is None
+
+
+# Lives
+
+
+def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    written = {"worker": "a-1", "seconds": 90.0, "slots": 4, "segment": 3, "host": "here", "pid": 1, "at": "now"}
+    (folder / "a-1.json").write_text(json.dumps(written))
+    (folder / "b-2.json").write_text(json.dumps({**written, "worker": "b-2", "segment": None}))
+    (folder / "c-3.json").write_text(json.dumps(written)[:20])
+    (folder / "d-4.json").write_text("{}")
+    assert lives(tmp_path) == {"a-1": Life("a-1", 90.0, 4, 3), "b-2": Life("b-2", 90.0, 4, None)}
+    assert lives(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
+    assert lives(tmp_path / "nowhere") == {}
