@@ -7,7 +7,10 @@ TRL    := .venv-trl
 VLLM   := .venv-vllm
 PIP    := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training base-models clean
+DEMO_HOURS := 0.3
+ONLY   :=  # of the long tests: a folder or a file
+
+.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps base-models clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,14 +23,18 @@ $(STAMP): pyproject.toml
 	$(BIN)/python $(PIP) --editable '.[dev]'
 	@touch $@
 
-demo: setup  ## price and rank the allocations of 5,000 GPU-hours
-	$(BIN)/rlplan propose --budget 5000
+# About four minutes on two cores; the plan's pilots are real GRPO on a local Ray cluster.
+demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked allocations and a recommendation
+	@rm -rf demo && mkdir demo
+	$(BIN)/rlplan propose --task sum-easy --budget $(DEMO_HOURS) --db demo/rlplan.db
+	$(BIN)/rlplan sweep --db demo/rlplan.db
+	@echo 'Everything that was seen and decided lies in demo/rlplan.db: try $(BIN)/rlplan decisions --db demo/rlplan.db'
 
 test: setup  ## the whole test suite
 	$(BIN)/python -m pytest
 
-soak: setup  ## the long tests, which `make test` leaves out
-	$(BIN)/python -m pytest -m soak
+soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner for a part of them
+	$(BIN)/python -m pytest -m soak -s $(ONLY)
 
 # TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss
@@ -74,9 +81,13 @@ bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training:
 	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
 	-$(BIN)/python bench/it_learns.py
 
+bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 10,000 trials on 1,000 simulated GPUs
+	-$(BIN)/python bench/sweep_overhead.py
+	-$(BIN)/python bench/scheduler_scale.py
+
 base-models: setup  ## make the embedded tasks' models and pass rates anew (minutes)
 	$(BIN)/python -m runner.tasks.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -52,7 +52,8 @@ def trial(
         "gpu_hours_spent": float(step),
     }
     fields |= others
-    made = scores(step, fields["gpu_hours_per_step"], asymptote, middle, seed=number) if step else ()
+    wanted = bool(step) and seen is None
+    made = scores(step, fields["gpu_hours_per_step"], asymptote, middle, seed=number) if wanted else ()
     return TrialView(
         trial=number,
         name=f"n{n}-B{B}-s{fields['seed']}-{number}",
