@@ -48,3 +48,21 @@ def gpu_hours(text: str | None) -> float | None:
             "--budget 5000"
         )
     return hours
+
+
+# Of the training, for one run and for a sweep.
+ModelOption = Annotated[
+    str | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
+]
+RewardOption = Annotated[
+    str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
+]
+ValidationOption = Annotated[
+    str | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")
+]
+EngineOption = Annotated[str | None, typer.Option(metavar="torch|vllm", help="What generates the responses.")]
+DeviceOption = Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where it runs.")]
+WeightsOption = Annotated[
+    str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
+]
+MicroBatchOption = Annotated[str | None, typer.Option(metavar="<int>", help="Tokens of one forward and backward pass.")]

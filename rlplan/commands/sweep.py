@@ -5,7 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours, number
+from rlplan.options import (
+    DEFAULT_DATABASE,
+    DatabaseOption,
+    DeviceOption,
+    EngineOption,
+    Format,
+    FormatOption,
+    MicroBatchOption,
+    ModelOption,
+    RewardOption,
+    ValidationOption,
+    WeightsOption,
+    gpu_hours,
+    number,
+)
 
 if TYPE_CHECKING:
     from rlplan.sweep_running import Began
@@ -50,23 +64,13 @@ def sweep(
     problems: Annotated[
         Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
-    ] = None,
-    reward: Annotated[
-        str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
-    ] = None,
-    validation: Annotated[
-        Path | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")
-    ] = None,
-    engine: Annotated[str | None, typer.Option(metavar="torch|vllm", help="What generates the responses.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where trials run.")] = None,
-    weights: Annotated[
-        str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
-    ] = None,
-    micro_batch_tokens: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Tokens of one forward and backward pass.")
-    ] = None,
+    model: ModelOption = None,
+    reward: RewardOption = None,
+    validation: ValidationOption = None,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    weights: WeightsOption = None,
+    micro_batch_tokens: MicroBatchOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
@@ -97,9 +101,9 @@ def sweep(
         retries=number(retries),
         training=TrainingChoice(
             problems=None if problems is None else str(problems),
-            model=None if model is None else str(model),
+            model=model,
             reward=reward,
-            validation=None if validation is None else str(validation),
+            validation=validation,
             engine=engine,
             device=device,
             weights=weights,

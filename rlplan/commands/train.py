@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import Format, FormatOption, number
+from rlplan.options import (
+    DeviceOption,
+    EngineOption,
+    Format,
+    FormatOption,
+    MicroBatchOption,
+    ModelOption,
+    RewardOption,
+    ValidationOption,
+    WeightsOption,
+    number,
+)
 
 
 def train(
@@ -30,16 +41,10 @@ def train(
     ] = None,
     temperature: Annotated[str | None, typer.Option(metavar="<float>", help="Of the sampling; 1.")] = None,
     seed: Annotated[str | None, typer.Option(metavar="<int>", help="Decides every random number; 0.")] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="<folder>", help="A local Hugging Face checkpoint, for your own problems.")
-    ] = None,
-    reward: Annotated[
-        str | None, typer.Option(metavar="math|exact|<package.module:name>", help="What scores your own problems.")
-    ] = None,
+    model: ModelOption = None,
+    reward: RewardOption = None,
     response_tokens: Annotated[str | None, typer.Option(metavar="<int>", help="Most tokens of a response.")] = None,
-    validation: Annotated[
-        str | None, typer.Option(metavar="<file>", help="JSONL of validation problems; else some are held out.")
-    ] = None,
+    validation: ValidationOption = None,
     problems: Annotated[str | None, typer.Option(metavar="<int>", help="Validation problems.")] = None,
     samples: Annotated[
         str | None, typer.Option(metavar="<int>", help="Answers to each; the score is their mean.")
@@ -47,15 +52,11 @@ def train(
     validate_every: Annotated[
         str | None, typer.Option(metavar="<rollouts>", help="Rollouts between validations; about 20 validations.")
     ] = None,
-    engine: Annotated[str | None, typer.Option(metavar="torch|vllm", help="What generates the responses.")] = None,
-    device: Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Where it runs.")] = None,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
     threads: Annotated[str | None, typer.Option(metavar="<int>", help="CPU threads.")] = None,
-    weights: Annotated[
-        str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
-    ] = None,
-    micro_batch_tokens: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Tokens of one forward and backward pass.")
-    ] = None,
+    weights: WeightsOption = None,
+    micro_batch_tokens: MicroBatchOption = None,
     split: Annotated[
         bool,
         typer.Option("--split", help="Generator and trainer as two Ray actors (recipes with staleness)."),

@@ -53,6 +53,8 @@ class Kept:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     executors = Kept(tmp_path_factory.mktemp("executors"))
+    for workers in (1, 2):
+        executors.executor(workers).open()  # the second one's Ray starts while the first one's tests run
     yield executors
     executors.close()
     assert not [pid for workers in (1, 2) for pid in tagged({f"{SWEEP_TAG}={TAG}-{workers}"})]
