@@ -33,7 +33,9 @@ class Conclusions:
             return
         began = time.perf_counter()
         beliefs = self._beliefs.of(board.view(0))
-        known = {trial: beliefs[trial] for trial in due if trial in beliefs}
+        seen = [trial for trial in due if trial in beliefs]
+        self._beliefs.explain([board.trials[trial] for trial in seen])  # all in one go, which is much faster
+        known = {trial: beliefs[trial] for trial in seen}
         took = 1000 * (time.perf_counter() - began) / max(1, len(known))
         for trial, belief in known.items():
             fit = NewFit(
