@@ -169,10 +169,14 @@ class BeliefMap(Mapping[int, Belief]):
     def __iter__(self) -> Iterator[int]:
         return (self._trials[row].trial for row in np.flatnonzero(self._standing.seen))
 
+    def __contains__(self, trial: object) -> bool:
+        row = self._row_of.get(trial) if isinstance(trial, int) else None
+        return row is not None and row < len(self._trials) and bool(self._standing.seen[row])
+
     def __getitem__(self, trial: int) -> Belief:
-        row = self._row_of[trial]
-        if row >= len(self._trials) or not self._standing.seen[row]:
+        if trial not in self:
             raise KeyError(trial)
+        row = self._row_of[trial]
         standing, view = self._standing, self._trials[row]
         explained = self._beliefs.explain([view])[0]
         return Belief(

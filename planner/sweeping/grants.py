@@ -24,9 +24,9 @@ def grant(trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours
     the end of a budget would else go into ever smaller segments.
     """
     wanted = min(to_step, trial.most_steps) - trial.step
-    if wanted < 1:
-        return None
     room = gpu_hours_left / MARGIN - trial.start_up_gpu_hours
+    if wanted < 1 or room <= 0:
+        return None
     price = trial.gpu_hours_per_step
     steps = wanted if wanted * price <= room else min(wanted, math.floor(room / price))
     if steps < 1 or (steps < wanted and steps * price < max(trial.start_up_gpu_hours, least_gpu_hours)):
