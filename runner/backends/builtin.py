@@ -7,7 +7,7 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.backends.port import Point, Segment
 from runner.backends.same_trial import compare, require_free
 from runner.training import checkpoints
-from runner.training.building import Parts, build
+from runner.training.building import Parts, build, warm_up
 from runner.training.config import TrialConfig
 from runner.training.stopwatch import Clock, Stopwatch, monotonic
 from runner.training.updating import is_out_of_memory
@@ -68,6 +68,7 @@ class BuiltinBackend:
 
     def _open(self, config: TrialConfig, folder: Path) -> None:
         self.close()
+        warm_up()
         watch = Stopwatch(self._clock)
         self._config, self._folder, self._parts = config, folder, build(config, watch)
 

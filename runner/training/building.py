@@ -36,6 +36,12 @@ class Parts:
         self.task.reward.close()
 
 
+def warm_up() -> None:
+    """Import what training needs: the first trial of a process must not have that on its curve."""
+    import torch._dynamo  # noqa: F401, PLC0415 (the first step of an optimizer imports it)
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401, PLC0415
+
+
 def build(config: TrialConfig, watch: Stopwatch) -> Parts:
     """Load task, model and engine for a trial that generates and trains in this process."""
     use_threads(config)
