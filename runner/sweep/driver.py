@@ -109,6 +109,7 @@ class SweepDriver:
         if not interrupted:
             self._say_why_it_ends()
             self._conclusions.recommend(self._board, self._journal, self._executor.clock)
+        self._conclusions.fits(self._board, self._journal, self._executor.clock)
         self._journal.end(status)
         return self._finished(status)
 
