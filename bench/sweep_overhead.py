@@ -5,8 +5,9 @@
 Both train the same trials of sum-easy, the same allocations, seeds, recipe and validations, on two workers of this
 machine with Ray. Ours runs them all to the end of their pilots (policy full), with database, ledger and fits. Ray Tune
 runs its own ASHA over the same trainer, with as many validations as the pilot has, and keeps nothing of its curves but
-the last score. Measured from the first segment's (trial's) start to the last one's end: the seconds inside generation,
-rewards, updates, weight exchange and validation, over the workers' seconds. A process each; they take turns.
+the last score. Measured from when a worker takes the first segment (trial) to when the last one ends: the seconds
+inside generation, rewards, updates, weight exchange and validation, over the workers' seconds; the import of torch and
+the rest of it count as waste, the start of Ray and of the processes before that does not. They take turns.
 """
 
 import argparse

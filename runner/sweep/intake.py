@@ -71,10 +71,10 @@ class Intake:
 
     def _began(self, segment: Segment, worker: str) -> None:
         segment.worker = worker
-        key = segment.id
-        self._journal.add(
-            lambda session: session.execute(update(SegmentRow).where(SegmentRow.id == key).values(worker=worker))
+        taken = (
+            update(SegmentRow).where(SegmentRow.id == segment.id).values(worker=worker, started_at=self._clock.now())
         )
+        self._journal.add(lambda session: session.execute(taken))
 
     def _progress(self, segment: Segment, points: Sequence[Point]) -> None:
         self._journal.add_points([_row(segment, point) for point in points])
