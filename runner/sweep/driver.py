@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import func, select
@@ -19,6 +20,7 @@ from runner.sweep.dispatch import Dispatcher
 from runner.sweep.executor import Event, Executor
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
+from runner.sweep.lives import lives
 from runner.sweep.notes import Log
 from runner.sweep.recovery import recover
 from runner.sweep.spec import SweepSpec
@@ -97,14 +99,12 @@ class SweepDriver:
             self._executor.close()  # the sweep is another's: what happens here must not be stored
             raise
         except BaseException as error:
-            self._take(self._executor.close())
-            self._forsake("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
+            self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
             self._journal.end(SweepStatus.INTERRUPTED)
             if not isinstance(error, KeyboardInterrupt):
                 raise
             return self._finished(SweepStatus.INTERRUPTED)
-        self._take(self._executor.close())
-        self._forsake("the executor was closed")
+        self._end_workers("the executor was closed")
         status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
         if not interrupted:
             self._say_why_it_ends()
@@ -173,9 +173,12 @@ class SweepDriver:
             reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
         self._log.note("stop", None, reason)
 
-    def _forsake(self, reason: str) -> None:
+    def _end_workers(self, reason: str) -> None:
+        """End all workers, and charge every second of theirs."""
+        self._take(self._executor.close())
         for segment in list(self._board.running.values()):
             self._intake.forsake(segment, reason)
+        self._intake.settle(lives(Path(self._board.spec.folder)).values())
 
     def _final_status(self) -> SweepStatus:
         counts = self._board.counts()

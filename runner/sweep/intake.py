@@ -1,6 +1,6 @@
 """Takes in what the executor reports: points, ends, failures, and what each second of a worker is charged to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import update
@@ -16,6 +16,7 @@ from runner.backends.port import Point
 from runner.sweep.board import Board, Segment
 from runner.sweep.executor import Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.journal import Journal
+from runner.sweep.lives import Life
 from runner.sweep.measured import cost_record
 from runner.sweep.notes import Log
 
@@ -126,12 +127,19 @@ class Intake:
         self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
         self._log.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
 
+    def settle(self, found: Iterable[Life]) -> None:
+        """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
+        for life in found:
+            self._idle(life.worker, life.gpu_hours - self._board.charged.get(life.worker, 0.0))
+
     def _gone(self, event: Gone) -> None:
-        gpu_hours = self._lived(event.worker, event.worker_seconds)
+        self._idle(event.worker, self._lived(event.worker, event.worker_seconds))
+
+    def _idle(self, worker: str, gpu_hours: float) -> None:
         if gpu_hours <= 0:
             return
-        self._board.charge_idle(event.worker, gpu_hours)
-        charge = NewCharge(self._clock.now(), event.worker, "idle", gpu_hours)
+        self._board.charge_idle(worker, gpu_hours)
+        charge = NewCharge(self._clock.now(), worker, "idle", gpu_hours)
         self._journal.add(lambda session: segments.add_charge(session, self._sweep_id, charge))
 
     def _late(self, event: Began | Progress | Ended | Failed) -> None:

@@ -24,7 +24,7 @@ FLAGS = {
 }
 
 
-def main(what: str, database: str) -> int:
+def main(what: str, database: str, ray_address: str | None = None) -> int:
     """Run until the end or an interrupt, and return the exit code that the command line would."""
     with Interrupts() as interrupts:
 
@@ -37,6 +37,7 @@ def main(what: str, database: str) -> int:
                 budget=0.5,
                 flags=FLAGS,
                 policy="full",
+                ray_address=ray_address,
                 search=None,
                 workers=2,
                 retries=50,
@@ -45,7 +46,9 @@ def main(what: str, database: str) -> int:
             )
             finished = start(request, database, interrupts=interrupts, began=began)
         else:
-            finished = resume(None, database, accept_changes=True, interrupts=interrupts, began=began)
+            finished = resume(
+                None, database, accept_changes=True, ray_address=ray_address, interrupts=interrupts, began=began
+            )
     return 130 if finished.interrupted else 5 if finished.failed_trials else 0
 
 

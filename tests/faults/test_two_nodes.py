@@ -14,6 +14,7 @@ from runner.sweep.executor import Began, Failed, Gone
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.orphans import SWEEP_TAG, tagged
 from tests.conformance.works import FAR, Watched, Works
+from tests.faults.torment import Tormented, check, undisturbed
 from tests.faults.two_nodes import TwoNodes, two_nodes
 
 TAG = "rlplan-test-two-nodes"
@@ -62,6 +63,29 @@ def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_p
         executor.close()
     assert not tagged({f"{SWEEP_TAG}={TAG}"})
     assert cluster.head.is_running()  # the cluster is another's
+
+
+@pytest.mark.soak
+def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
+    cluster: TwoNodes, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    calm = undisturbed(tmp_path_factory.mktemp("undisturbed"))
+    sweep = Tormented(tmp_path, cluster.address)
+    process = sweep.drive()
+    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
+    names = "SELECT DISTINCT worker FROM segments WHERE outcome = 'reserved' AND worker IS NOT NULL"
+
+    def on_the_other() -> bool:
+        pids = [int(worker.rsplit("-", 2)[1]) for (worker,) in sweep.rows(names)]
+        return any(_lives(pid) and cluster.runs_on(cluster.other, pid) for pid in pids)
+
+    while not on_the_other():
+        assert process.poll() is None, (tmp_path / "driver.log").read_text()
+        time.sleep(0.1)
+    cluster.other.kill()
+    assert process.wait(300) == 0, (tmp_path / "driver.log").read_text()
+    assert sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'lost'")[0][0] >= 1
+    check(sweep, calm)
 
 
 @pytest.mark.soak

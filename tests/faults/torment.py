@@ -34,6 +34,7 @@ class Tormented:
     """A sweep, and what was done to it."""
 
     folder: Path
+    address: str | None = None  # of a Ray cluster
     kills: Counter[str] = field(default_factory=Counter)
     seconds_to_vanish: list[float] = field(default_factory=list)
     drivers: int = 0
@@ -54,13 +55,10 @@ class Tormented:
     def drive(self) -> subprocess.Popen[bytes]:
         what = "resume" if self.database.exists() else "start"
         self.drivers += 1
+        command = [sys.executable, "-m", "tests.faults.sweeper", what, str(self.database)]
+        command += [self.address] if self.address else []
         with (self.folder / "driver.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.sweeper", what, str(self.database)],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-            )
+            return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def rows(self, query: str) -> list[Any]:
         with closing(sqlite3.connect(self.database)) as connection:
@@ -202,7 +200,7 @@ def check(sweep: Tormented, calm: dict[str, Any]) -> None:
     charges = "SELECT sum(charged_gpu_hours) FROM segments UNION ALL SELECT sum(gpu_hours) FROM charges"
     assert sum(row[0] or 0 for row in sweep.rows(charges)) <= sweep.spec().pilot_gpu_hours
     late = {name: seconds for name, seconds in uncharged_seconds(sweep).items() if seconds > 0.001}
-    assert not late
+    assert not late, late
     assert not sweep.processes()
 
 
