@@ -9,6 +9,7 @@ from rlplan.numbers import hours
 from rlplan.sweep_picture import Picture
 from rlplan.sweep_screen import screen, title
 from rlplan.sweep_words import Paper
+from rlplan.terminal import live_console
 from rlplan.train_display import STDERR
 from rlplan.train_panel import ECHO_COLUMNS
 
@@ -127,10 +128,5 @@ class Terminal:
 
 def choose_display() -> Display:
     """Return the live screen at a terminal that can draw it, lines anywhere else."""
-    if sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415
-
-        console = Console(stderr=True, highlight=False, markup=False)
-        if not console.is_dumb_terminal:
-            return Terminal(console)
-    return Lines()
+    console = live_console()
+    return Lines() if console is None else Terminal(console)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from rlplan.terminal import live_console
 from rlplan.train_history import History
 from rlplan.train_panel import Panel, title
 from rlplan.train_request import Run
@@ -148,10 +149,5 @@ class Terminal:
 
 def choose_display() -> Display:
     """Return the panel at a terminal that can draw it, lines anywhere else."""
-    if sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415
-
-        console = Console(stderr=True, highlight=False, markup=False)
-        if not console.is_dumb_terminal:
-            return Terminal(console)
-    return Lines()
+    console = live_console()
+    return Lines() if console is None else Terminal(console)

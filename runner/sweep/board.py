@@ -298,7 +298,8 @@ class Board:
 
 def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
     """Return what the plan reckons for a start-up: the pilots' price less that of their steps."""
-    extra = [
-        each.pilot_gpu_hours - each.pilot_steps * each.gpu_hours_per_step for each in candidates if each.pilot_steps
-    ]
-    return max(0.0, *extra, 0.0) if extra else 0.0
+    return max(
+        0.0,
+        *(each.pilot_gpu_hours - each.pilot_steps * each.gpu_hours_per_step for each in candidates if each.pilot_steps),
+        0.0,
+    )

@@ -14,13 +14,12 @@ from planner.sweeping.policy import Policy
 from planner.sweeping.view import READY
 from planner.trials import TrialState
 from runner.sweep.board import Board, Segment
-from runner.sweep.executor import Executor, Failed, Work
+from runner.sweep.executor import SECONDS_PER_HOUR, Executor, Failed, Work
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.notes import Log
 from runner.sweep.planning import trial_name
 
-SECONDS_PER_HOUR = 3600.0
 UPDATES_UNDER_WAY = 2.0  # a validation may come with it
 CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from runner.backends.port import Point
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Work:

@@ -14,7 +14,7 @@ from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.backends.port import Point
 from runner.sweep.board import Board, Segment
-from runner.sweep.executor import Began, Clock, Ended, Event, Failed, Gone, Progress
+from runner.sweep.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.journal import Journal
 from runner.sweep.lives import Life
 from runner.sweep.measured import cost_record
@@ -22,7 +22,6 @@ from runner.sweep.notes import Log
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
 PASSING = frozenset({"lost", "checkpoint"})
-SECONDS_PER_HOUR = 3600.0
 TAIL_CHARACTERS = 4000
 
 

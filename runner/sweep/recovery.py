@@ -9,11 +9,9 @@ from planner.store.records import NewCharge
 from planner.store.schema import Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
 from planner.trials import TrialState
-from runner.sweep.executor import Clock
+from runner.sweep.executor import SECONDS_PER_HOUR, Clock
 from runner.sweep.lives import Life, lives
 from runner.sweep.spec import SweepSpec
-
-SECONDS_PER_HOUR = 3600.0
 
 
 def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list[str]:

@@ -13,6 +13,7 @@ import termios
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -63,8 +64,9 @@ class Recorded:
 def looking(seeder: Seeder, display: Recorded | Lines) -> Follower:
     """Return a follower that looks when it is told to, and at no other time."""
     follower = Follower(seeder.store.location, display)
-    follower._thread.start = lambda: None  # type: ignore[method-assign]
-    follower.begin(seeder.sweep)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(follower._thread, "start", lambda: None)
+        follower.begin(seeder.sweep)
     return follower
 
 
@@ -154,7 +156,14 @@ def test_a_display_that_breaks_does_not_reach_the_sweep(seeder: Seeder) -> None:
         def trouble(self, reason: str) -> None:
             raise OSError("still gone")
 
-        open = stopping = close = trouble  # type: ignore[assignment]
+        def open(self) -> None:
+            raise OSError("still gone")
+
+        def stopping(self) -> None:
+            raise OSError("still gone")
+
+        def close(self) -> None:
+            raise OSError("still gone")
 
     with Follower(seeder.store.location, Broken()) as follower:
         follower.begin(seeder.sweep)
@@ -186,9 +195,9 @@ def test_reading_takes_a_small_share_of_the_time(seeder: Seeder, monkeypatch: py
     assert pauses == [0.5, 0.5, pytest.approx(4.0)]
 
 
-def terminal(**options: object) -> tuple[Terminal, io.StringIO]:
+def terminal(**options: Any) -> tuple[Terminal, io.StringIO]:
     file = io.StringIO()
-    return Terminal(Console(file=file, force_terminal=True, width=80, height=24, **options)), file  # type: ignore[arg-type]
+    return Terminal(Console(file=file, force_terminal=True, width=80, height=24, **options)), file
 
 
 def test_a_terminal_is_drawn_on_kept_in_trouble_and_left_as_it_was(seeder: Seeder) -> None:
