@@ -138,7 +138,8 @@ def phase_seconds(
     """Return the expected seconds of each phase, split by what they are proportional to."""
     generators, trainers = placement.generator_gpus, placement.trainer_gpus
     evaluation = evaluate_seconds(workload, gpu, generators)
-    every = workload.validation.every_steps
+    # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
+    every = workload.validation.steps_between(round(load.generated))
     phases = {
         Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits),
         Phase.REWARD: reward_seconds(load),

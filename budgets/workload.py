@@ -10,14 +10,18 @@ from budgets.signal import PassRates
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Fixed problems, `samples` answers to each, every so many updates and once before the first."""
+    """Fixed problems, `samples` answers to each, once before the first update and then every so many.
+
+    With `every_rollouts` large batches are scored after fewer updates than small ones.
+    """
 
     problems: int = 300
     samples: int = 4
     every_steps: int = 20
+    every_rollouts: int | None = None
 
     def __post_init__(self) -> None:
-        if min(self.problems, self.samples, self.every_steps) < 1:
+        if min(self.problems, self.samples, self.every_steps, self.every_rollouts or 1) < 1:
             raise InputError(
                 f"validation of {self.problems} problems × {self.samples} samples every {self.every_steps} steps: "
                 "each must be at least 1"
@@ -27,6 +31,12 @@ class Validation:
     def rollouts(self) -> int:
         """Answers generated for one validation."""
         return self.problems * self.samples
+
+    def steps_between(self, rollouts_per_step: int) -> int:
+        """Return the updates from one validation to the next."""
+        if self.every_rollouts is None:
+            return self.every_steps
+        return max(1, round(self.every_rollouts / rollouts_per_step))
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,7 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
         return None if resolved.source(key) in beneath else value
 
     device = request.device or (_device() if own else "cpu")
+    every_rollouts = in_file("validation.every_rollouts", config.validation.every_rollouts)
     every = in_file("validation.every_steps", config.validation.every_steps) or validation_steps(size.steps)
     of_own = {
         "model": in_file("workload.model", config.workload.model),
@@ -206,7 +207,7 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
         "validation": {
             "problems": config.validation.problems,
             "samples": config.validation.samples,
-            "every_rollouts": allocation.rollouts_per_step * every,
+            "every_rollouts": every_rollouts or allocation.rollouts_per_step * every,
         },
         "machine": {
             "device": device,

@@ -118,8 +118,12 @@ def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
 
 def _validation(request: Request, resolved: Resolved) -> Assumption:
     validation = request.workload.validation
-    value = f"{validation.problems} problems × {validation.samples} answers every {validation.every_steps} steps"
-    return Assumption("validation", value, resolved.source("validation.every_steps"))
+    steps, rollouts = validation.every_steps, validation.every_rollouts
+    apart, source = (
+        (f"{steps} steps", "every_steps") if rollouts is None else (f"{rollouts:,} rollouts", "every_rollouts")
+    )
+    value = f"{validation.problems} problems × {validation.samples} answers every {apart}"
+    return Assumption("validation", value, resolved.source(f"validation.{source}"))
 
 
 def _count(number: float) -> str:

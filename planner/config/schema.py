@@ -3,7 +3,7 @@
 `rlplan init` writes these descriptions and defaults as a commented file, so a field is explained here and nowhere else.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -59,6 +59,9 @@ class ValidationSection(Section):
     problems: Count = Field(300, description="held-out problems")
     samples: Count = Field(4, description="answers to each; the score is their mean")
     every_steps: Count = Field(10, description="update steps between validations")
+    every_rollouts: Count | None = Field(
+        None, examples=[4096], description="rollouts between validations instead, so that every n·B is scored as often"
+    )
 
 
 class HardwareSection(Section):
@@ -103,6 +106,9 @@ class PilotSection(Section):
     fraction: Share = Field(0.2, description="share of the budget for pilots")
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
+    cells: Literal["informative", "all"] = Field(
+        "informative", description="those that would tell cells apart, or all that carry signal (a full grid)"
+    )
 
 
 class Config(Section):

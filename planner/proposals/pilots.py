@@ -7,7 +7,9 @@ must be.
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
+from budgets.workload import Validation
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 
 Key = tuple[int, int]
@@ -23,13 +25,13 @@ DOMINANCE_MARGIN = 0.05  # in expected score: the prior's losses per octave are 
 
 
 def grant_pilots(
-    ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation_every: int
+    ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
 ) -> dict[Key, PilotGrant]:
     """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all."""
     reasons = {cell.key: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
     eligible = [cell for cell in ranked if reasons[cell.key] is None]
     chosen = _choose(eligible, pilot_gpu_hours, rules)
-    steps = _share_out(list(chosen.values()), pilot_gpu_hours, rules, validation_every)
+    steps = _share_out(list(chosen.values()), pilot_gpu_hours, rules, validation)
     grants = {}
     for cell in ranked:
         reason = reasons[cell.key] or _coverage(cell, chosen)
@@ -37,7 +39,9 @@ def grant_pilots(
             granted = steps[cell.key]
             reason = "favourite of the ranking" if cell.key in list(chosen)[:FAVOURITES] else "fills a gap of the grid"
             hours = cell.cost.start_up_gpu_hours + granted * cell.cost.gpu_hours_per_step
-            grants[cell.key] = PilotGrant(granted, hours, _segment_steps(granted, validation_every), reason)
+            grants[cell.key] = PilotGrant(
+                granted, hours, _segment_steps(granted, _validation_every(cell, validation)), reason
+            )
         else:
             grants[cell.key] = PilotGrant(0, 0.0, 0, f"left out: {reason}")
     return grants
@@ -61,6 +65,8 @@ def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: floa
         return f"only {cell.signal_fraction:.1%} of its groups carry signal"
     if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours / 2:
         return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours for pilots"
+    if rules.cells == "all":
+        return None
     dominating = next((other for other in ranked if _dominates(other, cell)), None)
     if dominating is not None:
         n, B = dominating.key
@@ -81,6 +87,8 @@ def _dominates(better: PricedCell, cell: PricedCell) -> bool:
 
 def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> dict[Key, PricedCell]:
     """Take favourites, then cells far from all chosen ones, while the least pilots of all fit the pilot budget."""
+    if rules.cells == "all":
+        return _affordable_together(eligible, pilot_gpu_hours, rules)
     chosen: dict[Key, PricedCell] = {}
     left = pilot_gpu_hours
     while len(chosen) < rules.most_pilots:
@@ -98,8 +106,16 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
     return chosen
 
 
+def _affordable_together(
+    eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules
+) -> dict[Key, PricedCell]:
+    """Take as many of the ranking's first cells as have room for their least pilot."""
+    hours = list(accumulate(least_pilot_hours(cell, rules) for cell in eligible))
+    return {cell.key: cell for cell, needed in zip(eligible, hours, strict=True) if needed <= pilot_gpu_hours}
+
+
 def _share_out(
-    chosen: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation_every: int
+    chosen: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
 ) -> dict[Key, int]:
     """Give every chosen cell its least pilot, and the rest of the GPU-hours in equal parts.
 
@@ -113,9 +129,13 @@ def _share_out(
     for cell in chosen:
         extra = int(left / len(chosen) / cell.cost.gpu_hours_per_step)
         total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
-        whole = total - total % validation_every
+        whole = total - total % _validation_every(cell, validation)
         steps[cell.key] = whole if whole >= rules.fewest_steps else total
     return steps
+
+
+def _validation_every(cell: PricedCell, validation: Validation) -> int:
+    return validation.steps_between(cell.allocation.rollouts_per_step)
 
 
 def _segment_steps(steps: int, validation_every: int) -> int:

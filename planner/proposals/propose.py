@@ -25,7 +25,7 @@ def propose(request: Request) -> Proposal:
     pilot_gpu_hours = request.pilots.fraction * request.budget_gpu_hours
     final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
     ranked = rank_cells(request, costs, final_gpu_hours)
-    grants = grant_pilots(ranked, pilot_gpu_hours, request.pilots, request.workload.validation.every_steps)
+    grants = grant_pilots(ranked, pilot_gpu_hours, request.pilots, request.workload.validation)
     if sum(grant.steps > 0 for grant in grants.values()) < 2:
         raise BudgetError(_too_small(request, costs))
     return Proposal(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from budgets.allocation import Allocation
 from budgets.cost import Coefficients, StepCost
@@ -51,6 +52,7 @@ class PilotRules:
     fraction: float = 0.2
     most_pilots: int = 12
     fewest_steps: int = 40
+    cells: Literal["informative", "all"] = "informative"
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:

@@ -2,10 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from planner.trials import TrialState
 
 Cell = tuple[int, int]  # (n, B)
+Axes = tuple[tuple[str, str | float], ...]  # what else tells configurations apart, such as ("recipe", "scalerl")
+
+
+class Configuration(NamedTuple):
+    """What is compared at the target: (n, B) and every further axis. Seeds are no axis."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    axes: Axes = ()
+
 
 # From these a trial can be given a segment.
 READY = frozenset({TrialState.PLANNED, TrialState.PAUSED})
@@ -43,11 +54,17 @@ class TrialView:
     scores: tuple[Seen, ...] = ()
     resting: bool = False  # it failed a moment ago and waits before it is tried again
     proposed: bool = False  # by the policy, during the sweep; not by the plan
+    axes: Axes = ()
 
     @property
     def cell(self) -> Cell:
         """(n, B)."""
         return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
+    def configuration(self) -> Configuration:
+        """(n, B) with the further axes."""
+        return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
     @property
     def ready(self) -> bool:

@@ -162,7 +162,7 @@ def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
     given = {
         "task": chosen,
         "recipe": load_recipe(_recipe(plan)).model_dump(),
-        "validation": {name: validation[name] for name in ("problems", "samples", "every_steps")},
+        "validation": {name: validation[name] for name in ("problems", "samples", "every_steps", "every_rollouts")},
         "machine": machine,
         "simulation": choice.simulation,
     }

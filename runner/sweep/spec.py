@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from budgets.workload import Validation
 from planner.checking import Count, Positive, Section
 from planner.recipes.schema import Recipe
 from runner.training.config import Machine, TaskChoice, TrialConfig
@@ -15,6 +16,12 @@ class ValidationRule(Section):
     problems: Count
     samples: Count
     every_steps: Count = Field(description="update steps between validations, whatever the batch")
+    every_rollouts: Count | None = Field(None, description="rollouts between validations instead")
+
+    def rollouts_between(self, rollouts_per_step: int) -> int:
+        """Return the rollouts of a trial from one validation to the next."""
+        known = Validation(self.problems, self.samples, self.every_steps, self.every_rollouts)
+        return rollouts_per_step * known.steps_between(rollouts_per_step)
 
 
 class Training(Section):
@@ -69,7 +76,7 @@ class SweepSpec(Section):
             "validation": {
                 "problems": rule.problems,
                 "samples": rule.samples,
-                "every_rollouts": rule.every_steps * rollouts_per_prompt * prompts_per_batch,
+                "every_rollouts": rule.rollouts_between(rollouts_per_prompt * prompts_per_batch),
             },
             "machine": common.machine.model_dump(),
         }

@@ -64,3 +64,9 @@ def test_only_a_staleness_bound_makes_a_recipe_asynchronous(name: str, asynchron
 def test_recipes_that_cannot_be_swept(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         RecipeTraits("mine", **change)
+
+
+@pytest.mark.parametrize(("rollouts_per_step", "steps"), [(32, 64), (1024, 2), (5000, 1)])
+def test_validation_by_rollouts_scores_every_batch_alike(rollouts_per_step: int, steps: int) -> None:
+    assert Validation(128, 4, 5, every_rollouts=2048).steps_between(rollouts_per_step) == steps
+    assert Validation(128, 4, 5).steps_between(rollouts_per_step) == 5
