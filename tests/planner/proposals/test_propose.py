@@ -190,5 +190,5 @@ def test_a_full_grid_has_a_pilot_in_every_cell_with_signal_while_the_budget_pays
     proposal = propose(wanted)
     assert all(candidate.pilot.steps > 0 for candidate in proposal.candidates if candidate.cell.signal_fraction > 0.05)
     assert sum(candidate.pilot.gpu_hours for candidate in proposal.candidates) <= proposal.pilot_gpu_hours
-    poorer = propose(replace(wanted, budget_gpu_hours=20_000.0))
+    poorer = propose(replace(wanted, budget_gpu_hours=2_000.0))
     assert 2 <= sum(candidate.pilot.steps > 0 for candidate in poorer.candidates) < len(poorer.candidates)
