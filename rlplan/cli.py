@@ -13,7 +13,10 @@ from budgets.errors import RlplanError
 from rlplan.commands.decisions import decisions
 from rlplan.commands.fit import fit
 from rlplan.commands.init import init
+from rlplan.commands.preview import preview
 from rlplan.commands.propose import propose
+from rlplan.commands.recommend import recommend
+from rlplan.commands.replay import replay
 from rlplan.commands.resume import resume
 from rlplan.commands.retry import retry
 from rlplan.commands.status import status
@@ -81,12 +84,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(propose)
+app.command()(preview)
 app.command()(sweep)
 app.command()(resume)
 app.command()(retry)
 app.command()(status)
+app.command()(recommend)
 app.command()(decisions)
 app.command()(fit)
+app.command()(replay)
 app.command()(train)
 app.command()(init)
 

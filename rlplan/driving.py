@@ -47,7 +47,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: Seat) -> 
         require_room(executor, spec, plan, seat.ray_address)
         beliefs = Beliefs()
         policy = open_policy(spec.policy, search=spec.search, beliefs=beliefs)
-        conclusions = Conclusions(beliefs, spec)
+        conclusions = Conclusions(beliefs, spec, plan.workload.get("prompt_set_size"))
         driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
     except BaseException:
         if executor is not None:

@@ -34,8 +34,13 @@ def number(text: str | None) -> int | float | str | None:
     return text
 
 
-def gpu_hours(text: str | None) -> float | None:
-    """Read a number of GPU-hours as a person may type it; thousands may be set off by commas or underscores."""
+def names(text: str | None) -> list[str] | None:
+    """Read names with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def gpu_hours(text: str | None, what: str = "budget") -> float | None:
+    """Read a flag's number of GPU-hours as a person may type it; thousands may be set off by commas or underscores."""
     if text is None:
         return None
     try:
@@ -44,11 +49,15 @@ def gpu_hours(text: str | None) -> float | None:
         hours = math.nan
     if not math.isfinite(hours) or hours <= 0:
         raise InputError(
-            f"budget '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
-            "--budget 5000"
+            f"{what} '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
+            f"--{what} 5000"
         )
     return hours
 
+
+# Of what is compared beside n and B, for a plan and for a sweep that makes one.
+RecipesOption = Annotated[str | None, typer.Option(metavar="<a>,<b>", help="Recipes to compare with each other.")]
+ModelsOption = Annotated[str | None, typer.Option(metavar="<a>,<b>", help="Base models to compare with each other.")]
 
 # Of the training, for one run and for a sweep.
 ModelOption = Annotated[

@@ -3,12 +3,15 @@
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
+from planner.sweeping.view import Axes
 from rlplan.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.options import Format
-from rlplan.plan_data import csv_rows, plan_data
+from rlplan.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.proposing import StoredPlan
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ def _write_tables(console: "Console", plan: StoredPlan, top: int, database: str)
         ("How the budget is split", _split(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("The best of them on fewer GPUs per trial", [_narrower(option) for option in proposal.narrower]),
-        ("Mind", _reminders(shown)),
+        ("Mind", _reminders(shown, proposal.candidates)),
     ):
         if lines:
             console.print(f"\n{heading}", style="bold")
@@ -78,12 +81,14 @@ def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
 
 
 def _title(plan: StoredPlan) -> str:
-    request = plan.proposal.request
+    request, recipes = plan.proposal.request, recipe_names(plan.proposal)
+    models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
     hardware = request.hardware
     share = "" if hardware.parallel_trials == 1 else f", {hardware.gpus_per_trial} a trial"
     return (
-        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {request.workload.model.name} on "
-        f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, recipe {request.traits.name}"
+        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {models} on "
+        f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, "
+        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
     )
 
 
@@ -105,20 +110,27 @@ def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> object:
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
     scored = any(candidate.cell.expected_score for candidate in shown)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for heading in ("#", "n", "B", "M", "GPU-s/step" if in_seconds else "GPU-h/step", "rollouts", "signal"):
+    with_axes = any(candidate.axes for candidate in shown)
+    headings = ["#", "n", "B", "M", "GPU-s/step" if in_seconds else "GPU-h/step", "rollouts", "signal"]
+    if with_axes and not wide:
+        del headings[-2:]
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("expected score" if scored else "eff. updates", justify="right", no_wrap=True)
     table.add_column("pilot", justify="right", no_wrap=True)
+    if with_axes:
+        table.add_column("with")
     if wide:
         for heading in ("GPU-h", "lr", "epochs"):
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("notes")
     for candidate in shown:
-        table.add_row(*_row(candidate, in_seconds, scored, wide), style=None if candidate.pilot.steps else "dim")
+        row = _row(candidate, in_seconds, scored, wide, with_axes)
+        table.add_row(*row, style=None if candidate.pilot.steps else "dim")
     return table
 
 
-def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool) -> list[str]:
+def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool, with_axes: bool) -> list[str]:
     cell, pilot = candidate.cell, candidate.pilot
     score = cell.expected_score
     if not scored:
@@ -131,10 +143,10 @@ def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool) -> li
         str(cell.allocation.prompts_per_batch),
         steps(cell.allocation.update_steps),
         aligned_hours(cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
-        count(cell.allocation.rollouts),
-        f"{cell.signal_fraction:.0%}",
+        *([] if with_axes and not wide else [count(cell.allocation.rollouts), f"{cell.signal_fraction:.0%}"]),
         outlook,
         f"{steps(pilot.steps)} steps" if pilot.steps else "–",
+        *([said(candidate.axes)] if with_axes else []),
     ]
     if wide:
         row += [
@@ -181,8 +193,12 @@ def _outlook(outlook: Outlook) -> str:
     published = f"; the published law says n = {law:.0f}" if law else ""
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
-        f"M = {steps(allocation.update_steps)}{expected}{published}"
+        f"M = {steps(allocation.update_steps)}{_with(outlook.best.variant.axes)}{expected}{published}"
     )
+
+
+def _with(axes: Axes) -> str:
+    return f" with {said(axes)}" if axes else ""
 
 
 def _narrower(option: NarrowerTrial) -> str:
@@ -192,7 +208,18 @@ def _narrower(option: NarrowerTrial) -> str:
     )
 
 
-def _reminders(shown: list[Candidate]) -> list[str]:
+def _unseen(candidates: Sequence[Candidate]) -> list[str]:
+    """Name the values of an axis that no pilot has, so that nothing can be said of them."""
+    piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
+    return [
+        f"no pilot of {said(((name, value),))}: the pilot budget, or pilot.most_pilots, allows for no more"
+        for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
+        for value in values
+        if value not in piloted.get(name, ())
+    ]
+
+
+def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[str]:
     """Gather the notes of the candidates that are shown, each with the rows it holds for."""
     rows: dict[str, list[int]] = {}
     for candidate in shown:
@@ -201,6 +228,7 @@ def _reminders(shown: list[Candidate]) -> list[str]:
     lines = [
         f"{note}: {'row' if len(ranks) == 1 else 'rows'} {', '.join(map(str, ranks))}" for note, ranks in rows.items()
     ]
+    lines += _unseen(candidates)
     without = sum(not candidate.pilot.steps for candidate in shown)
     if without:
         lines.append(f"{without} of these rows get no pilot; --format json says why for each")

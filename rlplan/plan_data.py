@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
 from planner.proposals import Candidate, Outlook, Proposal, ScoreInterval
 from planner.store.records import NewCandidate, NewPlan
@@ -17,7 +18,7 @@ def new_plan(
         budget_gpu_hours=proposal.request.budget_gpu_hours,
         pilot_gpu_hours=proposal.pilot_gpu_hours,
         final_gpu_hours=proposal.final_gpu_hours,
-        recipe=proposal.request.traits.name,
+        recipe=recipe_names(proposal),
         difficulty=proposal.request.difficulty,
         workload=workload_data(proposal),
         hardware=hardware_data(proposal),
@@ -35,6 +36,7 @@ def new_candidates(proposal: Proposal) -> list[NewCandidate]:
 
 def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]) -> dict[str, Any]:
     """Return the document that `propose --format json` prints."""
+    axes = axes_data(proposal)
     return {
         "plan": name,
         "budget_gpu_hours": proposal.request.budget_gpu_hours,
@@ -42,8 +44,9 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "final_gpu_hours": proposal.final_gpu_hours,
         "workload": workload_data(proposal),
         "hardware": hardware_data(proposal),
-        "recipe": proposal.request.traits.name,
+        "recipe": recipe_names(proposal),
         "difficulty": proposal.request.difficulty,
+        **({"axes": axes} if axes else {}),
         "ranked_by": proposal.ranked_by,
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
@@ -57,6 +60,7 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
     cell = candidate.cell
     return {
         "rank": candidate.rank,
+        **({"axes": dict(candidate.axes)} if candidate.axes else {}),
         "rollouts_per_prompt": cell.allocation.rollouts_per_prompt,
         "prompts_per_batch": cell.allocation.prompts_per_batch,
         "update_steps": cell.allocation.update_steps,
@@ -87,9 +91,22 @@ def csv_rows(proposal: Proposal) -> list[dict[str, Any]]:
         row = candidate_data(candidate)
         score = row.pop("expected_score") or {"median": None, "low": None, "high": None}
         row.pop("seconds_per_step")
+        row |= {f"axis_{name}": value for name, value in row.pop("axes", {}).items()}
         row["notes"] = "; ".join(row["notes"])
         rows.append(row | {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]})
     return rows
+
+
+def recipe_names(proposal: Proposal) -> str:
+    """Return the recipe's name, or those of all that are compared."""
+    return ", ".join(dict.fromkeys(variant.traits.name for variant in proposal.request.all_variants))
+
+
+def axes_data(proposal: Proposal) -> dict[str, Any]:
+    """Return the values on each axis beside n and B; nothing without such axes."""
+    axes: dict[str, Any] = values_by_axis(variant.axes for variant in proposal.request.all_variants)
+    between = proposal.request.learning_rate_range
+    return axes | ({LEARNING_RATE: {"low": between[0], "high": between[1]}} if between else {})
 
 
 def workload_data(proposal: Proposal) -> dict[str, Any]:
@@ -123,7 +140,9 @@ def outlook_data(outlook: Outlook) -> dict[str, Any]:
     """Return the best cell at another budget."""
     best = outlook.best
     law = outlook.published_rollouts_per_prompt
+    axes = dict(best.variant.axes) if best else {}
     return {
+        **({"axes": axes} if axes else {}),
         "budget_factor": outlook.factor,
         "budget_gpu_hours": outlook.budget_gpu_hours,
         "rollouts_per_prompt": best.allocation.rollouts_per_prompt if best else None,
@@ -159,4 +178,6 @@ def _new_candidate(candidate: Candidate) -> NewCandidate:
         score_low=score.low if score else None,
         score_high=score.high if score else None,
         notes=list(candidate.notes),
+        axes=candidate.axes,
+        recipe=cell.variant.traits.name,
     )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -56,8 +56,7 @@ def make_plan(resolved: Resolved, database: str) -> StoredPlan:
     if _is_new(database):  # nothing to learn from it yet, and a refused proposal should leave no file behind
         return _propose_and_store(request, resolved, database)
     with open_store(database) as store:
-        request = build_request(resolved, _coefficients(store, request))
-        return _store(store, propose(request), resolved)
+        return _store(store, propose(_calibrated(store, request)), resolved)
 
 
 def _propose_and_store(request: Request, resolved: Resolved, database: str) -> StoredPlan:
@@ -71,6 +70,19 @@ def _store(store: Store, proposal: Proposal, resolved: Resolved) -> StoredPlan:
     plan = new_plan(proposal, resolved_values(proposal.request, resolved), taken_for_granted, version("rlplan"))
     name = store.save_plan(plan, new_candidates(proposal), created_at=datetime.now(UTC))
     return StoredPlan(name, proposal, taken_for_granted, list(store.notices))
+
+
+def _calibrated(store: Store, request: Request) -> Request:
+    """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
+    known: dict[str, Coefficients] = {}
+    for variant in request.all_variants:
+        if variant.workload.model.name not in known:
+            known[variant.workload.model.name] = _coefficients(store, request.of(variant))
+    return replace(
+        request,
+        coefficients=known[request.workload.model.name],
+        variants=tuple(replace(each, coefficients=known[each.workload.model.name]) for each in request.variants),
+    )
 
 
 def _coefficients(store: Store, request: Request) -> Coefficients:

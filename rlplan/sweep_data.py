@@ -5,7 +5,7 @@ from typing import Any
 
 from rlplan.sweep_picture import Answer, Money, Picture, Ranked, TrialRow
 
-RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__)
+RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__ if field != "axes")
 TRIAL_COLUMNS = (
     "trial",
     "rollouts_per_prompt",
@@ -36,12 +36,13 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "status": picture.status.value,
         "policy": picture.policy,
         "seed": picture.seed,
+        "metric": picture.metric,
         "budget": budget_data(picture.money),
         "elapsed_seconds": picture.elapsed_seconds,
         "seconds_left_at_most": picture.seconds_left,
         "driver": None if driver is None else asdict(driver),
         "recommendation": None if picture.answer is None else answer_data(picture.answer),
-        "ranking": [asdict(row) for row in picture.answer.ranking] if picture.answer else [],
+        "ranking": [with_axes(asdict(row)) for row in picture.answer.ranking] if picture.answer else [],
         "trials": [trial_data(trial) for trial in picture.trials],
         "decisions": picture.decisions,
         "last_decisions": [asdict(each) | {"at": each.at.isoformat()} for each in picture.last_decisions],
@@ -70,7 +71,13 @@ def uses(money: Money) -> dict[str, float]:
 
 def answer_data(answer: Answer) -> dict[str, Any]:
     """Return a recommendation without the list it rests on."""
-    return {name: value for name, value in asdict(answer).items() if name != "ranking"}
+    return with_axes({name: value for name, value in asdict(answer).items() if name != "ranking"})
+
+
+def with_axes(data: dict[str, Any]) -> dict[str, Any]:
+    """Return data of a row with its axes as an object, and without the key where there are none."""
+    axes = dict(data.pop("axes", ()))
+    return data | ({"axes": axes} if axes else {})
 
 
 def trial_row(trial: TrialRow) -> dict[str, Any]:
@@ -101,7 +108,7 @@ def trial_row(trial: TrialRow) -> dict[str, Any]:
 def trial_data(trial: TrialRow) -> dict[str, Any]:
     """Return one trial with its curve."""
     forecast = trial.forecast
-    return trial_row(trial) | {
+    return with_axes(trial_row(trial) | {"axes": trial.axes}) | {
         "verdict": forecast.verdict if forecast else None,
         "level": forecast.level if forecast else None,
         "target_gpu_hours": forecast.target_gpu_hours if forecast else None,

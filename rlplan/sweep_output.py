@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from planner.axes import said
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
@@ -109,7 +110,8 @@ def _report(seen: Picture, database: str, paper: Paper) -> Iterator["RenderableT
 
 
 def _ranking(answer: Answer, paper: Paper) -> "RenderableType":
-    table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"))
+    named = any(row.axes for row in answer.ranking)
+    table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
     for row in answer.ranking:
         table.add_row(
             str(row.rank),
@@ -120,6 +122,7 @@ def _ranking(answer: Answer, paper: Paper) -> "RenderableType":
             paper.spelled(probability(row.probability_best)),
             aligned_hours(row.gpu_hours_spent),
             row.status,
+            *([paper.spelled(said(row.axes))] if named else []),
         )
     return table
 

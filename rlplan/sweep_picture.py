@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from planner.store.schema import SweepStatus
+from planner.sweeping.view import Axes
 from planner.trials import TrialState
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
@@ -83,6 +84,7 @@ class TrialRow:
     forecast: Forecast | None = None
     failure_class: str | None = None
     failure_tail: str | None = None
+    axes: Axes = ()
 
     @property
     def last(self) -> Score | None:
@@ -131,6 +133,7 @@ class Ranked:
     gpu_hours_spent: float
     gpu_hours_to_target: float
     status: str
+    axes: Axes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,7 @@ class Answer:
     gpu_hours_to_target: float
     details: dict[str, Any]
     ranking: tuple[Ranked, ...]
+    axes: Axes = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,7 @@ class Picture:
     seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
     answer: Answer | None = None
     config: dict[str, Any] = field(default_factory=dict)
+    metric: str = "mean@1"  # what all scores here are, such as best@4
 
     @property
     def at_rest(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from planner.metrics import Metric
 from planner.store import Store
 from planner.store.driving import is_driven
 from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Sweep, Trial
@@ -38,14 +39,15 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()
     driven = is_driven(sweep, now) and not is_dead(sweep)
-    grants = granted(session, sweep.id)
+    grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
     money = _money(session, sweep, plan.pilot_gpu_hours, grants)
-    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory)
+    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
     count, decided = _decisions(session, sweep.id)
     return Picture(
         sweep=sweep.name,
         plan=plan.name,
         policy=sweep.policy,
+        metric=metric.name,
         workload=_workload(sweep.config, plan.workload),
         seed=sweep.seed,
         status=sweep.status,

@@ -38,7 +38,8 @@ def screen(picture: Picture, paper: Paper, status: str = "") -> list["Text"]:
 def title(picture: Picture) -> str:
     """Name a sweep and its state in one line."""
     state = "without a driver" if picture.abandoned else picture.status.value
-    return f"{picture.sweep} of {picture.plan}: {picture.workload}, policy {picture.policy}, {state}"
+    scored = "" if picture.metric.startswith("mean") else f", scored by {picture.metric}"
+    return f"{picture.sweep} of {picture.plan}: {picture.workload}{scored}, policy {picture.policy}, {state}"
 
 
 def money_line(money: Money) -> str:

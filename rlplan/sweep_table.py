@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.axes import said
 from planner.trials import TrialState
 from rlplan.numbers import aligned_hours
 from rlplan.sweep_picture import TrialRow
@@ -64,6 +65,8 @@ def table(trials: Sequence[TrialRow], paper: Paper) -> list["Text"]:
 def _columns(trials: Sequence[TrialRow], *, wide: bool) -> list[_Column]:
     names = [_Column("trial", [trial.name for trial in trials], left=True)] if wide else []
     remarks = [_Column("remarks", [_remarks(trial) for trial in trials], left=True)] if wide else []
+    values = [said(trial.axes) for trial in trials]
+    axes = [_Column("with", values, left=True)] if any(values) and not wide else []
     seeds = [] if wide or _told_apart(trials) else [_Column("seed", [str(trial.seed) for trial in trials])]
     scores = [with_error(t.last) if wide else f"{t.last.score:.3f}" if t.last else UNKNOWN for t in trials]
     chances = [probability(trial.forecast.probability_best if trial.forecast else None) for trial in trials]
@@ -72,6 +75,7 @@ def _columns(trials: Sequence[TrialRow], *, wide: bool) -> list[_Column]:
         _Column("state", [trial.state.value for trial in trials], left=True),
         _Column("n", [str(trial.rollouts_per_prompt) for trial in trials]),
         _Column("B", [str(trial.prompts_per_batch) for trial in trials]),
+        *axes,
         *seeds,
         _Column("step", [reached(trial) for trial in trials]),
         _Column(SCORES, [""] * len(trials), left=True),
@@ -97,8 +101,8 @@ def _fitted(columns: list[_Column], width: int) -> tuple[list[_Column], int, int
 
 
 def _told_apart(trials: Sequence[TrialRow]) -> bool:
-    """Whether n and B alone say which trial it is."""
-    cells = Counter((trial.rollouts_per_prompt, trial.prompts_per_batch) for trial in trials)
+    """Whether n, B and the further axes alone say which trial it is."""
+    cells = Counter((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes) for trial in trials)
     return max(cells.values(), default=0) <= 1
 
 

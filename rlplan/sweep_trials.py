@@ -7,9 +7,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import cast
 
-from sqlalchemy import Select, Table, case, func, select
+from sqlalchemy import Select, Table, case, func, null, select
 from sqlalchemy.orm import Session
 
+from planner.metrics import Metric
 from planner.store.schema import Candidate, Fit, Point, Segment, SegmentOutcome, Trial
 from rlplan.sweep_picture import Forecast, Score, TrialRow
 
@@ -68,7 +69,7 @@ def _of(sweep_id: int) -> Select[int]:
 
 
 def trial_rows(
-    session: Session, sweep_id: int, grants: Granted, memory: Memory
+    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
     columns = (
@@ -83,6 +84,7 @@ def trial_rows(
         Trial.gpu_hours_spent,
         Trial.failure_class,
         Trial.failure_tail,
+        Trial.axes,
     )
     wanted = (
         select(*columns, Candidate.pilot_steps, Trial.updated_at)
@@ -93,7 +95,7 @@ def trial_rows(
     rows = session.execute(wanted).all()
     starts = {row.id: grants.start_of(row.id, row.attempt) for row in rows}
     reached = _reached(session, sweep_id)
-    _scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, reached, memory)
+    _scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, reached, memory, metric)
     forecasts = _forecasts(session, sweep_id)
     trials = tuple(
         TrialRow(
@@ -125,7 +127,11 @@ def _reached(session: Session, sweep_id: int) -> dict[int, Reached]:
 
 
 def _scores(
-    session: Session, attempts: Mapping[int, tuple[int, int]], reached: Mapping[int, Reached], memory: Memory
+    session: Session,
+    attempts: Mapping[int, tuple[int, int]],
+    reached: Mapping[int, Reached],
+    memory: Memory,
+    metric: Metric,
 ) -> None:
     """Bring the memory up to date: each trial's scores by step, of every step the newest attempt's.
 
@@ -143,6 +149,7 @@ def _scores(
             point.gpu_hours,
             point.score,
             point.score_standard_error,
+            null() if metric.kind == "mean" else point.further_scores,
         )
         .where(point.trial_id.in_(changed), point.score.is_not(None))
         .order_by(point.trial_id, point.optimizer_step, point.attempt)
@@ -151,9 +158,9 @@ def _scores(
     for trial, rows in groupby(session.connection().execute(wanted).all() if changed else (), key=itemgetter(0)):
         newest, start = attempts[trial]
         by_step = {
-            step: Score(step, gpu_hours, score, error)
-            for _, attempt, step, gpu_hours, score, error in rows
-            if attempt == newest or step <= start
+            step: Score(step, gpu_hours, *measured)
+            for _, attempt, step, gpu_hours, *stored in rows
+            if (attempt == newest or step <= start) and (measured := metric.of(*stored)) is not None
         }
         memory[trial] = (marks[trial], tuple(by_step.values()))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from planner.axes import said
 from planner.trials import TrialState
 from rlplan.numbers import duration, hours, steps
 from rlplan.sweep_picture import Answer, Picture, Score, TrialRow
@@ -89,10 +90,11 @@ def reached(trial: TrialRow) -> str:
 def sentence(answer: Answer) -> str:
     """Say what a sweep recommends."""
     expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
+    axes = f" with {said(answer.axes)}" if answer.axes else ""
     return (
         f"Recommended for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: "
-        f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)} "
-        f"at learning rate {answer.learning_rate:.2g}; expected {expected}; "
+        f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)}"
+        f"{axes} at learning rate {answer.learning_rate:.2g}; expected {expected}; "
         f"P(best) {probability(answer.probability_best)}"
     )
 

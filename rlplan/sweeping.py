@@ -117,7 +117,7 @@ def describe(request: SweepRequest, database: str) -> DryRun:
     spec = _spec(request, plan, database)
     trials = tuple(
         PlannedTrial(
-            trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed),
+            trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
             each.rollouts_per_prompt,
             each.prompts_per_batch,
             each.pilot_steps,
@@ -203,7 +203,7 @@ def _go_on(
 
 def _plan(request: SweepRequest, database: str) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
-    if request.budget is None and request.task is None and not any(value for _, value in request.flags.values()):
+    if request.budget is None and request.task is None and all(value is None for _, value in request.flags.values()):
         return request.plan
     if request.plan is not None:
         raise InputError(
@@ -218,7 +218,7 @@ def _spec(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     choice = SweepChoice(
         policy=request.policy,
         folder=_folder(request.folder, database),
-        search=request.search,
+        search=_search(request.search, plan),
         seed=request.seed,
         workers=request.workers,
         retries=request.retries,
@@ -226,6 +226,13 @@ def _spec(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     )
     open_policy(choice.policy, search=choice.search)  # refuses what is not known, before anything is stored
     return sweep_spec(plan, choice)
+
+
+def _search(given: str | None, plan: Plan) -> str | None:
+    """Return what proposes trials; without a word about it, something does where a learning rate is to be found."""
+    if given is None:
+        return "tpe" if (plan.config.get("axes") or {}).get("learning_rate_range") else None
+    return None if given == "none" else given
 
 
 def _folder(given: Path | None, database: str) -> Path:

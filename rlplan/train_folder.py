@@ -11,13 +11,14 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
+from planner.metrics import further_names
 from rlplan.train_request import RUNS, Run
 from runner.backends.port import Point
 from runner.training import checkpoints
@@ -34,6 +35,7 @@ class RunFolder:
         self.path = path
         self._metrics: TextIO | None = None
         self._curve: TextIO | None = None
+        self._further: tuple[str, ...] = ()  # scores that stand beside the mean
         self._is_new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -65,13 +67,20 @@ class RunFolder:
                 f"{self.path} holds a run already: go on with it by --resume, or give another folder with --out"
             )
 
+    def keep(self, points: Iterable[Point]) -> Path:
+        """Write points that were made elsewhere, before the run begins, and return their file."""
+        self._replace(METRICS, "".join(_line(_record(point)) for point in points))
+        return self.path / METRICS
+
     def begin(self, run: Run, through_step: int) -> list[Point]:
         """Write the configuration, keep the lines up to a step, return their points, and make ready for more."""
         self._replace(CONFIG, run.model_dump_json(indent=2) + "\n")
         kept = [line for line in self._lines() if line["step"] <= through_step]
         points = [_point(line) for line in kept]
         self._replace(METRICS, "".join(_line(line) for line in kept))
-        self._replace(CURVE, _csv(CURVE_COLUMNS) + "".join(_csv(_curve_row(p)) for p in points if p.score is not None))
+        self._further = further_names(run.trial.validation.samples)
+        scored = "".join(_csv(self._curve_row(point)) for point in points if point.score is not None)
+        self._replace(CURVE, _csv((*CURVE_COLUMNS, *_with_errors(self._further))) + scored)
         self._metrics = (self.path / METRICS).open("a", encoding="utf-8")
         self._curve = (self.path / CURVE).open("a", encoding="utf-8")
         return points
@@ -81,7 +90,7 @@ class RunFolder:
         try:
             _write(self._metrics, _line(_record(point)))
             if point.score is not None:
-                _write(self._curve, _csv(_curve_row(point)))
+                _write(self._curve, _csv(self._curve_row(point)))
         except OSError as error:
             raise CheckpointError(
                 f"step {point.optimizer_step} cannot be written to {self.path} ({error.strerror}): make room and go on "
@@ -104,6 +113,14 @@ class RunFolder:
         if self._is_new:
             with contextlib.suppress(OSError):  # it holds a run
                 self.path.rmdir()
+
+    def _curve_row(self, point: Point) -> list[Any]:
+        further = (point.further_scores.get(name, (None, None)) for name in self._further)
+        return [
+            point.optimizer_step,
+            *(getattr(point, name) for name in CURVE_COLUMNS[1:]),
+            *(value for pair in further for value in pair),
+        ]
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         """Return the whole lines; a kill may have torn the last one."""
@@ -153,6 +170,7 @@ def _record(point: Point) -> dict[str, Any]:
         **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]},
         "flags": list(point.flags),
         "metrics": point.metrics,
+        **({"further_scores": point.further_scores} if point.further_scores else {}),
     }
 
 
@@ -162,11 +180,13 @@ def _point(line: Mapping[str, Any]) -> Point:
         **{name: line[name] for name in CURVE_COLUMNS[1:]},
         flags=tuple(line["flags"]),
         metrics=line["metrics"],
+        further_scores={name: (pair[0], pair[1]) for name, pair in line.get("further_scores", {}).items()},
     )
 
 
-def _curve_row(point: Point) -> list[Any]:
-    return [point.optimizer_step, *(getattr(point, name) for name in CURVE_COLUMNS[1:])]
+def _with_errors(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from (name, f"{name}_standard_error")
 
 
 def _line(record: Mapping[str, Any]) -> str:

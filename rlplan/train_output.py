@@ -40,6 +40,7 @@ def trained_data(trained: Trained) -> dict[str, Any]:
         "recipe": trial.recipe.name,
         "rollouts_per_prompt": trial.rollouts_per_prompt,
         "prompts_per_batch": trial.prompts_per_batch,
+        "growth": trial.growth,
         "update_steps": trained.run.update_steps,
         "learning_rate": trial.learning_rate,
         "seed": trial.seed,
@@ -54,7 +55,11 @@ def trained_data(trained: Trained) -> dict[str, Any]:
 
 
 def _point_data(point: Point) -> dict[str, Any]:
-    return {"step": point.optimizer_step, **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]}}
+    return {
+        "step": point.optimizer_step,
+        **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]},
+        "further_scores": point.further_scores,
+    }
 
 
 def _how_to_go_on(trained: Trained) -> str:

@@ -90,5 +90,6 @@ class Panel:
 def title(run: Run, folder: Path) -> str:
     """Name a run in one line."""
     trial = run.trial
-    size = f"n {trial.rollouts_per_prompt} × B {trial.prompts_per_batch}"
+    batch = str(trial.prompts_per_batch) if trial.growth is None else f"{trial.prompts_at(0)}→{trial.prompts_per_batch}"
+    size = f"n {trial.rollouts_per_prompt} × B {batch}"
     return f"{Path(trial.task.name).stem}, recipe {trial.recipe.name}, {size}, {folder}"

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from budgets.allocation import Allocation
 from budgets.errors import InputError, UnknownNameError
+from budgets.growth import NONE, Growth
 from planner.checking import Count, Section, explained
 from planner.config import Layer, Resolved, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
@@ -39,6 +40,7 @@ TRIAL_FLAGS = {
     "response_tokens": ("--response-tokens", "task.max_response_tokens"),
     "rollouts_per_prompt": ("--rollouts-per-prompt", "rollouts_per_prompt"),
     "prompts_per_batch": ("--prompts-per-batch", "prompts_per_batch"),
+    "growth": ("--growth", "growth"),
     "learning_rate": ("--learning-rate", "learning_rate"),
     "seed": ("--seed", "seed"),
     "temperature": ("--temperature", "temperature"),
@@ -68,6 +70,7 @@ class TrainRequest:
     rollouts_per_prompt: Any = None
     prompts_per_batch: Any = None
     steps: Any = None
+    growth: str | None = None
     learning_rate: Any = None
     seed: Any = None
     temperature: Any = None
@@ -86,12 +89,13 @@ class TrainRequest:
     checkpoint_every: Any = None
     out: Path | None = None
     resume: bool = False
+    from_pilot: Path | None = None
     config: Path | None = None
 
     def trial_flags(self) -> dict[str, tuple[str, Any]]:
         """Return what was given about the trial: flag and value by the key of its configuration."""
         given = ((key, flag, getattr(self, name)) for name, (flag, key) in TRIAL_FLAGS.items())
-        return {key: (flag, _absolute(key, value)) for key, flag, value in given if value is not None}
+        return {key: (flag, _as_stored(key, value)) for key, flag, value in given if value is not None}
 
 
 class Run(Section):
@@ -207,7 +211,7 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
         "validation": {
             "problems": config.validation.problems,
             "samples": config.validation.samples,
-            "every_rollouts": every_rollouts or allocation.rollouts_per_step * every,
+            "every_rollouts": every_rollouts or _rollouts_between(allocation, every, request.growth),
         },
         "machine": {
             "device": device,
@@ -217,10 +221,20 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
     }
 
 
+def _rollouts_between(allocation: Allocation, every: int, growth: str | None) -> int:
+    """Return the rollouts between validations so many updates apart; a batch that grows makes as many of them."""
+    known = Growth.named(growth or NONE)
+    if known is None:
+        return allocation.rollouts_per_step * every
+    n, B, updates = allocation.rollouts_per_prompt, allocation.prompts_per_batch, allocation.update_steps
+    return max(1, known.rollouts(n, B, updates) // max(1, round(updates / every)))
+
+
 def _default_folder(trial: TrialConfig) -> Path:
+    growth = f"-{trial.growth}" if trial.growth else ""
     return RUNS / (
         f"{Path(trial.task.name).stem}-{trial.recipe.name}-n{trial.rollouts_per_prompt}-B{trial.prompts_per_batch}"
-        f"-seed{trial.seed}"
+        f"{growth}-seed{trial.seed}"
     )
 
 
@@ -232,8 +246,11 @@ def _checked(model: type[_Size], flags: Mapping[str, tuple[str, Any]]) -> _Size:
         raise explained(error, model, {key: flag for key, (flag, _) in flags.items()}, DEFAULT) from error
 
 
-def _absolute(key: str, value: Any) -> Any:
-    """Write paths in full: a run is resumed from any directory."""
+def _as_stored(key: str, value: Any) -> Any:
+    """Write paths in full, since a run is resumed from any directory, and a growth by its one name."""
+    if key == "growth":
+        growth = Growth.named(value)
+        return growth.name if growth else None
     if key in ("task.model", "task.validation_file") or (key == "task.name" and value not in embedded_tasks()):
         return str(Path(value).expanduser().absolute())
     if key == "task.reward" and ".py:" in value:

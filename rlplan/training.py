@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from budgets.errors import NotFoundError, TrainingError
+from budgets.errors import InputError, NotFoundError, TrainingError
+from rlplan.train_adopting import Adopted
 from rlplan.train_display import Display, Silent
 from rlplan.train_folder import METRICS, RunFolder, stored_run
 from rlplan.train_history import History
@@ -36,6 +37,8 @@ def train(
 ) -> Trained:
     """Train the run that is asked for, or go on with it; TrainingError when it cannot go on."""
     shown = display or Silent()
+    if request.resume and request.from_pilot is not None:
+        raise InputError("--from-pilot begins a run, and --resume goes on with one: leave one of them out")
     run, path = _resumed(request) if request.resume else new_run(request)
     with RunFolder(path) as folder:
         if not request.resume:
@@ -43,7 +46,10 @@ def train(
         shown.opening(run, path)
         trainer = backend or open_backend(run.trial)
         try:
-            step = _open(trainer, run, path, shown, resume=request.resume)
+            if request.from_pilot is not None:
+                step = _adopt(trainer, run, folder, shown, request.from_pilot)
+            else:
+                step = _open(trainer, run, path, shown, resume=request.resume)
             history = _recall(folder, run, step)
             if interrupts is not None:
                 interrupts.announce = shown.stopping
@@ -58,6 +64,17 @@ def train(
 def _resumed(request: TrainRequest) -> tuple[Run, Path]:
     path = request.out or new_run(request)[1]
     return resumed_run(request, stored_run(path), str(path)), path
+
+
+def _adopt(backend: TrainerBackend, run: Run, folder: RunFolder, display: Display, pilot: Path) -> int:
+    """Go on from a sweep's trial; when that cannot be, the folder is left as it was found."""
+    adopted = Adopted(folder)
+    adopted.copy(pilot, run)
+    try:
+        return _open(backend, run, folder.path, display, resume=True)
+    except BaseException:
+        adopted.forget()
+        raise
 
 
 def _open(backend: TrainerBackend, run: Run, path: Path, display: Display, *, resume: bool) -> int:

@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 from budgets.cost import Z90, StepCost
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
+from budgets.workload import RecipeTraits
+from planner.config.axes import settled
 from planner.config.layers import DEFAULT, Resolved
 from planner.proposals import Proposal, Request
 from planner.proposals.prior import applicable_prior
@@ -22,7 +25,7 @@ class Assumption:
 
 def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     """List what the proposal rests on, the most consequential first."""
-    request = proposal.request
+    request, resolved = proposal.request, settled(resolved)
     cost = proposal.candidates[0].cell.cost
     return [
         _cost(request, cost),
@@ -43,7 +46,8 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
 
 
 def _cost(request: Request, cost: StepCost) -> Assumption:
-    records = request.coefficients.records
+    by_model = {variant.workload.model.name: variant.coefficients.records for variant in request.all_variants}
+    records = sum(by_model.values())
     factor = math.exp(Z90 * cost.log_sd)
     if records:
         steps = "1 measured step" if records == 1 else f"{records:,} measured steps"
@@ -76,7 +80,7 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
 
 
 def _score(request: Request) -> Assumption:
-    if applicable_prior(request.workload, request.difficulty) is None:
+    if all(applicable_prior(each.workload, request.difficulty) is None for each in request.all_variants):
         return Assumption("expected score", "none: ranked by updates that carry signal", "no published study applies")
     return Assumption("expected score", "a prior with a wide interval, no forecast", "IsoCompute, arXiv 2603.12151")
 
@@ -88,10 +92,12 @@ def _hardware(request: Request, resolved: Resolved) -> Assumption:
 
 
 def _model(request: Request, resolved: Resolved) -> Assumption:
-    model = request.workload.model
-    return Assumption(
-        "model", f"{model.name}, {_count(model.parameters)} parameters", resolved.source("workload.model")
-    )
+    models = {variant.workload.model for variant in request.all_variants}
+    told = [f"{model.name}, {_count(model.parameters)} parameters" for model in sorted(models, key=attrgetter("name"))]
+    if len(told) == 1:
+        return Assumption("model", told[0], resolved.source("workload.model"))
+    alike = "lengths and pass rates are taken to be the same"
+    return Assumption("models", f"{'; '.join(told)}; {alike}", resolved.source("axes.models"))
 
 
 def _prompts(request: Request, resolved: Resolved) -> Assumption:
@@ -101,19 +107,33 @@ def _prompts(request: Request, resolved: Resolved) -> Assumption:
 
 
 def _recipe(request: Request, resolved: Resolved) -> Assumption:
-    traits = request.traits
+    recipes = {variant.traits.name: _traits(variant.traits) for variant in request.all_variants}
+    told = "; ".join(f"{name} ({parts})" for name, parts in recipes.items())
+    if len(recipes) > 1:
+        return Assumption("recipes", told, resolved.source("axes.recipes"))
+    source = resolved.source("recipe.name")
+    return Assumption("recipe", told, source if source != DEFAULT else "by difficulty")
+
+
+def _traits(traits: RecipeTraits) -> str:
     parts = ["asynchronous" if traits.asynchronous else "synchronous"]
     parts += ["KL term"] if traits.reference_pass else []
     parts += ["refills groups"] if traits.refills_groups else []
-    source = resolved.source("recipe.name")
-    return Assumption("recipe", f"{traits.name} ({', '.join(parts)})", source if source != DEFAULT else "by difficulty")
+    return ", ".join(parts)
 
 
 def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
     rule = request.learning_rate
-    return Assumption(
-        "learning rate", f"{rule.base:g} · √(n·B / {rule.base_rollouts:,})", resolved.source("recipe.learning_rate")
-    )
+    told, source = f"{rule.base:g} · √(n·B / {rule.base_rollouts:,})", resolved.source("recipe.learning_rate")
+    factors = sorted({variant.learning_rate_factor for variant in request.all_variants})
+    if len(factors) > 1:
+        told += f", times {', '.join(f'{factor:g}' for factor in factors)}"
+        source = resolved.source("axes.learning_rates")
+    if request.learning_rate_range is not None:
+        low, high = request.learning_rate_range
+        told += f", times {low:g} to {high:g}, to be searched"
+        source = resolved.source("axes.learning_rate_range")
+    return Assumption("learning rate", told, source)
 
 
 def _validation(request: Request, resolved: Resolved) -> Assumption:

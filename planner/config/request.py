@@ -1,20 +1,25 @@
 """From a checked configuration to the objects that a proposal works with."""
 
+import math
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from budgets import catalogue
 from budgets.cost import Coefficients
 from budgets.errors import ConfigError, InputError, UnknownNameError
+from budgets.growth import NONE, Growth
 from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
 from budgets.workload import RecipeTraits, Validation, Workload
+from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
+from planner.config.axes import has_axes, require_distinct, settled
 from planner.config.layers import Resolved
 from planner.config.schema import Config
-from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request
+from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import load_recipe
 
 MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
@@ -23,30 +28,76 @@ DEFAULT_DIFFICULTY = "easy"
 
 def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
     """Look up every name, check that the workload fits the hardware, and return the request."""
-    config = resolved.config
+    config = settled(resolved).config
     if config.budget.gpu_hours is None:
         raise InputError("no budget given: say how many GPU-hours there are, such as --budget 5000")
     difficulty, pass_rates = difficulty_and_rates(config)
-    workload = _workload(config, pass_rates)
-    traits = recipe_traits(config, difficulty)
+    variants = _variants(config, difficulty, pass_rates, coefficients or Coefficients())
     hardware = Hardware(
         gpu=catalogue.gpu(config.hardware.gpu, config.gpus),
         gpus=config.hardware.gpus,
         gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
     )
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
-    require_fit(workload, traits, hardware, known_gpus)
+    for variant in variants:
+        require_fit(variant.workload, variant.traits, hardware, known_gpus)
+    searched = config.axes.learning_rate_range
     return Request(
         budget_gpu_hours=config.budget.gpu_hours,
-        workload=workload,
+        workload=variants[0].workload,
         hardware=hardware,
-        traits=traits,
+        traits=variants[0].traits,
         difficulty=difficulty,
         learning_rate=LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
         grid=GridBounds(**config.grid.model_dump()),
         pilots=PilotRules(**config.pilot.model_dump()),
         coefficients=coefficients or Coefficients(),
+        variants=variants if len(variants) > 1 or variants[0].axes else (),
+        learning_rate_range=(searched[0], searched[1]) if searched else None,
     )
+
+
+def _variants(
+    config: Config, difficulty: str, pass_rates: PassRates, coefficients: Coefficients
+) -> tuple[Variant, ...]:
+    """Return every combination of a model, a recipe, a growth and a learning rate; one where each has one value.
+
+    A growing batch is priced as if it were full from the start: its run then takes no more than it was given.
+    """
+    axes = config.axes
+    models = [(_workload(config, pass_rates, name), name) for name in axes.models or [config.workload.model]]
+    shapes = {given: workload.model.name for workload, given in models}
+    recipes = {given: load_recipe(given).traits() for given in axes.recipes or ()}
+    # Those that are called alike could not be told apart later.
+    require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
+    require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
+    traits = list(recipes.values()) or [recipe_traits(config, difficulty)]
+    growths = [growth_name(each) for each in axes.growths or ()]
+    require_distinct("axes.growths", growths, str)
+    growing: list[str | None] = [None] if growths in ([], [NONE]) else [*growths]
+    # Of what is priced alike the rule's own rate comes first.
+    factors = sorted(axes.learning_rates or [1.0], key=lambda factor: (abs(math.log(factor)), factor))
+    return tuple(
+        Variant(
+            axes=(
+                *(((RECIPE, recipe.name),) if len(traits) > 1 else ()),
+                *(((MODEL, workload.model.name),) if len(models) > 1 else ()),
+                *(((GROWTH, growth),) if growth is not None else ()),
+                *(((LEARNING_RATE, factor),) if len(factors) > 1 else ()),
+            ),
+            workload=workload,
+            traits=recipe,
+            learning_rate_factor=factor,
+            coefficients=coefficients,
+        )
+        for (workload, _), recipe, growth, factor in product(models, traits, growing, factors)
+    )
+
+
+def growth_name(given: str) -> str:
+    """Return the name of a growth as results are stored by it."""
+    growth = Growth.named(given)
+    return NONE if growth is None else growth.name
 
 
 def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
@@ -104,20 +155,23 @@ def read_pass_rates(path: Path) -> tuple[float, ...]:
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     """Return the configuration as it counts, with every name that was left open filled in."""
-    values: dict[str, Any] = resolved.config.model_dump(mode="json")
+    counts = settled(resolved)
+    values: dict[str, Any] = counts.config.model_dump(mode="json")
+    if not has_axes(counts.config.axes):
+        del values["axes"]
     values["recipe_traits"] = asdict(request.traits)
-    values["sources"] = dict(resolved.sources)
+    values["sources"] = dict(counts.sources)
     return values
 
 
-def _workload(config: Config, pass_rates: PassRates) -> Workload:
+def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
     section = config.workload
     mean = section.mean_response_tokens or MEAN_RESPONSE_SHARE * section.response_tokens
     return Workload(
-        model=catalogue.model(section.model, config.models),
+        model=catalogue.model(model, config.models),
         prompt_tokens=section.prompt_tokens,
         responses=ResponseLengths(mean, section.response_tokens, section.response_spread),
         prompt_set_size=section.prompt_set_size,
         pass_rates=pass_rates,
-        validation=Validation(**config.validation.model_dump()),
+        validation=Validation(**config.validation.model_dump(exclude={"metric", "metric_k"})),
     )

@@ -5,9 +5,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from planner.checking import Count, Positive, Section
+from planner.metrics import Kind, Metric
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -62,6 +63,22 @@ class ValidationSection(Section):
     every_rollouts: Count | None = Field(
         None, examples=[4096], description="rollouts between validations instead, so that every n·B is scored as often"
     )
+    metric: Kind = Field(
+        "mean", description="what configurations are compared by: mean, best or worst of the answers to a problem"
+    )
+    metric_k: Count | None = Field(
+        None,
+        examples=[4],
+        validate_default=True,
+        description="answers of which the best or the worst counts; without it, all",
+    )
+
+    @field_validator("metric_k")
+    @classmethod
+    def _measured(cls, k: int | None, others: ValidationInfo) -> int | None:
+        if {"metric", "samples"} <= others.data.keys():  # else they are refused themselves
+            Metric.chosen(others.data["metric"], k, others.data["samples"])
+        return k
 
 
 class HardwareSection(Section):
@@ -86,6 +103,28 @@ class RecipeSection(Section):
     learning_rate: Positive = Field(1e-6, description="learning rate at the anchor batch")
     learning_rate_rollouts: Count = Field(
         1024, description="rollouts per step of the anchor batch; other batches scale the rate by the square root"
+    )
+
+
+class AxesSection(Section):
+    """What else configurations may differ in beside n and B; an axis with one value is none."""
+
+    recipes: list[str] | None = Field(
+        None, examples=[["easy", "scalerl"]], description="recipes to compare, instead of recipe.name (--recipes)"
+    )
+    models: list[str] | None = Field(
+        None,
+        examples=[["qwen3-4b", "qwen3-8b"]],
+        description="base models to compare, instead of workload.model: names, or local folders (--models)",
+    )
+    growths: list[str] | None = Field(
+        None, examples=[["none", "4x"]], description="ways in which the batch grows to B during a run, to compare"
+    )
+    learning_rates: list[Positive] | None = Field(
+        None, examples=[[0.3, 1.0, 3.0]], description="factors on the learning rate to compare"
+    )
+    learning_rate_range: list[Positive] | None = Field(
+        None, examples=[[0.3, 3.0]], description="or its least and largest factor, between which the sweep searches"
     )
 
 
@@ -121,5 +160,6 @@ class Config(Section):
     recipe: RecipeSection = Field(default_factory=RecipeSection)
     grid: GridSection = Field(default_factory=GridSection)
     pilot: PilotSection = Field(default_factory=PilotSection)
+    axes: AxesSection = Field(default_factory=AxesSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")

@@ -13,6 +13,7 @@ from planner.proposals.request import (
     Proposal,
     Request,
     ScoreInterval,
+    Variant,
 )
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "Proposal",
     "Request",
     "ScoreInterval",
+    "Variant",
     "propose",
 ]

@@ -1,23 +1,24 @@
 """The cells (n, B) that are legal, each priced and ranked for a number of GPU-hours."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
 from planner.proposals.prior import applicable_prior, effective_updates, expected_score
-from planner.proposals.request import PricedCell, Request
+from planner.proposals.request import PricedCell, Request, Variant
 
 
 @dataclass(frozen=True, slots=True)
 class CellCost:
-    """What a step of (n, B) costs, whatever the budget."""
+    """What a step of (n, B) of a variant costs, whatever the budget."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
     cost: StepCost
     signal_fraction: float
+    variant: Variant
 
     def gpu_hours(self, steps: int) -> float:
         """Return the GPU-hours of a run of so many steps, start-up included."""
@@ -45,16 +46,25 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
 
 
 def price_cells(request: Request) -> list[CellCost]:
-    """Price a step of every legal cell."""
-    return [
-        CellCost(
-            rollouts_per_prompt=n,
-            prompts_per_batch=B,
-            cost=step_cost(request.workload, request.hardware, request.traits, n, B, request.coefficients),
-            signal_fraction=signal_fraction(request.workload.pass_rates, n),
-        )
-        for n, B in legal_cells(request)
-    ]
+    """Price a step of every legal cell, for each variant; those that differ in the learning rate alone cost alike."""
+    priced: dict[tuple[int, int, int], list[CellCost]] = {}
+    costs: list[CellCost] = []
+    for variant in request.all_variants:
+        alike = priced.setdefault((id(variant.workload), id(variant.traits), id(variant.coefficients)), [])
+        if not alike:
+            alike += [_price(request, variant, n, B) for n, B in legal_cells(request)]
+        costs += [replace(cell, variant=variant) for cell in alike]
+    return costs
+
+
+def _price(request: Request, variant: Variant, n: int, B: int) -> CellCost:
+    return CellCost(
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        cost=step_cost(variant.workload, request.hardware, variant.traits, n, B, variant.coefficients),
+        signal_fraction=signal_fraction(variant.workload.pass_rates, n),
+        variant=variant,
+    )
 
 
 def rank_cells(request: Request, costs: list[CellCost], gpu_hours: float) -> list[PricedCell]:
@@ -62,9 +72,10 @@ def rank_cells(request: Request, costs: list[CellCost], gpu_hours: float) -> lis
 
     Cells with an expected score come first, by its median; the others by effective updates.
     """
-    prior = applicable_prior(request.workload, request.difficulty)
     priced = []
     for cell in costs:
+        workload = cell.variant.workload
+        prior = applicable_prior(workload, request.difficulty)
         steps = steps_for_budget(gpu_hours, cell.cost.gpu_hours_per_step, cell.cost.start_up_gpu_hours)
         if steps < 1:
             continue
@@ -74,11 +85,12 @@ def rank_cells(request: Request, costs: list[CellCost], gpu_hours: float) -> lis
                 allocation=allocation,
                 cost=cell.cost,
                 signal_fraction=cell.signal_fraction,
-                expected_score=expected_score(prior, request.workload, allocation),
-                effective_updates=effective_updates(allocation, cell.signal_fraction, request.workload.prompt_set_size),
+                expected_score=expected_score(prior, workload, allocation),
+                effective_updates=effective_updates(allocation, cell.signal_fraction, workload.prompt_set_size),
+                variant=cell.variant,
             )
         )
-    return sorted(priced, key=_worst_last)
+    return sorted(priced, key=_worst_last)  # variants that are equal in all this stay in the order of the request
 
 
 def _worst_last(cell: PricedCell) -> tuple[bool, float, float, tuple[int, int]]:

@@ -1,18 +1,19 @@
 """Which cells deserve a pilot, how long each is, and why the others are left out.
 
 A pilot is worth its GPU-hours where a curve would tell cells apart: first the prior's favourites, then the cell
-farthest from all chosen ones in (log n, log B) for its price, while the pilot budget pays for the least that a pilot
-must be.
+farthest from all chosen ones (`spacing`) for its price, while the pilot budget pays for the least that a pilot must be.
 """
 
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import itemgetter
 
 from budgets.workload import Validation
+from planner.axes import said
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
-
-Key = tuple[int, int]
+from planner.proposals.spacing import Spread, octaves
+from planner.sweeping.view import Axes, Configuration
 
 LEAST_SIGNAL = 0.05
 FEWEST_FINAL_UPDATES = 20
@@ -24,26 +25,30 @@ SEGMENTS_PER_PILOT = 4
 DOMINANCE_MARGIN = 0.05  # in expected score: the prior's losses per octave are themselves uncertain by half
 
 
+Chosen = dict[Configuration, PricedCell]
+
+
 def grant_pilots(
     ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
-) -> dict[Key, PilotGrant]:
+) -> dict[Configuration, PilotGrant]:
     """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all."""
-    reasons = {cell.key: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
-    eligible = [cell for cell in ranked if reasons[cell.key] is None]
+    reasons = {cell.configuration: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
+    eligible = [cell for cell in ranked if reasons[cell.configuration] is None]
     chosen = _choose(eligible, pilot_gpu_hours, rules)
+    favourites = list(chosen)[:FAVOURITES]
     steps = _share_out(list(chosen.values()), pilot_gpu_hours, rules, validation)
     grants = {}
     for cell in ranked:
-        reason = reasons[cell.key] or _coverage(cell, chosen)
-        if cell.key in chosen:
-            granted = steps[cell.key]
-            reason = "favourite of the ranking" if cell.key in list(chosen)[:FAVOURITES] else "fills a gap of the grid"
+        name = cell.configuration
+        if name in chosen:
+            granted = steps[name]
+            reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
             hours = cell.cost.start_up_gpu_hours + granted * cell.cost.gpu_hours_per_step
-            grants[cell.key] = PilotGrant(
+            grants[name] = PilotGrant(
                 granted, hours, _segment_steps(granted, _validation_every(cell, validation)), reason
             )
         else:
-            grants[cell.key] = PilotGrant(0, 0.0, 0, f"left out: {reason}")
+            grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
     return grants
 
 
@@ -75,8 +80,11 @@ def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: floa
 
 
 def _dominates(better: PricedCell, cell: PricedCell) -> bool:
-    """Say whether the other costs no more, carries no less signal and is expected to do clearly better."""
-    if better.expected_score is None or cell.expected_score is None:
+    """Say whether the other costs no more, carries no less signal and is expected to do clearly better.
+
+    Only within a variant: of recipes and models the prior knows nothing, and to compare them is what pilots are for.
+    """
+    if better.expected_score is None or cell.expected_score is None or better.variant is not cell.variant:
         return False
     return (
         better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
@@ -85,38 +93,56 @@ def _dominates(better: PricedCell, cell: PricedCell) -> bool:
     )
 
 
-def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> dict[Key, PricedCell]:
+def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
     """Take favourites, then cells far from all chosen ones, while the least pilots of all fit the pilot budget."""
     if rules.cells == "all":
         return _affordable_together(eligible, pilot_gpu_hours, rules)
-    chosen: dict[Key, PricedCell] = {}
+    chosen: Chosen = {}
     left = pilot_gpu_hours
+    spread, price = Spread([cell.configuration for cell in eligible]), _relative_prices(eligible, rules)
     while len(chosen) < rules.most_pilots:
         favourite = len(chosen) < FAVOURITES
         spacing = FAVOURITES_APART if favourite else PILOTS_APART
         affordable = [cell for cell in eligible if least_pilot_hours(cell, rules) <= left]
-        apart = [cell for cell in affordable if _distance_to(cell, chosen) >= spacing]
+        apart = [cell for cell in affordable if spread.nearest(cell.configuration) >= spacing]
         if not apart and len(chosen) == 1:  # one pilot compares nothing: better two neighbours than one cell
-            apart = [cell for cell in affordable if cell.key not in chosen]
+            apart = [cell for cell in affordable if cell.configuration not in chosen]
         if not apart:
             break
-        pick = apart[0] if favourite else max(apart, key=lambda cell: _gap_per_cost(cell, chosen, rules))
-        chosen[pick.key] = pick
+        # What is far for its price, so that a dear corner does not go first.
+        far = (spread.gap(cell.configuration) / math.sqrt(price[cell.configuration]) for cell in apart)
+        pick = (
+            max(apart, key=lambda cell: spread.unseen(cell.configuration))  # of as many, the first of the ranking
+            if favourite
+            else max(zip(far, apart, strict=True), key=itemgetter(0))[1]
+        )
+        chosen[pick.configuration] = pick
+        spread.add(pick.configuration)
         left -= least_pilot_hours(pick, rules)
     return chosen
 
 
-def _affordable_together(
-    eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules
-) -> dict[Key, PricedCell]:
+def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Configuration, float]:
+    """Return what each cell's least pilot costs as if all variants cost alike: else the dear ones would have few."""
+    cheapest: dict[Axes, float] = {}
+    for cell in cells:
+        hours = least_pilot_hours(cell, rules)
+        cheapest[cell.variant.axes] = min(hours, cheapest.get(cell.variant.axes, hours))
+    least = min(cheapest.values(), default=1.0)
+    return {
+        cell.configuration: least_pilot_hours(cell, rules) * (least / cheapest[cell.variant.axes]) for cell in cells
+    }
+
+
+def _affordable_together(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
     """Take as many of the ranking's first cells as have room for their least pilot."""
     hours = list(accumulate(least_pilot_hours(cell, rules) for cell in eligible))
-    return {cell.key: cell for cell, needed in zip(eligible, hours, strict=True) if needed <= pilot_gpu_hours}
+    return {cell.configuration: cell for cell, needed in zip(eligible, hours, strict=True) if needed <= pilot_gpu_hours}
 
 
 def _share_out(
     chosen: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
-) -> dict[Key, int]:
+) -> dict[Configuration, int]:
     """Give every chosen cell its least pilot, and the rest of the GPU-hours in equal parts.
 
     Equal GPU-hours make the curves comparable at the same compute. A pilot never needs to be longer than its final
@@ -130,7 +156,7 @@ def _share_out(
         extra = int(left / len(chosen) / cell.cost.gpu_hours_per_step)
         total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
         whole = total - total % _validation_every(cell, validation)
-        steps[cell.key] = whole if whole >= rules.fewest_steps else total
+        steps[cell.configuration] = whole if whole >= rules.fewest_steps else total
     return steps
 
 
@@ -144,21 +170,8 @@ def _segment_steps(steps: int, validation_every: int) -> int:
     return min(steps, validation_every * math.ceil(quarter / validation_every))
 
 
-def _gap_per_cost(cell: PricedCell, chosen: dict[Key, PricedCell], rules: PilotRules) -> float:
-    """Weigh how far a cell is from all chosen ones against its price, so that a dear corner does not go first."""
-    return _distance_to(cell, chosen) / math.sqrt(least_pilot_hours(cell, rules))
-
-
-def _distance_to(cell: PricedCell, chosen: dict[Key, PricedCell]) -> float:
-    return min((_octaves(cell.key, key) for key in chosen), default=math.inf)
-
-
-def _octaves(a: Key, b: Key) -> float:
-    return math.dist((math.log2(a[0]), math.log2(a[1])), (math.log2(b[0]), math.log2(b[1])))
-
-
-def _coverage(cell: PricedCell, chosen: dict[Key, PricedCell]) -> str:
+def _coverage(cell: PricedCell, chosen: Chosen) -> str:
     if not chosen:
         return "the pilot budget pays for no pilot"
-    n, B = min(chosen, key=lambda key: _octaves(cell.key, key))
-    return f"its neighbour n={n}, B={B} has a pilot"
+    n, B, axes = min(chosen, key=lambda other: octaves(cell.configuration, other))
+    return f"its neighbour n={n}, B={B}{f', {said(axes)},' if axes else ''} has a pilot"

@@ -8,11 +8,14 @@ from budgets.allocation import steps_for_budget
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus
+from planner.axes import said, with_rate
 from planner.proposals.grid import CellCost, price_cells, rank_cells
 from planner.proposals.notes import notes_on
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
 from planner.proposals.prior import applicable_prior
+from planner.proposals.rates import spread_rates
 from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
+from planner.sweeping.view import Configuration
 
 OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
 LEAST_SAVING = 0.05  # in GPU-hours per step, below which fewer GPUs are not worth a line
@@ -32,9 +35,7 @@ def propose(request: Request) -> Proposal:
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=tuple(
-            _candidate(rank, cell, grants[cell.key], request) for rank, cell in enumerate(ranked, start=1)
-        ),
+        candidates=_candidates(request, ranked, grants),
         outlooks=tuple(_outlook(request, costs, factor) for factor in OUTLOOK_FACTORS),
         narrower=tuple(_narrower(request, ranked[0], final_gpu_hours)),
         ranked_by="expected score" if ranked[0].expected_score else "effective updates",
@@ -63,15 +64,27 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
     )
 
 
-def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request) -> Candidate:
-    rule = request.learning_rate
+def _candidates(
+    request: Request, ranked: list[PricedCell], grants: dict[Configuration, PilotGrant]
+) -> tuple[Candidate, ...]:
+    rates = spread_rates(request.learning_rate_range, [grants[cell.configuration].steps > 0 for cell in ranked])
+    return tuple(
+        _candidate(rank, cell, grants[cell.configuration], request, factor)
+        for rank, (cell, factor) in enumerate(zip(ranked, rates, strict=True), start=1)
+    )
+
+
+def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request, searched: float | None) -> Candidate:
+    rule, variant = request.learning_rate, cell.variant
+    factor = variant.learning_rate_factor if searched is None else searched
     return Candidate(
         rank=rank,
         cell=cell,
         pilot=pilot,
-        learning_rate=cell.allocation.learning_rate(rule.base, rule.base_rollouts),
-        epochs=cell.allocation.epochs(request.workload.prompt_set_size),
-        notes=notes_on(cell, request),
+        learning_rate=factor * cell.allocation.learning_rate(rule.base, rule.base_rollouts),
+        epochs=cell.allocation.epochs(variant.workload.prompt_set_size),
+        notes=notes_on(cell, request.of(variant)),
+        axes=variant.axes if searched is None else with_rate(variant.axes, searched),
     )
 
 
@@ -79,22 +92,22 @@ def _outlook(request: Request, costs: list[CellCost], factor: float) -> Outlook:
     final_gpu_hours = factor * request.budget_gpu_hours * (1 - request.pilots.fraction)
     ranked = rank_cells(request, costs, final_gpu_hours)
     best = ranked[0] if ranked else None
-    prior = applicable_prior(request.workload, request.difficulty)
+    prior = applicable_prior(best.variant.workload, request.difficulty) if best else None
     law = prior.optimal_group(best.allocation.rollouts) if prior and best else None
     return Outlook(factor, factor * request.budget_gpu_hours, best, law)
 
 
 def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Iterator[NarrowerTrial]:
     """Price the best cell on a half, a quarter and an eighth of the GPUs, where it fits and saves something."""
-    hardware, allocation = request.hardware, best.allocation
+    hardware, allocation, variant = request.hardware, best.allocation, best.variant
     for divisor in (2, 4, 8):
         gpus = hardware.gpus_per_trial // divisor
-        fewest = fewest_gpus(request.workload, request.traits, hardware.gpu)
+        fewest = fewest_gpus(variant.workload, variant.traits, hardware.gpu)
         if fewest is None or gpus < fewest:
             return
         narrower = replace(hardware, gpus_per_trial=gpus)
         n, B = allocation.rollouts_per_prompt, allocation.prompts_per_batch
-        cost = step_cost(request.workload, narrower, request.traits, n, B, request.coefficients)
+        cost = step_cost(variant.workload, narrower, variant.traits, n, B, variant.coefficients)
         if cost.gpu_hours_per_step > (1 - LEAST_SAVING) * best.cost.gpu_hours_per_step:
             continue
         steps = steps_for_budget(final_gpu_hours, cost.gpu_hours_per_step, cost.start_up_gpu_hours)
@@ -113,14 +126,20 @@ def _too_small(request: Request, costs: list[CellCost]) -> str:
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
-        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}, on {hardware.gpus_per_trial} "
-        f"{hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
+        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}{_named(cheapest)}, on "
+        f"{hardware.gpus_per_trial} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
+        f"GPU-hours{_on_fewer_gpus(request)}"
     )
+
+
+def _named(cell: CellCost) -> str:
+    return f", {said(cell.variant.axes)}" if cell.variant.axes else ""
 
 
 def _on_fewer_gpus(request: Request) -> str:
     """Say what the smallest budget would be on the fewest GPUs per trial, which use them best."""
-    fewest = fewest_gpus(request.workload, request.traits, request.hardware.gpu)
+    each = [fewest_gpus(variant.workload, variant.traits, request.hardware.gpu) for variant in request.all_variants]
+    fewest = max((gpus for gpus in each if gpus is not None), default=None)
     if fewest is None or fewest >= request.hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
     narrow = replace(request, hardware=replace(request.hardware, gpus_per_trial=fewest))

@@ -1,7 +1,7 @@
 """What a proposal is asked for, and what it answers with."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from budgets.allocation import Allocation
@@ -9,6 +9,7 @@ from budgets.cost import Coefficients, StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
+from planner.sweeping.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
 
@@ -65,8 +66,22 @@ class PilotRules:
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """One value of every further axis, and what it changes: the grid of n and B is laid over each variant."""
+
+    axes: Axes
+    workload: Workload
+    traits: RecipeTraits
+    learning_rate_factor: float = 1.0
+    coefficients: Coefficients = field(default_factory=Coefficients)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that a proposal depends on."""
+    """Everything that a proposal depends on.
+
+    Without variants there is one, of the request's own workload and traits; with several these are those of the first.
+    """
 
     budget_gpu_hours: float
     workload: Workload
@@ -77,6 +92,8 @@ class Request:
     grid: GridBounds = field(default_factory=GridBounds)
     pilots: PilotRules = field(default_factory=PilotRules)
     coefficients: Coefficients = field(default_factory=Coefficients)
+    variants: tuple[Variant, ...] = ()
+    learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.budget_gpu_hours) and 0 < self.budget_gpu_hours <= LARGEST_BUDGET_GPU_HOURS):
@@ -84,6 +101,21 @@ class Request:
                 f"a budget of {self.budget_gpu_hours:g} GPU-hours: it must be more than 0 and at most "
                 f"{LARGEST_BUDGET_GPU_HOURS:,.0f} (a million GPUs for six weeks)"
             )
+
+    @property
+    def all_variants(self) -> tuple[Variant, ...]:
+        """The variants that the grid is laid over, at least one."""
+        return self.variants or (Variant((), self.workload, self.traits, 1.0, self.coefficients),)
+
+    def of(self, variant: Variant) -> "Request":
+        """Return the same request for one variant alone."""
+        return replace(
+            self,
+            workload=variant.workload,
+            traits=variant.traits,
+            coefficients=variant.coefficients,
+            variants=(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +129,24 @@ class ScoreInterval:
 
 @dataclass(frozen=True, slots=True)
 class PricedCell:
-    """One (n, B) of the grid with the run that a number of GPU-hours buys."""
+    """One (n, B) of the grid, of one variant, with the run that a number of GPU-hours buys."""
 
     allocation: Allocation
     cost: StepCost
     signal_fraction: float
     expected_score: ScoreInterval | None
     effective_updates: float
+    variant: Variant
 
     @property
     def key(self) -> tuple[int, int]:
         """The cell's place in the grid, (n, B)."""
         return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
+
+    @property
+    def configuration(self) -> Configuration:
+        """What tells it from all others."""
+        return Configuration(*self.key, self.variant.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +169,7 @@ class Candidate:
     learning_rate: float
     epochs: float
     notes: tuple[str, ...]
+    axes: Axes = ()
 
 
 @dataclass(frozen=True, slots=True)

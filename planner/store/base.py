@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Enum, ForeignKey, MetaData, Text, TypeDecorator
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Enum, ForeignKey, MetaData, String, Text, TypeDecorator
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 from budgets.errors import InputError
+from planner.axes import as_text, from_text
+from planner.sweeping.view import Axes
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -29,6 +31,21 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class AxesText(TypeDecorator[Axes]):
+    """The axes beside n and B as a JSON object in a string, which every database can compare, unlike its JSON type."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: Axes | None, dialect: Dialect) -> str | None:
+        """Write the axes."""
+        return None if value is None else as_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Axes | None:
+        """Read the axes."""
+        return None if value is None else from_text(value)
 
 
 class Base(DeclarativeBase):
@@ -55,6 +72,7 @@ PrimaryKey = Annotated[int, mapped_column(primary_key=True)]
 # Counts that a long run on a large cluster takes beyond 2³¹, and seeds.
 Large = Annotated[int, mapped_column(BigInteger)]
 LongText = Annotated[str, mapped_column(Text)]
+FurtherAxes = Annotated[Axes, mapped_column(AxesText, default=(), server_default="{}")]
 
 
 def child_of(table: str) -> ForeignKey:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect
 
 from budgets.errors import NotFoundError, StoreError
-from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
+from planner.store.engine import Engines, locate, postgres_engines, references_unchecked, sqlite_engines
 from planner.store.failures import explained
 from planner.store.filesystems import mounted, refuse_network
 from planner.store.schema import HEAD, REVISIONS, create_schema
@@ -88,7 +88,7 @@ def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_
         _enter_wal(engines.writer, lock_timeout_seconds)
     if revision == HEAD:
         return []
-    with engines.writer.begin() as connection:
+    with engines.writer.connect() as connection, references_unchecked(connection), connection.begin():
         # Another process may have made or upgraded it before this one got the lock.
         revision = _revision(connection, engines.shown)
         if revision is None:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from planner.store.base import Base, LongText, PrimaryKey, child_of, may_refer_to
+from planner.store.base import Base, FurtherAxes, LongText, PrimaryKey, child_of, may_refer_to
 
 
 class Plan(Base):
@@ -42,12 +42,18 @@ class Plan(Base):
 
 
 class Candidate(Base):
-    """One allocation of a plan, priced and ranked."""
+    """One allocation of a plan, with what else tells it from others, priced and ranked."""
 
     __tablename__ = "candidates"
     __table_args__ = (
         UniqueConstraint("plan_id", "rank"),
-        UniqueConstraint("plan_id", "rollouts_per_prompt", "prompts_per_batch"),
+        UniqueConstraint(
+            "plan_id",
+            "rollouts_per_prompt",
+            "prompts_per_batch",
+            "axes",
+            name="uq_candidates_configuration",  # the generated name would pass PostgreSQL's 63 characters
+        ),
     )
 
     id: Mapped[PrimaryKey]
@@ -70,6 +76,8 @@ class Candidate(Base):
     score_high: Mapped[float | None]
     pilot_reason: Mapped[LongText]
     notes: Mapped[list[Any]]
+    recipe: Mapped[str | None]
+    axes: Mapped[FurtherAxes]
 
 
 class CostRecord(Base):

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from planner.sweeping.view import Axes
+
 
 @dataclass(frozen=True)
 class NewPlan:
@@ -44,6 +46,8 @@ class NewCandidate:
     score_low: float | None = None
     score_high: float | None = None
     notes: list[Any] = field(default_factory=list)
+    axes: Axes = ()
+    recipe: str | None = None  # the plan's, where none is named
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class NewSweep:
 
 @dataclass(frozen=True)
 class NewTrial:
-    """A trial about to be planned; allocation, recipe, learning rate and seed identify it within its sweep."""
+    """A trial about to be planned; allocation, axes, recipe, learning rate and seed identify it within its sweep."""
 
     name: str
     rollouts_per_prompt: int
@@ -69,6 +73,7 @@ class NewTrial:
     seed: int
     config: dict[str, Any]
     candidate_id: int | None = None
+    axes: Axes = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class NewPoint:
     score_standard_error: float | None = None
     metrics: dict[str, Any] | None = None
     segment_id: int | None = None
+    further_scores: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,7 @@ class NewRecommendation:
     expected_regret: float
     gpu_hours_to_target: float
     details: dict[str, Any] = field(default_factory=dict)
+    axes: Axes = ()
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ class NewRanking:
     score_low: float | None = None
     score_high: float | None = None
     probability_best: float | None = None
+    axes: Axes = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from planner.store.base import Base, LongText, PrimaryKey, child_of, may_refer_to
+from planner.store.base import Base, FurtherAxes, LongText, PrimaryKey, child_of, may_refer_to
 
 
 class Fit(Base):
@@ -67,6 +67,7 @@ class Recommendation(Base):
     expected_regret: Mapped[float]
     gpu_hours_to_target: Mapped[float]
     details: Mapped[dict[str, Any]]
+    axes: Mapped[FurtherAxes]
 
     rankings: Mapped[list["Ranking"]] = relationship(
         order_by="Ranking.rank", cascade="all, delete-orphan", passive_deletes=True, lazy="raise"
@@ -92,3 +93,4 @@ class Ranking(Base):
     gpu_hours_spent: Mapped[float]
     gpu_hours_to_target: Mapped[float]
     status: Mapped[str]
+    axes: Mapped[FurtherAxes]

@@ -43,7 +43,7 @@ __all__ = [
 
 # Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
 # does not import alembic; a test holds the two together.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 HEAD = REVISIONS[-1]
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.

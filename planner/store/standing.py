@@ -4,16 +4,17 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, null, select
 from sqlalchemy.orm import Session, aliased, selectinload
 
+from planner.metrics import Metric
 from planner.store.schema import Charge, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import sweep_named
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One stored score."""
+    """One stored score, of the metric that the sweep compares by."""
 
     step: int
     gpu_hours: float
@@ -63,11 +64,11 @@ def standing(session: Session, sweep: str) -> Standing:
     ):
         charged[worker] += gpu_hours
         spent += gpu_hours
-    scores, trained = _curves(session, row.id)
+    scores, trained = _curves(session, row.id, Metric.of_sweep(row.config))
     return Standing(row, plan, trials, segments, scores, trained, charged, spent)
 
 
-def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], dict[int, Trained]]:
+def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, list[Scored]], dict[int, Trained]]:
     """Read every step of every trial as its newest attempt measured it."""
     other = aliased(Point)
     newest = (
@@ -75,7 +76,14 @@ def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], d
         .where(other.trial_id == Point.trial_id, other.optimizer_step == Point.optimizer_step)
         .scalar_subquery()
     )
-    columns = (Point.trial_id, Point.optimizer_step, Point.gpu_hours, Point.score, Point.score_standard_error)
+    columns = (
+        Point.trial_id,
+        Point.optimizer_step,
+        Point.gpu_hours,
+        Point.score,
+        Point.score_standard_error,
+        null() if metric.kind == "mean" else Point.further_scores,
+    )
     wanted = (
         select(*columns)
         .join(Trial, Trial.id == Point.trial_id)
@@ -84,11 +92,12 @@ def _curves(session: Session, sweep_id: int) -> tuple[dict[int, list[Scored]], d
     )
     scores: dict[int, list[Scored]] = defaultdict(list)
     trained: dict[int, Trained] = {}
-    for trial, step, gpu_hours, score, error in session.execute(wanted):
+    for trial, step, gpu_hours, score, error, further in session.execute(wanted):
         first = trained[trial].first_gpu_hours if trial in trained else gpu_hours
         trained[trial] = Trained(first, step, gpu_hours)
-        if score is not None:
-            scores[trial].append(Scored(step, gpu_hours, score, error))
+        measured = metric.of(score, error, further)
+        if measured is not None:
+            scores[trial].append(Scored(step, gpu_hours, measured.score, measured.standard_error))
     return scores, trained
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from planner.store.base import Base, Large, LongText, PrimaryKey, child_of, may_refer_to, one_of
+from planner.store.base import Base, FurtherAxes, Large, LongText, PrimaryKey, child_of, may_refer_to, one_of
 from planner.trials import TrialState
 
 
@@ -67,7 +67,7 @@ class Charge(Base):
 
 
 class Trial(Base):
-    """One run of one allocation and recipe with one seed."""
+    """One run of one allocation, with what else tells it from others, with one seed."""
 
     __tablename__ = "trials"
     # A sweep that is launched again names the same trials again; this makes that find them instead of doubling them.
@@ -79,6 +79,7 @@ class Trial(Base):
             "recipe",
             "learning_rate",
             "seed",
+            "axes",
             name="uq_trials_identity",  # the generated name would pass PostgreSQL's 63 characters
         ),
     )
@@ -101,6 +102,7 @@ class Trial(Base):
     failure_tail: Mapped[LongText | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    axes: Mapped[FurtherAxes]
 
 
 class Segment(Base):
@@ -140,6 +142,7 @@ class Point(Base):
     score: Mapped[float | None]
     score_standard_error: Mapped[float | None]
     metrics: Mapped[dict[str, Any] | None]
+    further_scores: Mapped[dict[str, Any] | None]
 
 
 class Transition(Base):

@@ -41,6 +41,7 @@ def add_trial(session: Session, sweep: str, trial: NewTrial, at: datetime) -> in
         "recipe": trial.recipe,
         "learning_rate": trial.learning_rate,
         "seed": trial.seed,
+        "axes": trial.axes,
     }
     known = session.scalar(select(Trial.id).filter_by(**identity))
     if known is not None:

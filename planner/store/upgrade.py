@@ -28,12 +28,20 @@ def upgrade(connection: Connection, revision: str, shown: str, path: Path | None
     )
     try:
         migrate(connection, HEAD)
+        _require_whole(connection)
     except Exception as error:
         raise StoreError(
             f"{shown} could not be upgraded from version {revision} to {HEAD} and stays what it was ({error}); {saved}"
             ". Go on with the rlplan that wrote it, and report this"
         ) from error
     return [f"upgraded {shown} from version {revision} to {HEAD}; {saved}"]
+
+
+def _require_whole(connection: Connection) -> None:
+    """Refuse an upgrade after which a row refers to one that is gone; SQLite does not look at that meanwhile."""
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all() if connection.dialect.name == "sqlite" else []
+    if broken:
+        raise StoreError(f"{len(broken)} rows of {broken[0][0]} and others would refer to nothing")
 
 
 def migrate(connection: Connection, revision: str) -> None:

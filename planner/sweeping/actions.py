@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.sweeping.view import Axes
+
 
 @dataclass(frozen=True, slots=True)
 class Why:
@@ -40,11 +42,15 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """Plan a trial of an open cell, which the next decision can then start."""
+    """Plan a trial of an open cell, which the next decision can then start.
+
+    The axes are the open cell's; where its learning rate is searched for, with the factor that the trial is to have.
+    """
 
     rollouts_per_prompt: int
     prompts_per_batch: int
     why: Why
+    axes: Axes = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.axes import said
 from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.table import Table
-from planner.sweeping.view import TrialView, View
+from planner.sweeping.view import Configuration, TrialView, View
 
 MOST_ALTERNATIVES = 5
 
@@ -81,7 +82,13 @@ def nothing_left(view: View, table: Table, wanted: NDArray[np.bool_], done: str)
 
 def named(trial: TrialView) -> str:
     """How a sentence calls a trial."""
-    return f"n={trial.rollouts_per_prompt}, B={trial.prompts_per_batch}"
+    return named_configuration(trial.configuration)
+
+
+def named_configuration(configuration: Configuration) -> str:
+    """How a sentence calls a configuration."""
+    n, B, axes = configuration
+    return f"n={n}, B={B}" + (f", {said(axes)}" if axes else "")
 
 
 def hours(gpu_hours: float) -> str:

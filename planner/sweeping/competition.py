@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planner.curves.curve import Vector
 from planner.sweeping.grid import BINS, LEAST, MIDDLES, SummedRows, masses
 from planner.sweeping.table import Table
-from planner.sweeping.view import Cell
+from planner.sweeping.view import Configuration
 
 Mask = NDArray[np.bool_]
 
@@ -37,14 +37,14 @@ class Outcome:
 class Competition:
     """Keeps the distribution of every configuration, the average of its seeds', and sums over all of them.
 
-    Configurations are numbered as their cells appear in the table. One without a curve is expected to score as the
+    Configurations are numbered as they appear in the table. One without a curve is expected to score as the
     runs so far are predicted to, whatever became of them, two runs with a uniform score added: so it counts, and the
     more the less is known.
     """
 
     def __init__(self) -> None:
         self.members: list[list[int]] = []  # rows of each configuration
-        self._number_of_cell: dict[Cell, int] = {}
+        self._number_of: dict[Configuration, int] = {}
         self._of_row: list[int] = []
         self._configurations = np.zeros(0, dtype=np.intp)
         self._log_upper, self._share = SummedRows(), SummedRows()
@@ -57,7 +57,7 @@ class Competition:
         touched = set()
         for row in changed:
             if row >= len(self._of_row):
-                number = self._number_of_cell.setdefault(table.trials[row].cell, len(self.members))
+                number = self._number_of.setdefault(table.trials[row].configuration, len(self.members))
                 if number == len(self.members):
                     self.members.append([])
                 self.members[number].append(row)

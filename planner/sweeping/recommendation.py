@@ -4,7 +4,7 @@ It rests on the committed scores alone, whatever policy has bought them.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -128,7 +128,7 @@ def _entry(
         update_steps=steps,
         learning_rate=facts.learning_rate,
         recipe=facts.recipe,
-        status=_status(trials),
+        status=status_of(trials),
         gpu_hours_spent=math.fsum(trial.gpu_hours_spent for trial in trials),
         gpu_hours_to_target=steps * facts.gpu_hours_per_step,
         expected_score=median,
@@ -158,7 +158,8 @@ def _figures(standing: Standing, rows: list[int]) -> tuple[float | None, float |
     return float(masses(upper)[0] @ MIDDLES), median, low, high
 
 
-def _status(trials: list[TrialView]) -> str:
+def status_of(trials: Iterable[TrialView]) -> str:
+    """Return the state that speaks for a cell; one without a trial is proposed."""
     states = {trial.state for trial in trials}
     return next((str(state) for state in STATUS if state in states), PROPOSED)
 

@@ -1,4 +1,4 @@
-"""Optuna's samplers propose cells beyond the plan's first trials, by ask and tell.
+"""Optuna's samplers propose configurations beyond the plan's first trials, by ask and tell.
 
 The study lives in memory and is made anew from the view each time. What it is told of a trial is the median of its
 predicted score at the target, never the score at which it happens to stand; trials without a prediction are pending.
@@ -6,7 +6,6 @@ predicted score at the target, never the score at which it happens to stand; tri
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,21 +15,20 @@ import numpy as np
 
 from budgets.errors import UnknownNameError
 from planner.sweeping.actions import Propose, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, hours
+from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named_configuration
 from planner.sweeping.beliefs import Beliefs, Standing
 from planner.sweeping.pruning import ALPHA
-from planner.sweeping.region import Region, octaves, open_in, possible_region
-from planner.sweeping.view import OpenCell, View
+from planner.sweeping.region import open_in, possible_region
+from planner.sweeping.search_space import Space, Wish
+from planner.sweeping.view import Configuration, OpenCell, View
 from planner.trials import TrialState
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
 SAMPLERS = ("tpe", "gp", "qmc")
-N, B = "log2_rollouts_per_prompt", "log2_prompts_per_batch"
 MOST_TOLD = 200  # trials, the likeliest first: samplers look at all of them for each proposal
 QMC_POINTS = 256
 
@@ -46,7 +44,8 @@ def propose_cell(
 ) -> Propose | None:
     """Return an open cell of the region that is still possible, or None when there is none that can be paid for.
 
-    The sampler suggests whole octaves of n and B in the region's box; the open cell nearest to them is proposed.
+    The sampler suggests whole octaves of n and B in the region's box and a value of every further axis; the open cell
+    nearest to that is proposed. A learning rate that is searched for is taken as it is suggested.
     """
     check_sampler(sampler)
     standing = beliefs.standing(view)
@@ -56,38 +55,43 @@ def propose_cell(
     cells = open_in(region, view, view.gpu_hours_left if gpu_hours is None else gpu_hours)
     if not cells:
         return None
-    rows = told_rows(standing, region)
+    tried = {trial.configuration for trial in view.trials.values()}
+    space = Space.of(region, cells, [trial.configuration for trial in view.trials.values()])
+    rows = told_rows(standing, space)
     with _quiet():
-        study = _study(standing, rows, region, sampler, view)
+        study = _study(standing, rows, space, sampler, view)
         # A low-discrepancy sequence is a function of the place in it, which a new study would begin again.
         turns = 1 + len(view.trials) % QMC_POINTS if sampler == "qmc" else 1
         for _ in range(turns):
-            suggested = study.ask(_box(region)).params
-    wish = float(suggested[N]), float(suggested[B])
-    nearest = sorted(cells, key=lambda cell: (math.dist(octaves(cell.cell), wish), cell.price, cell.cell))
+            suggested = study.ask(space.box()).params
+    wish = space.wish(suggested)
+    nearest = [cell for cell in space.nearest(cells, wish) if space.chosen(cell, wish) not in tried]
+    if not nearest:
+        return None
+    chosen = space.chosen(nearest[0], wish)
     return Propose(
-        nearest[0].rollouts_per_prompt,
-        nearest[0].prompts_per_batch,
-        _why(nearest, wish, region, sampler, int(standing.seen[rows].sum())),
+        chosen.rollouts_per_prompt,
+        chosen.prompts_per_batch,
+        _why(chosen, nearest, wish, space, sampler, int(standing.seen[rows].sum())),
+        chosen.axes,
     )
 
 
-def told_rows(standing: Standing, region: Region) -> list[int]:
-    """Return the rows that the sampler is told of: those in the region, the likeliest to be the best if too many."""
+def told_rows(standing: Standing, space: Space) -> list[int]:
+    """Return the rows that the sampler is told of: those in the space, the likeliest to be the best if too many."""
     trials = standing.table.trials
     # Stepping through rows in this order and ending early spares a look at thousands of hopeless ones.
     order = np.argsort(-standing.probability_best_of_seen, kind="stable")
-    inside = (int(row) for row in order if trials[row].cell in region)
+    inside = (int(row) for row in order if trials[row].configuration in space)
     return sorted(row for _, row in zip(range(MOST_TOLD), inside, strict=False))
 
 
-def frozen(standing: Standing, row: int, region: Region) -> FrozenTrial:
+def frozen(standing: Standing, row: int, space: Space) -> FrozenTrial:
     """Return a trial as Optuna is told of it: complete with its prediction, failed, or pending."""
     from optuna.trial import TrialState as State  # noqa: PLC0415
     from optuna.trial import create_trial  # noqa: PLC0415
 
     trial = standing.table.trials[row]
-    parameters = dict(zip((N, B), octaves(trial.cell), strict=True))
     if standing.seen[row]:
         state, value = State.COMPLETE, float(standing.median[row])
     else:
@@ -96,16 +100,16 @@ def frozen(standing: Standing, row: int, region: Region) -> FrozenTrial:
     return create_trial(
         state=state,
         value=value,
-        params={name: round(place) for name, place in parameters.items()},
-        distributions=_box(region),
+        params=space.parameters(trial.configuration),
+        distributions=space.box(),
     )
 
 
-def _study(standing: Standing, rows: list[int], region: Region, sampler: str, view: View) -> Study:
+def _study(standing: Standing, rows: list[int], space: Space, sampler: str, view: View) -> Study:
     import optuna  # noqa: PLC0415
 
     study = optuna.create_study(direction="maximize", sampler=_sampler(sampler, view))
-    study.add_trials([frozen(standing, row, region) for row in rows])
+    study.add_trials([frozen(standing, row, space) for row in rows])
     return study
 
 
@@ -125,12 +129,6 @@ def _sampler(sampler: str, view: View) -> BaseSampler:
     return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
-def _box(region: Region) -> dict[str, BaseDistribution]:
-    from optuna.distributions import IntDistribution  # noqa: PLC0415
-
-    return {name: IntDistribution(low, high) for name, low, high in zip((N, B), region.low, region.high, strict=True)}
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep to itself what Optuna logs short of errors, and its remarks on experimental samplers."""
@@ -146,16 +144,16 @@ def _quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def _why(nearest: list[OpenCell], wish: tuple[float, float], region: Region, sampler: str, told: int) -> Why:
+def _why(chosen: Configuration, nearest: list[OpenCell], wish: Wish, space: Space, sampler: str, told: int) -> Why:
     cell, others = nearest[0], nearest[1 : 1 + MOST_ALTERNATIVES]
     return Why(
-        f"n={cell.rollouts_per_prompt}, B={cell.prompts_per_batch} is the open cell nearest to what {sampler.upper()} "
+        f"{named_configuration(chosen)} is the open cell nearest to what {sampler.upper()} "
         f"suggests from {told} predicted scores; its shortest pilot takes {hours(cell.price)} GPU-hours",
         {
             "sampler": sampler,
             "told": told,
-            "suggested": {N: wish[0], B: wish[1]},
-            "region": {N: [region.low[0], region.high[0]], B: [region.low[1], region.high[1]]},
+            "suggested": wish.parameters,
+            "region": space.bounds(),
             "price_gpu_hours": cell.price,
         },
         [
@@ -163,6 +161,7 @@ def _why(nearest: list[OpenCell], wish: tuple[float, float], region: Region, sam
                 "action": "propose",
                 "rollouts_per_prompt": other.rollouts_per_prompt,
                 "prompts_per_batch": other.prompts_per_batch,
+                **({"axes": dict(other.axes)} if other.axes else {}),
                 "price_gpu_hours": other.price,
             }
             for other in others

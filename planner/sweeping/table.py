@@ -81,7 +81,7 @@ def next_boundary(trial: TrialView) -> int:
 
 
 def _is_same(old: TrialView, new: TrialView) -> bool:
-    return old.trial == new.trial and old.cell == new.cell
+    return old.trial == new.trial and old.configuration == new.configuration
 
 
 def _fields(trial: TrialView) -> tuple[Any, ...]:

@@ -78,18 +78,29 @@ class TrialView:
 
 @dataclass(frozen=True, slots=True)
 class OpenCell:
-    """A cell of the plan that has no trial in the sweep."""
+    """A configuration of the plan that has no trial in the sweep.
+
+    Where the learning rate is searched for, one of each (n, B) and other axes is always open: a trial of it may have
+    any factor within `learning_rates`, and the one in `axes` stands for all of them.
+    """
 
     rollouts_per_prompt: int
     prompts_per_batch: int
     pilot_steps: int  # of the shortest pilot that is worth starting
     gpu_hours_per_step: float
     start_up_gpu_hours: float
+    axes: Axes = ()
+    learning_rates: tuple[float, float] | None = None  # least and largest factor on the rule's rate
 
     @property
     def cell(self) -> Cell:
         """(n, B)."""
         return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
+    def configuration(self) -> Configuration:
+        """(n, B) with the further axes."""
+        return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
     @property
     def price(self) -> float:
@@ -110,4 +121,5 @@ class View:
     target_gpu_hours: float  # of the final run: where configurations are compared
     free_workers: int
     seed: int
-    open_cells: Mapping[Cell, OpenCell] = field(default_factory=dict)
+    open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
+    rest_to_final: bool = False  # whether what pilots leave over lengthens the final run

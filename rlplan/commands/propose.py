@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours, number
+from rlplan.options import (
+    DEFAULT_DATABASE,
+    DatabaseOption,
+    Format,
+    FormatOption,
+    ModelsOption,
+    RecipesOption,
+    gpu_hours,
+    names,
+    number,
+)
 
 
 def propose(
@@ -20,6 +30,8 @@ def propose(
     recipe: Annotated[
         str | None, typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.")
     ] = None,
+    recipes: RecipesOption = None,
+    models: ModelsOption = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     pass_rate: Annotated[str | None, typer.Option(metavar="<float>", help="Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
@@ -52,6 +64,8 @@ def propose(
             "hardware.gpus": ("--gpus", number(gpus)),
             "hardware.gpus_per_trial": ("--gpus-per-trial", number(gpus_per_trial)),
             "recipe.name": ("--recipe", recipe),
+            "axes.recipes": ("--recipes", names(recipes)),
+            "axes.models": ("--models", names(models)),
         },
     )
     print_plan(make_plan(resolved, db), format, top, db)

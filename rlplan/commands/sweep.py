@@ -14,10 +14,13 @@ from rlplan.options import (
     FormatOption,
     MicroBatchOption,
     ModelOption,
+    ModelsOption,
+    RecipesOption,
     RewardOption,
     ValidationOption,
     WeightsOption,
     gpu_hours,
+    names,
     number,
 )
 
@@ -43,6 +46,8 @@ def sweep(
     budget: Annotated[
         str | None, typer.Option(metavar="<gpu-hours>", help="Propose for these GPU-hours first, then run that.")
     ] = None,
+    recipes: RecipesOption = None,
+    models: ModelsOption = None,
     config: Annotated[
         Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
     ] = None,
@@ -50,8 +55,12 @@ def sweep(
         str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
     ] = "rlplan",
     search: Annotated[
-        str, typer.Option(metavar="tpe|gp|qmc|none", help="What proposes allocations beyond the plan's pilots; none.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            metavar="tpe|gp|qmc|none",
+            help="What proposes allocations beyond the plan's pilots; none, or tpe where learning rates are searched.",
+        ),
+    ] = None,
     seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
     workers: WorkersOption = None,
     ray_address: RayAddressOption = None,
@@ -91,9 +100,13 @@ def sweep(
         task=task,
         budget=hours,
         config=config,
-        flags={"budget.gpu_hours": ("--budget", hours)},
+        flags={
+            "budget.gpu_hours": ("--budget", hours),
+            **({"axes.recipes": ("--recipes", names(recipes))} if recipes is not None else {}),
+            **({"axes.models": ("--models", names(models))} if models is not None else {}),
+        },
         policy=policy,
-        search=None if search == "none" else search,
+        search=search,
         seed=chosen_seed,
         workers=number(workers),
         ray_address=ray_address,

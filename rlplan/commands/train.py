@@ -32,6 +32,9 @@ def train(
     prompts_per_batch: Annotated[
         str | None, typer.Option("--prompts-per-batch", "-B", metavar="<int>", help="Prompts of an update; 32.")
     ] = None,
+    growth: Annotated[
+        str | None, typer.Option(metavar="<factor>x", help="Let the batch grow to B by a factor, such as 4x.")
+    ] = None,
     steps: Annotated[str | None, typer.Option(metavar="<int>", help="Update steps; 100.")] = None,
     learning_rate: Annotated[
         str | None, typer.Option(metavar="<float>", help="Otherwise the configuration's, scaled with √(n·B).")
@@ -64,6 +67,9 @@ def train(
     compile: Annotated[bool, typer.Option("--compile", help="Compile the decoder; worth it for long runs.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="<folder>", help="The run's folder; one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    from_pilot: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="Go on from a sweep's trial, whose folder stays as it is.")
+    ] = None,
     checkpoint_every: Annotated[
         str | None, typer.Option(metavar="<steps>", help="Update steps between checkpoints; at each validation.")
     ] = None,
@@ -90,6 +96,7 @@ def train(
         recipe=recipe,
         rollouts_per_prompt=number(rollouts_per_prompt),
         prompts_per_batch=number(prompts_per_batch),
+        growth=growth,
         steps=number(steps),
         learning_rate=number(learning_rate),
         seed=number(seed),
@@ -109,6 +116,7 @@ def train(
         checkpoint_every=number(checkpoint_every),
         out=out,
         resume=resume,
+        from_pilot=from_pilot,
         config=config,
     )
     display = choose_display()

@@ -28,6 +28,7 @@ class Point:
     score_standard_error: float | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()  # health: see runner.training.health
+    further_scores: dict[str, tuple[float, float]] = field(default_factory=dict)  # best@k, worst@k, each with its error
 
 
 class TrainerBackend(Protocol):

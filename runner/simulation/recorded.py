@@ -11,7 +11,7 @@ from runner.simulation.chance import mixed
 from runner.simulation.choice import Failures, SimulationChoice
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.table import Recording
-from runner.simulation.world import SECONDS_PER_HOUR, Breakdown
+from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
 from runner.training.config import TrialConfig
 
 
@@ -113,6 +113,7 @@ class RecordedWorld:
 
     def course(self, config: TrialConfig) -> RecordedCourse:
         """Return the recorded life of a trial; InputError names the nearest that were recorded."""
+        require_constant_batch(config)
         trial = config.rollouts_per_prompt, config.prompts_per_batch, config.seed
         recording = self._runs.get(trial)
         if recording is None:

@@ -9,7 +9,7 @@ from runner.simulation.choice import SimulationChoice
 from runner.simulation.costs import Cadence, StepSeconds
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.surfaces import Surface
-from runner.simulation.world import SECONDS_PER_HOUR, Breakdown
+from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
 from runner.training.config import TrialConfig
 
 
@@ -75,7 +75,8 @@ class SimulatedWorld:
         self._choice = choice
 
     def course(self, config: TrialConfig) -> SimulatedCourse:
-        """Return the life of a trial; any trial belongs to this world."""
+        """Return the life of a trial; any with a constant batch belongs to this world."""
+        require_constant_batch(config)
         return SimulatedCourse(self._choice, self.surface, config)
 
     def truth(self, config: TrialConfig, gpu_hours: float) -> float:

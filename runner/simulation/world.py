@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from budgets.errors import InputError
 from runner.backends.port import Point
 from runner.training.config import TrialConfig
 
@@ -64,6 +65,15 @@ class Course(Protocol):
     def seconds_until_lost(self, attempt: int, from_step: int) -> float:
         """Return after how many seconds in this attempt from this step the worker is lost; infinite when never."""
         ...
+
+
+def require_constant_batch(config: TrialConfig) -> None:
+    """Refuse a trial whose batch grows: no world without training knows what that does to its score."""
+    if config.growth is not None:
+        raise InputError(
+            f"growth {config.growth} cannot be simulated or replayed: worlds without training know constant batches "
+            "alone; leave growth out, or train"
+        )
 
 
 class World(Protocol):

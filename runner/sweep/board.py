@@ -12,17 +12,20 @@ from types import MappingProxyType
 from typing import Any
 
 from budgets.ledger import Ledger
+from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
 from planner.sweeping.grants import MARGIN
-from planner.sweeping.view import Cell, OpenCell, Seen, TrialView, View
+from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState
 from runner.backends.port import Point
+from runner.sweep.candidates import configuration_of, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
 IDLE = "idle workers"  # the key of what is reserved for them
 LEAST_IDLE_SECONDS = 2.0
 MOST_IDLE_SHARE = 0.05
+ROUNDING = 1 + 1e-9  # a planned segment is allowed whole, however its price was rounded
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
 
 
@@ -74,11 +77,14 @@ class Board:
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = standing.plan.candidates
-        self._candidates = {(each.rollouts_per_prompt, each.prompts_per_batch): each for each in candidates}
+        between = spec.learning_rate_range
+        self._learning_rates = (between[0], between[1]) if between else None
+        self._candidates = {self._place(configuration_of(each)): each for each in candidates}
         # Cells without a trial that the final run could afford.
-        self._open = {cell: each for cell, each in self._candidates.items() if each.update_steps > 0}
-        self._open_view: dict[Cell, OpenCell] | None = None
+        self._open = {place: each for place, each in self._candidates.items() if each.update_steps > 0}
+        self._open_view: dict[Configuration, OpenCell] | None = None
         self._start_up = start_up_gpu_hours(candidates)
+        self._start_ups = start_ups(candidates, self._start_up)
         self._price_factor, self._priced_on = 1.0, 0
         self._measured: set[int] = set()
         self._set_idle_time_aside()
@@ -98,15 +104,21 @@ class Board:
             open_cells=self._open_cells(),
         )
 
-    def candidate(self, cell: Cell) -> Candidate:
-        """Return the plan's row for a cell."""
-        return self._candidates[cell]
+    def candidate(self, configuration: Configuration) -> Candidate:
+        """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""
+        return self._candidates[self._place(configuration)]
+
+    def has_trial(self, configuration: Configuration) -> bool:
+        """Say whether there is a trial of a configuration."""
+        return any(trial.configuration == configuration for trial in self.trials.values())
 
     def price(self, candidate: Candidate) -> float:
         """Return a cell's GPU-hours per step: measured by its trials, or the plan's with what others measured."""
-        cell = candidate.rollouts_per_prompt, candidate.prompts_per_batch
+        place = self._place(configuration_of(candidate))
         measured = [
-            self.trials[trial].gpu_hours_per_step for trial in self._measured if self.trials[trial].cell == cell
+            self.trials[trial].gpu_hours_per_step
+            for trial in self._measured
+            if self._place(self.trials[trial].configuration) == place
         ]
         return statistics.fmean(measured) if measured else candidate.gpu_hours_per_step * self._price_factor
 
@@ -117,9 +129,11 @@ class Board:
     def add(self, trial: Trial) -> None:
         """Take in a planned trial."""
         self.changed = True
-        self._open.pop((trial.rollouts_per_prompt, trial.prompts_per_batch), None)
-        self._open_view = None
-        candidate = self._candidates[trial.rollouts_per_prompt, trial.prompts_per_batch]
+        configuration = configuration_of(trial)
+        if self._learning_rates is None:
+            self._open.pop(configuration, None)
+            self._open_view = None
+        candidate = self.candidate(configuration)
         price = candidate.gpu_hours_per_step
         steps = candidate.pilot_steps or self.shortest_pilot
         self.trials[trial.id] = TrialView(
@@ -134,9 +148,10 @@ class Board:
             segment_steps=candidate.segment_steps or max(1, steps // 4),
             most_steps=max(steps, candidate.update_steps),
             gpu_hours_per_step=price * self._price_factor,
-            start_up_gpu_hours=self._start_up,
+            start_up_gpu_hours=self._start_ups[without(trial.axes, LEARNING_RATE)],
             gpu_hours_spent=trial.gpu_hours_spent,
-            proposed=candidate.pilot_steps == 0,
+            proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes,
+            axes=trial.axes,
         )
         self.facts[trial.id] = Facts(
             config=trial.config,
@@ -158,7 +173,7 @@ class Board:
         share = self.ledger.budget / (2 * max(1, len(self.trials)))
         planned = trial.segment_steps * self.facts[trial.trial].planned_price
         next_update = trial.gpu_hours_per_step
-        return max(share, MARGIN * (trial.start_up_gpu_hours + max(planned, next_update)))
+        return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + max(planned, next_update)))
 
     @property
     def start_up_seconds(self) -> float:
@@ -188,10 +203,11 @@ class Board:
 
     def scored(self, trial: int, points: Iterable[Point]) -> None:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
+        metric = self.spec.training.validation.target
         new = [
-            Seen(point.optimizer_step, point.gpu_hours, point.score, point.score_standard_error)
+            Seen(point.optimizer_step, point.gpu_hours, *measured)
             for point in points
-            if point.score is not None
+            if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
         ]
         if new:
             known = self.trials[trial].scores
@@ -281,25 +297,24 @@ class Board:
             if view.step == 0:
                 self.put(trial, gpu_hours_per_step=self.facts[trial].planned_price * factor)
 
-    def _open_cells(self) -> Mapping[Cell, OpenCell]:
+    def _open_cells(self) -> Mapping[Configuration, OpenCell]:
         if self._open_view is None:
             self._open_view = {
-                cell: OpenCell(
-                    rollouts_per_prompt=cell[0],
-                    prompts_per_batch=cell[1],
+                configuration_of(each): OpenCell(
+                    rollouts_per_prompt=each.rollouts_per_prompt,
+                    prompts_per_batch=each.prompts_per_batch,
                     pilot_steps=min(self.shortest_pilot, each.update_steps),
                     gpu_hours_per_step=each.gpu_hours_per_step * self._price_factor,
-                    start_up_gpu_hours=self._start_up,
+                    start_up_gpu_hours=self._start_ups[without(each.axes, LEARNING_RATE)],
+                    axes=each.axes,
+                    learning_rates=self._learning_rates,
                 )
-                for cell, each in self._open.items()
+                for each in self._open.values()
             }
         return self._open_view
 
-
-def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
-    """Return what the plan reckons for a start-up: the pilots' price less that of their steps."""
-    return max(
-        0.0,
-        *(each.pilot_gpu_hours - each.pilot_steps * each.gpu_hours_per_step for each in candidates if each.pilot_steps),
-        0.0,
-    )
+    def _place(self, configuration: Configuration) -> Configuration:
+        """Return what the plan has a row for: a configuration without a learning rate that is searched for."""
+        if self._learning_rates is None:
+            return configuration
+        return configuration._replace(axes=without(configuration.axes, LEARNING_RATE))

@@ -1,14 +1,16 @@
 """Stores what is believed: a fit after every segment, and in the end the ranked allocations with the recommendation."""
 
 import time
-from dataclasses import asdict
 from functools import partial
+from typing import Any
 
+from budgets.errors import BudgetError, NotFoundError
+from planner.recommending.answer import Answer
+from planner.recommending.data import answer_data
 from planner.store.records import NewFit, NewRanking, NewRecommendation
 from planner.store.results import record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL, Beliefs
-from planner.sweeping.recommendation import CellFacts, RankedCell, recommend
-from planner.sweeping.view import Cell
+from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.executor import Clock
 from runner.sweep.journal import Journal
@@ -20,9 +22,9 @@ MODEL = "sigmoid, each curve by itself"
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(self, beliefs: Beliefs, spec: SweepSpec) -> None:
+    def __init__(self, beliefs: Beliefs, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
         """Conclude from the same beliefs that the policy decides on."""
-        self._beliefs, self._spec = beliefs, spec
+        self._beliefs, self._spec, self._prompt_set_size = beliefs, spec, prompt_set_size
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
@@ -59,18 +61,11 @@ class Conclusions:
 
     def recommend(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""
-        if not any(trial.step for trial in board.trials.values()):
+        try:
+            found = answer_of(board, self._prompt_set_size)
+        except (NotFoundError, BudgetError):
             return
-        facts = {
-            (each.rollouts_per_prompt, each.prompts_per_batch): CellFacts(
-                each.learning_rate, self._spec.training.recipe.name, board.price(each)
-            )
-            for each in board.candidates()
-        }
-        ranked = recommend(board.view(0), self._beliefs, self._spec.target_gpu_hours, facts)
-        chosen = ranked.chosen
-        if chosen is None:
-            return
+        chosen = found.chosen
         row = NewRecommendation(
             made_at=clock.now(),
             rollouts_per_prompt=chosen.rollouts_per_prompt,
@@ -78,24 +73,62 @@ class Conclusions:
             update_steps=chosen.update_steps,
             learning_rate=chosen.learning_rate,
             recipe=chosen.recipe,
-            expected_score=_known(chosen.expected_score),
-            score_low=_known(chosen.score_low),
-            score_high=_known(chosen.score_high),
-            probability_best=chosen.probability_best or 0.0,
-            expected_regret=ranked.expected_regret or 0.0,
-            gpu_hours_to_target=chosen.gpu_hours_to_target,
-            details={"reason": ranked.reason, "equivalent": [list(_cell(each)) for each in ranked.equivalent]},
+            expected_score=chosen.expected_score,
+            score_low=chosen.score_low,
+            score_high=chosen.score_high,
+            probability_best=chosen.probability_best,
+            expected_regret=chosen.expected_regret,
+            gpu_hours_to_target=chosen.gpu_hours,
+            axes=chosen.axes,
+            details=details(found),
         )
-        rows = [NewRanking(**asdict(each)) for each in ranked.cells]
+        rows = [*_ranked(found), *_left_out(found)]
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, row, rows))
 
 
-def _cell(ranked: RankedCell) -> Cell:
-    return ranked.rollouts_per_prompt, ranked.prompts_per_batch
+def details(found: Answer) -> dict[str, Any]:
+    """Return what a stored recommendation has beside its columns: the reason, and the whole answer as data."""
+    reason = " ".join([found.how_sure, *([f"{found.runner_up.sentence}."] if found.runner_up else [])])
+    return {"reason": reason, **answer_data(found)}
 
 
-def _known(score: float | None) -> float:
-    """Return a score that a chosen cell always has."""
-    assert score is not None
-    return score
+def _ranked(found: Answer) -> list[NewRanking]:
+    return [
+        NewRanking(
+            rank=rank,
+            rollouts_per_prompt=each.rollouts_per_prompt,
+            prompts_per_batch=each.prompts_per_batch,
+            update_steps=each.update_steps,
+            learning_rate=each.learning_rate,
+            recipe=each.recipe,
+            gpu_hours_spent=each.gpu_hours_spent,
+            gpu_hours_to_target=each.gpu_hours,
+            status=each.status,
+            expected_score=each.expected_score,
+            score_low=each.score_low,
+            score_high=each.score_high,
+            probability_best=each.probability_best,
+            axes=each.axes,
+        )
+        for rank, each in enumerate(found.ranked, start=1)
+    ]
+
+
+def _left_out(found: Answer) -> list[NewRanking]:
+    """Return rows without a score for what cannot be run: it has failed, or is too dear for one update."""
+    return [
+        NewRanking(
+            rank=rank,
+            rollouts_per_prompt=each.rollouts_per_prompt,
+            prompts_per_batch=each.prompts_per_batch,
+            update_steps=known.steps(found.target_gpu_hours),
+            learning_rate=known.learning_rate,
+            recipe=known.recipe,
+            gpu_hours_spent=known.gpu_hours_spent,
+            gpu_hours_to_target=known.steps(found.target_gpu_hours) * known.gpu_hours_per_step,
+            status=known.status,
+            axes=each.axes,
+        )
+        for rank, (each, known) in enumerate(found.left_out.items(), start=len(found.ranked) + 1)
+    ]

@@ -5,20 +5,21 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
+from planner.axes import rate_factor
 from planner.store import segments, sweeps
-from planner.store.records import NewSegment, NewTrial
+from planner.store.records import NewSegment
 from planner.store.schema import Trial
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import READY
+from planner.sweeping.view import READY, Configuration
 from planner.trials import TrialState
 from runner.sweep.board import Board, Segment
 from runner.sweep.executor import SECONDS_PER_HOUR, Executor, Failed, Work
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.notes import Log
-from runner.sweep.planning import trial_name
+from runner.sweep.planning import new_trial
 
 UPDATES_UNDER_WAY = 2.0  # a validation may come with it
 CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
@@ -115,21 +116,15 @@ class Dispatcher:
         self._journal.add(store)
 
     def _propose(self, action: Propose) -> None:
-        candidate = self._board.candidate((action.rollouts_per_prompt, action.prompts_per_batch))
-        spec = self._board.spec
-        config = spec.trial(
-            candidate.rollouts_per_prompt, candidate.prompts_per_batch, candidate.learning_rate, spec.seed
-        )
-        new = NewTrial(
-            name=trial_name(candidate.rollouts_per_prompt, candidate.prompts_per_batch, spec.seed),
-            rollouts_per_prompt=candidate.rollouts_per_prompt,
-            prompts_per_batch=candidate.prompts_per_batch,
-            learning_rate=candidate.learning_rate,
-            recipe=spec.training.recipe.name,
-            seed=spec.seed,
-            config=config.model_dump(mode="json"),
-            candidate_id=candidate.id,
-        )
+        asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
+        if self._board.has_trial(asked):
+            raise IllegalTransitionError(
+                f"policy '{self._policy.name}' wants to plan {asked}, of which the sweep has a trial"
+            )
+        candidate = self._board.candidate(asked)
+        # The candidate's rate has the candidate's factor on the rule.
+        rate = candidate.learning_rate * rate_factor(asked.axes) / rate_factor(candidate.axes)
+        new = new_trial(self._board.spec, candidate, asked.axes, rate)
         now = self._executor.clock.now()
 
         def store(session: Session) -> None:

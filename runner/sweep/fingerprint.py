@@ -38,7 +38,8 @@ def _named_files(spec: SweepSpec) -> list[Path]:
     task = spec.training.task
     simulation: dict[str, Any] = spec.training.simulation or {}
     reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None
-    names = (task.name, task.model, task.validation_file, reward, simulation.get("table"))
+    models = spec.training.models.values()
+    names = (task.name, task.model, *models, task.validation_file, reward, simulation.get("table"))
     paths = [Path(name) for name in names if name]
     return [path for path in paths if path.exists()]
 

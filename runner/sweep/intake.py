@@ -96,6 +96,7 @@ class Intake:
             view.cell,
             segment.points,
             self._clock.now(),
+            view.axes,
         )
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
@@ -214,5 +215,6 @@ def _row(segment: Segment, point: Point) -> NewPoint:
         score=point.score,
         score_standard_error=point.score_standard_error,
         metrics=metrics or None,
+        further_scores=dict(point.further_scores) or None,
         segment_id=segment.id,
     )

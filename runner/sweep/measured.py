@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from budgets.work import Phase
+from planner.axes import MODEL, text_of
 from planner.store.records import NewCostRecord
+from planner.sweeping.view import Axes
 from runner.backends.port import Point
 from runner.sweep.spec import SweepSpec
 
@@ -21,11 +23,15 @@ def cost_record(
     cell: tuple[int, int],
     points: Sequence[Point],
     at: datetime,
+    axes: Axes = (),
 ) -> NewCostRecord | None:
     """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
     updates = [point.metrics for point in points if point.optimizer_step and "response_tokens" in point.metrics]
     if len(updates) < FEWEST_UPDATES:
         return None
+    # Where the batch grows, updates of other sizes took other times: the newest size counts.
+    prompts = updates[-1].get("prompts_per_batch", cell[1])
+    updates = [each for each in updates if each.get("prompts_per_batch", cell[1]) == prompts]
     seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
     return NewCostRecord(
         at=at,
@@ -33,10 +39,10 @@ def cost_record(
         generator_gpus=spec.resources.slots,
         trainer_gpus=spec.resources.slots,
         colocated=True,
-        model=model,
-        recipe=spec.training.recipe.name,
+        model=text_of(axes, MODEL) or model,
+        recipe=spec.recipe(axes).name,
         rollouts_per_prompt=cell[0],
-        prompts_per_batch=cell[1],
+        prompts_per_batch=int(prompts),
         generated_rollouts=round(_mean(updates, "generated_rollouts")),
         trained_rollouts=round(_mean(updates, "trained_rollouts")),
         mean_prompt_tokens=prompt_tokens,

@@ -7,11 +7,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from budgets.errors import InputError, NotFoundError
+from planner.axes import suffix
 from planner.checking import explained
 from planner.config import embedded_tasks
 from planner.recipes import load_recipe
 from planner.store.records import NewTrial
-from planner.store.schema import Plan
+from planner.store.schema import Candidate, Plan
+from planner.sweeping.view import Axes
+from runner.sweep.compared import absolute, checkpoints, compared_models, compared_recipes
 from runner.sweep.spec import Resources, SweepSpec, Training
 
 CPU = "cpu"
@@ -64,6 +67,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "pilot_gpu_hours": plan.pilot_gpu_hours,
         "target_gpu_hours": plan.final_gpu_hours,
         "workers": fitting if choice.workers is None else choice.workers,
+        "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "retries": choice.retries,
         "folder": str(choice.folder.expanduser().absolute()),
         "resources": Resources(
@@ -84,32 +88,32 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
 
 def new_trials(spec: SweepSpec, plan: Plan) -> list[NewTrial]:
     """Return a trial for every cell of the plan that gets a pilot, in the order of their rank."""
-    trials = []
-    for candidate in plan.candidates:
-        if candidate.pilot_steps == 0:
-            continue
-        n, B = candidate.rollouts_per_prompt, candidate.prompts_per_batch
-        config = spec.trial(n, B, candidate.learning_rate, spec.seed)
-        trials.append(
-            NewTrial(
-                name=trial_name(n, B, spec.seed),
-                rollouts_per_prompt=n,
-                prompts_per_batch=B,
-                learning_rate=candidate.learning_rate,
-                recipe=spec.training.recipe.name,
-                seed=spec.seed,
-                config=config.model_dump(mode="json"),
-                candidate_id=candidate.id,
-            )
-        )
+    trials = [new_trial(spec, each, each.axes, each.learning_rate) for each in plan.candidates if each.pilot_steps]
     if not trials:
         raise NotFoundError(f"{plan.name} grants no pilots: there is nothing to run. Propose with a larger --budget")
     return trials
 
 
-def trial_name(rollouts_per_prompt: int, prompts_per_batch: int, seed: int) -> str:
+def new_trial(spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float) -> NewTrial:
+    """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
+    n, B = candidate.rollouts_per_prompt, candidate.prompts_per_batch
+    config = spec.trial(n, B, learning_rate, spec.seed, axes)
+    return NewTrial(
+        name=trial_name(n, B, spec.seed, axes),
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        learning_rate=learning_rate,
+        recipe=config.recipe.name,
+        seed=spec.seed,
+        config=config.model_dump(mode="json"),
+        candidate_id=candidate.id,
+        axes=axes,
+    )
+
+
+def trial_name(rollouts_per_prompt: int, prompts_per_batch: int, seed: int, axes: Axes = ()) -> str:
     """Name a trial, and the folder that it keeps its files in."""
-    return f"n{rollouts_per_prompt}-B{prompts_per_batch}-s{seed}"
+    return f"n{rollouts_per_prompt}-B{prompts_per_batch}{suffix(axes)}-s{seed}"
 
 
 def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | None:
@@ -139,13 +143,19 @@ def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
             "--problems FILE.jsonl and --model FOLDER (a local checkpoint), or plan an embedded task with "
             f"rlplan propose --task {' | '.join(embedded_tasks())}"
         )
-    if own and choice.model is None:
+    models = checkpoints(plan, choice.model) if own else {}
+    if own and choice.model is None and not models:
         raise InputError("--problems needs --model FOLDER too: problems of your own bring no model")
+    if compared_models(plan) and not (own or simulated):
+        raise InputError(
+            f"{plan.name} compares base models, and the embedded task '{task}' has its own: give --problems "
+            "FILE.jsonl, or make a plan of one model"
+        )
     if own:
         chosen = {
-            "name": _absolute(choice.problems),
-            "model": _absolute(choice.model),
-            "validation_file": _absolute(choice.validation),
+            "name": absolute(choice.problems),
+            "model": next(iter(models.values()), None) or absolute(choice.model),
+            "validation_file": absolute(choice.validation),
             "max_response_tokens": plan.workload["response_tokens"],
         } | ({"reward": _absolute_reward(choice.reward)} if choice.reward else {})
     else:
@@ -159,10 +169,20 @@ def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
         **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
     }
     validation = plan.config["validation"]
+    metric = validation.get("metric", "mean")
+    if simulated and metric != "mean":
+        raise InputError(
+            f"{plan.name} compares by the {metric} of the answers to a problem, and a simulated or recorded world "
+            "knows their mean alone: take [validation] metric = 'mean'"
+        )
+    recipes = [load_recipe(name) for name in compared_recipes(plan)]
     given = {
         "task": chosen,
-        "recipe": load_recipe(_recipe(plan)).model_dump(),
-        "validation": {name: validation[name] for name in ("problems", "samples", "every_steps", "every_rollouts")},
+        "recipe": recipes[0].model_dump(),
+        "recipes": {recipe.name: recipe.model_dump() for recipe in recipes} if len(recipes) > 1 else {},
+        "models": models,
+        "validation": {name: validation[name] for name in ("problems", "samples", "every_steps", "every_rollouts")}
+        | {"metric": metric, "metric_k": validation.get("metric_k")},
         "machine": machine,
         "simulation": choice.simulation,
     }
@@ -176,15 +196,6 @@ def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
         return Training.model_validate(given)
     except ValidationError as error:
         raise explained(error, Training, flags, "the plan") from error
-
-
-def _recipe(plan: Plan) -> str:
-    """Return the name or path that the plan was made with, or the shipped recipe that it fell to."""
-    return str(plan.config["recipe"]["name"] or plan.recipe)
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().absolute())
 
 
 def _absolute_reward(reward: str) -> str:

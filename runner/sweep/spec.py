@@ -1,12 +1,15 @@
 """What a sweep is asked to do: plain checked data that is stored with it, so that a resumed sweep is the same sweep."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from budgets.workload import Validation
+from planner.axes import GROWTH, MODEL, RECIPE, text_of
 from planner.checking import Count, Positive, Section
+from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
+from planner.sweeping.view import Axes
 from runner.training.config import Machine, TaskChoice, TrialConfig
 
 
@@ -17,6 +20,18 @@ class ValidationRule(Section):
     samples: Count
     every_steps: Count = Field(description="update steps between validations, whatever the batch")
     every_rollouts: Count | None = Field(None, description="rollouts between validations instead")
+    metric: Kind = Field("mean", description="what of the samples configurations are compared by")
+    metric_k: Count | None = Field(None, description="samples of which the best or the worst counts; else all")
+
+    @model_validator(mode="after")
+    def _measured(self) -> Self:
+        Metric.chosen(self.metric, self.metric_k, self.samples)
+        return self
+
+    @property
+    def target(self) -> Metric:
+        """What configurations are compared by."""
+        return Metric.chosen(self.metric, self.metric_k, self.samples)
 
     def rollouts_between(self, rollouts_per_step: int) -> int:
         """Return the rollouts of a trial from one validation to the next."""
@@ -28,7 +43,9 @@ class Training(Section):
     """What all trials have in common."""
 
     task: TaskChoice
-    recipe: Recipe
+    recipe: Recipe = Field(description="of all trials, but for those that have another on their axis")
+    recipes: dict[str, Recipe] = Field({}, description="those that are compared, by their value on the axis")
+    models: dict[str, str] = Field({}, description="local checkpoints that are compared, by their value on the axis")
     validation: ValidationRule
     machine: Machine = Field(default_factory=Machine)
     temperature: Positive = 1.0
@@ -54,21 +71,32 @@ class SweepSpec(Section):
     pilot_gpu_hours: Positive
     target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
     workers: Count = Field(description="segments that may run at once")
+    learning_rate_range: list[Positive] | None = Field(
+        None, description="least and largest factor on the rule's learning rate, between which is searched"
+    )
     retries: Annotated[int, Field(ge=0)] = Field(3, description="of a segment whose worker was lost, in a row")
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
     resources: Resources
     training: Training
 
-    def trial(self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int) -> TrialConfig:
+    def recipe(self, axes: Axes = ()) -> Recipe:
+        """Return the recipe of the trials with these axes."""
+        return self.training.recipes.get(text_of(axes, RECIPE) or "", self.training.recipe)
+
+    def trial(
+        self, rollouts_per_prompt: int, prompts_per_batch: int, learning_rate: float, seed: int, axes: Axes = ()
+    ) -> TrialConfig:
         """Return the configuration of one trial."""
         common = self.training
         rule = common.validation
+        model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
         given: dict[str, Any] = {
-            "task": common.task.model_dump(),
-            "recipe": common.recipe.model_dump(),
+            "task": common.task.model_dump() | {"model": model},
+            "recipe": self.recipe(axes).model_dump(),
             "rollouts_per_prompt": rollouts_per_prompt,
             "prompts_per_batch": prompts_per_batch,
+            "growth": text_of(axes, GROWTH),
             "learning_rate": learning_rate,
             "seed": seed,
             "temperature": common.temperature,

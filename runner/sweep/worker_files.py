@@ -21,7 +21,8 @@ _ASIDE = (".writing", ".cutting")  # endings of files that are renamed once they
 
 def point_from(values: dict[str, Any]) -> Point:
     """Return a point from its JSON."""
-    return Point(**{**values, "flags": tuple(values["flags"])})
+    further = {name: tuple(pair) for name, pair in values.get("further_scores", {}).items()}
+    return Point(**{**values, "flags": tuple(values["flags"]), "further_scores": further})
 
 
 class PointsFile:

@@ -57,7 +57,8 @@ class Collector:
         `number` counts the generations of the trial; with the trial's seed it decides every random number.
         """
         recipe, n = self._config.recipe, self._config.rollouts_per_prompt
-        updates, B = recipe.schedule.updates_per_batch, self._config.prompts_per_batch
+        updates = recipe.schedule.updates_per_batch
+        B = self._config.prompts_at(number * updates)
         refilling = recipe.filters.zero_variance == "refill"
         wanted = updates * B
         kept: list[_Groups] = []

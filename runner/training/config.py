@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from budgets.growth import Growth
 from planner.checking import Count, Positive, Section
 from planner.recipes.schema import Recipe
 from runner.simulation.choice import SimulationChoice
@@ -54,13 +55,22 @@ class TrialConfig(Section):
     recipe: Recipe
     rollouts_per_prompt: Annotated[int, Field(ge=2)]
     prompts_per_batch: Count
-    learning_rate: Positive
+    growth: str | None = Field(
+        None, description="the batch grows to prompts_per_batch, such as 4x; null: it is constant"
+    )
+    learning_rate: Positive = Field(description="of the full batch; while it grows the rate follows √(n·B)")
     seed: Annotated[int, Field(ge=0)] = 0
     temperature: Positive = 1.0
     warmup_steps: Annotated[int, Field(ge=0)] | None = Field(None, description="instead of the recipe's")
     validation: ValidationPlan
     machine: Machine = Field(default_factory=Machine)
     simulation: SimulationChoice | None = Field(None, description="a world without GPUs that answers instead of one")
+
+    @field_validator("growth")
+    @classmethod
+    def _named(cls, growth: str | None) -> str | None:
+        known = None if growth is None else Growth.named(growth)
+        return None if known is None else known.name
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:
@@ -74,5 +84,29 @@ class TrialConfig(Section):
 
     @property
     def rollouts_per_step(self) -> int:
-        """N · B."""
+        """N · B, of the full batch."""
         return self.rollouts_per_prompt * self.prompts_per_batch
+
+    def prompts_at(self, update: int) -> int:
+        """Return the prompts of an update, counted from 0; updates of one generation have the batch of the first."""
+        if self.growth is None:
+            return self.prompts_per_batch
+        return _growth(self.growth).prompts(self.prompts_per_batch, self._generated_for(update))
+
+    def learning_rate_at(self, update: int) -> float:
+        """Return the rate of an update without warm-up: that of its batch by the √(n·B) rule."""
+        if self.growth is None:
+            return self.learning_rate
+        return _growth(self.growth).learning_rate(
+            self.learning_rate, self.prompts_per_batch, self._generated_for(update)
+        )
+
+    def _generated_for(self, update: int) -> int:
+        """Return the update that an update's rollouts were first generated for."""
+        return update - update % self.recipe.schedule.updates_per_batch
+
+
+def _growth(name: str) -> Growth:
+    growth = Growth.named(name)
+    assert growth is not None  # the validator has read it
+    return growth

@@ -101,6 +101,8 @@ class Trainer:
         }
         metrics["generated_rollouts"] = float(batch.generated)
         metrics["trained_rollouts"] = float(batch.rows)
+        if self._config.growth is not None:
+            metrics["prompts_per_batch"] = float(self._config.prompts_at(progress.step))
         if batch.notes:
             metrics["notes"] = batch.notes
         before = progress.rollouts
@@ -138,6 +140,7 @@ class Trainer:
             score_standard_error=validation.standard_error if validation else None,
             metrics={**metrics, **beside, "seconds": {**phases, "other": max(0.0, elapsed - sum(phases.values()))}},
             flags=flags,
+            further_scores=validation.further if validation else {},
         )
 
 

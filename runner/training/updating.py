@@ -171,7 +171,7 @@ class Updater:
     def _learning_rate(self, step: int) -> float:
         warmup = self._config.warmup_steps
         steps = self._recipe.optimizer.warmup_steps if warmup is None else warmup
-        return self._config.learning_rate * min(1.0, (step + 1) / max(1, steps))
+        return self._config.learning_rate_at(step) * min(1.0, (step + 1) / max(1, steps))
 
     def _skip(self, step: int, loss: float, norm: float) -> None:
         self._skipped += 1

@@ -1,11 +1,11 @@
 """The score: the mean over fixed problems and several samples of each, with its standard error.
 
-Best@k and worst@k stand beside it, because they prefer other allocations than the mean does (arXiv 2603.12151).
+Best@k and worst@k stand beside it: see planner.metrics.
 """
 
-import math
 from dataclasses import dataclass
 
+from planner.metrics import further_scores, mean_over
 from runner.engines.port import RolloutEngine
 from runner.rollouts import Sampling
 from runner.tasks.port import Task
@@ -25,6 +25,7 @@ class Validation:
     truncated_share: float
     response_tokens: float
     rollouts: int
+    further: dict[str, tuple[float, float]]  # best@k and worst@k of several k, each with its standard error
 
     def metrics(self) -> dict[str, float]:
         """Return what stands beside the score."""
@@ -45,15 +46,14 @@ def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int,
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
     scored = task.reward.score([p for p in problems for _ in range(samples)], responses(rollouts, task))
     groups = [scored.values[i * samples : (i + 1) * samples] for i in range(len(problems))]
-    means = [sum(group) / samples for group in groups]
-    mean = sum(means) / len(means)
-    spread = math.fsum((value - mean) ** 2 for value in means) / max(1, len(means) - 1)
+    mean, error = mean_over([sum(group) / samples for group in groups])
     return Validation(
         mean=mean,
-        standard_error=math.sqrt(spread / len(means)),
+        standard_error=error,
         best=sum(map(max, groups)) / len(groups),
         worst=sum(map(min, groups)) / len(groups),
         truncated_share=float(rollouts.truncated.float().mean()),
         response_tokens=float(rollouts.mask.sum()) / rollouts.count,
         rollouts=rollouts.count,
+        further=further_scores(groups),
     )

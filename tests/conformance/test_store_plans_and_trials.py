@@ -31,6 +31,23 @@ def test_plans_get_names_in_order_and_come_back_whole(store: Store) -> None:
     assert plan.candidates[0].notes == ["a note"]
 
 
+def test_candidates_of_one_cell_are_told_apart_by_their_axes(store: Store) -> None:
+    easy, hard = (("recipe", "easy"),), (("recipe", "hard"), ("learning_rate", 0.3))
+    rows = [
+        samples.candidate(1, 8, 64, axes=easy, recipe="easy"),
+        samples.candidate(2, 8, 64, axes=hard, recipe="hard"),
+    ]
+    store.save_plan(samples.plan(), rows, created_at=NOON)
+    assert [(each.axes, each.recipe) for each in store.plan().candidates] == [(easy, "easy"), (hard, "hard")]
+    with pytest.raises(IntegrityError, match="candidates"):
+        store.save_plan(samples.plan(), [rows[0], samples.candidate(2, 8, 64, axes=easy)], created_at=NOON)
+    shown = store.ranked_allocations()
+    assert [(row["recipe"], row["axes"]) for row in shown] == [
+        ("easy", '{"recipe": "easy"}'),
+        ("hard", '{"recipe": "hard", "learning_rate": 0.3}'),
+    ]
+
+
 def test_a_name_given_by_hand_does_not_confuse_the_next(store: Store) -> None:
     store.save_plan(samples.plan(), [], created_at=NOON)
     with store.write() as session:
@@ -123,11 +140,13 @@ def test_a_trial_planned_again_is_the_same_trial(store: Store) -> None:
     store.move_trial(first, TrialState.RUNNING, at=at(1), reason="started")
     assert store.add_trial(sweep, samples.trial(name="another name"), at=at(2)) == first
     assert store.add_trial(sweep, samples.trial(seed=2), at=at(2)) != first
+    others = [(("model", "a"),), (("model", "b"),)]
+    assert len({store.add_trial(sweep, samples.trial(axes=axes), at=at(2)) for axes in others} - {first}) == 2
     with store.read() as session:
         trial = session.get_one(Trial, first)
         assert (trial.state, trial.attempt, trial.gpu_hours_spent) == (TrialState.RUNNING, 1, 0.0)
         assert (trial.created_at, trial.updated_at) == (NOON, at(1))
-    assert count(store, Trial) == 2
+    assert count(store, Trial) == 4
 
 
 def test_the_database_itself_refuses_a_trial_twice_and_an_unknown_state(store: Store) -> None:
@@ -265,6 +284,15 @@ def test_a_score_that_is_not_a_number_is_absent(store: Store) -> None:
     store.add_points([samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)])
     (point,) = store.points(trial_id)
     assert (point.score, point.score_standard_error) == (None, None)
+
+
+def test_scores_beside_the_mean_come_back_as_they_were(store: Store) -> None:
+    trial_id = samples.started_trial(store)
+    further = {"best@4": (0.75, 0.02), "worst@4": (math.nan, 0.1)}
+    store.add_points([samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)])
+    one, other = store.points(trial_id)
+    assert one.further_scores is None
+    assert other.further_scores == {"best@4": [0.75, 0.02], "worst@4": [None, 0.1]}
 
 
 def test_points_of_an_unknown_trial_are_refused_all_together(store: Store) -> None:

@@ -75,7 +75,7 @@ def test_the_view_has_its_columns_in_order(store: Store) -> None:
         result = session.execute(text("SELECT * FROM ranked_allocations"))
         assert tuple(result.keys()) == COLUMNS
     assert COLUMNS[:3] == ("sweep", "rank", "rollouts_per_prompt")
-    assert COLUMNS[-2:] == ("status", "plan")
+    assert COLUMNS[-3:] == ("status", "plan", "axes")
     assert store.ranked_allocations() == []
 
 
@@ -98,6 +98,7 @@ def test_a_plan_that_never_ran_shows_its_candidates(store: Store) -> None:
         "gpu_hours_to_target": 4000.0,
         "status": "proposed",
         "plan": "plan-1",
+        "axes": "{}",
     }
     assert (second["rank"], second["rollouts_per_prompt"], second["expected_score"]) == (2, 16, None)
 

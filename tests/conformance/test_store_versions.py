@@ -13,6 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, text
+from sqlalchemy.exc import IntegrityError
 
 from budgets.errors import StoreError
 from planner.store import open_store
@@ -33,6 +34,17 @@ VALUES (1, 't', 8, 64, 1e-6, 'grpo', 1, '{}', 'finished', 1, 1.5, '2026-03-01 12
 INSERT INTO recommendations (sweep_id, made_at, rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate,
     recipe, expected_score, score_low, score_high, probability_best, expected_regret, gpu_hours_to_target, details)
 VALUES (1, '2026-03-01 13:00:00', 8, 64, 100, 1e-6, 'grpo', 0.7, 0.6, 0.8, 0.9, 0.01, 8, '{}')"""
+OLD_RUN = """
+INSERT INTO candidates (plan_id, rank, rollouts_per_prompt, prompts_per_batch, update_steps, pilot_steps,
+    gpu_hours_per_step, gpu_hours_per_step_low, gpu_hours_per_step_high, segment_steps, pilot_gpu_hours, learning_rate,
+    epochs, signal_fraction, pilot_reason, notes)
+VALUES (1, 1, 8, 64, 100, 20, 0.1, 0.08, 0.12, 5, 2, 1e-6, 1, 0.8, 'favourite', '[]');
+UPDATE trials SET candidate_id = 1;
+INSERT INTO segments (trial_id, number, attempt, from_step, to_step, reserved_gpu_hours, charged_gpu_hours, started_at,
+    outcome)
+VALUES (1, 1, 1, 0, 5, 1, 0.9, '2026-03-01 12:00:00', 'committed');
+INSERT INTO points (trial_id, optimizer_step, attempt, segment_id, rollouts, tokens, seconds, gpu_hours, score)
+VALUES (1, 5, 1, 1, 2560, 25600, 60, 0.9, 0.5)"""
 
 
 @pytest.fixture
@@ -111,6 +123,26 @@ def test_an_older_database_is_upgraded_and_keeps_its_rows(location: str, engines
         assert store.notices == []
 
 
+def test_tables_that_an_upgrade_rebuilds_keep_what_refers_to_their_rows(location: str, engines: Engines) -> None:
+    made_at_version(engines, "0001")
+    with engines.writer.begin() as connection:
+        for statement in (*OLD_RECOMMENDATION.split(";"), *OLD_RUN.split(";")):
+            connection.exec_driver_sql(statement)
+    with open_store(location) as store:
+        (point,) = store.points(1)
+        assert (point.score, point.segment_id) == (0.5, 1)
+        with store.read() as session:
+            row = session.execute(text("SELECT candidate_id, state, axes, gpu_hours_spent FROM trials")).one()
+            assert tuple(row) == (1, "finished", "{}", 1.5)
+            assert session.execute(text("SELECT count(*) FROM segments")).scalar() == 1
+        assert [(each.rank, each.axes) for each in store.plan().candidates] == [(1, ())]
+        orphan = (
+            "INSERT INTO transitions (trial_id, to_state, at, reason) VALUES (9, 'lost', '2026-03-01 12:00:00', '')"
+        )
+        with pytest.raises(IntegrityError), store.write() as session:
+            session.execute(text(orphan))
+
+
 def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: str, engines: Engines) -> None:
     made_at_version(engines, "0001")
     with engines.writer.begin() as connection:
@@ -120,7 +152,7 @@ def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: st
         connection.exec_driver_sql("CREATE VIEW ranked_allocations AS SELECT 1 AS taken")
     with engines.reader.connect() as connection:
         before = described(connection)
-    with pytest.raises(StoreError, match=r"could not be upgraded from version 0001 to 0003 and stays what it was"):
+    with pytest.raises(StoreError, match=f"could not be upgraded from version 0001 to {HEAD} and stays what it was"):
         open_store(location)
     with engines.reader.connect() as connection:
         assert described(connection) == before

@@ -11,6 +11,7 @@ import pytest
 
 from planner.curves.synthetic import draw
 from tests.rlplan.conftest import Run
+from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,8 @@ def runs(tmp_path: Path) -> Path:
 def test_every_command_line_works(run: Run, document: Path, tmp_path: Path) -> None:
     if document.name == "sweeps.md":
         seeded(tmp_path / "rlplan.db").store.close()  # the commands that look at a sweep need one
+    if document.name == "recommendation.md":
+        ended(tmp_path / "rlplan.db")
     for command in commands(document):
         ran = run(*shlex.split(command, comments=True)[1:])
         assert ran.code == 0, (command, ran.err)

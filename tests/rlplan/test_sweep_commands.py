@@ -71,7 +71,7 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
         budget=1000.0,
         flags={"budget.gpu_hours": ("--budget", 1000.0)},
         policy="asha",
-        search=None,
+        search="none",
         seed=3,
     )
     run("sweep", "plan-1", "--workers", "2", "--ray-address", "auto", "--folder", "runs/x", "--retries", "5")

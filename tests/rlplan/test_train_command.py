@@ -49,8 +49,10 @@ def test_json_is_one_document(run: Run, use: Use) -> None:
     assert [point["step"] for point in document["points"]] == list(range(11))
     assert document["final"] == document["points"][-1]
     assert set(document["final"]) == {
-        *("step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error")
+        *("step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error", "further_scores")
     }
+    assert document["final"]["further_scores"]["best@4"] == [document["final"]["score"], 0.02]
+    assert document["growth"] is None
     assert document["flags"] == [{"flag": "truncation", "first_step": 3, "steps": 2}]
 
 
@@ -59,7 +61,11 @@ def test_csv_is_the_curve_which_fit_reads_without_flags(run: Run, use: Use, tmp_
     ran = run(*SMALL, "--format", "csv")
     assert ran.out == (tmp_path / "here/curve.csv").read_text()
     rows = list(csv.DictReader(ran.out.splitlines()))
-    assert list(rows[0]) == ["step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error"]
+    columns = ["step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error"]
+    columns += [f"{kind}@{k}{of}" for kind in ("best", "worst") for k in (2, 4) for of in ("", "_standard_error")]
+    assert list(rows[0]) == columns
+    assert [rows[-1][name] for name in ("best@4", "best@4_standard_error")] == [rows[-1]["score"], "0.02"]
+    assert [rows[-1][name] for name in ("worst@2", "worst@2_standard_error")] == ["", ""]  # it was not measured
     fitted = run("fit", "here/curve.csv", "--format", "json")
     assert "guessed: x is 'gpu_hours', the score is 'score'" in json.loads(fitted.out)["curves"][0]["notes"]
 

@@ -80,6 +80,16 @@ def test_problems_of_ones_own_need_a_model_and_a_length(tmp_path: Path) -> None:
     assert (task.model, task.max_response_tokens) == ("model", 99)
 
 
+def test_a_growing_batch_has_its_own_folder_and_is_validated_as_often() -> None:
+    constant, folder = new_run(TrainRequest(task="sum-easy"))
+    growing, another = new_run(TrainRequest(task="sum-easy", growth="4x@32"))
+    assert (constant.trial.growth, growing.trial.growth) == (None, "4x")
+    assert (folder.name, another.name) == ("sum-easy-easy-n16-B32-seed0", "sum-easy-easy-n16-B32-4x-seed0")
+    made = 16 * (32 * 8 + 48 * 16 + 20 * 32)
+    assert made // 20 == growing.trial.validation.every_rollouts < constant.trial.validation.every_rollouts
+    assert new_run(TrainRequest(task="sum-easy", growth="none"))[0].trial == constant.trial
+
+
 @given(st.integers(1, 5000))
 def test_a_run_is_validated_about_twenty_times(steps: int) -> None:
     every = validation_steps(steps)
@@ -105,6 +115,10 @@ def test_the_last_validation_is_at_the_end_where_that_can_be(steps: int, every: 
         (["--task", "sum-easy", "--learning-rate", "0"], "--learning-rate: learning_rate = 0"),
         (["--task", "sum-easy", "--device", "gpu"], "--device: machine.device = 'gpu' should be 'cpu' or 'cuda'"),
         (["--task", "sum-easy", "--recipe", "grop"], "unknown recipe 'grop': did you mean 'grpo'"),
+        (
+            ["--task", "sum-easy", "--growth", "slow"],
+            "growth 'slow' cannot be read: give the last batch over the first",
+        ),
         (["--task", "sum-easy", "--problems", "x"], "--problems: validation.problems = 'x'"),
         (["--task", "sum-easy", "--checkpoint-every", "0"], "--checkpoint-every: checkpoint_every = 0"),
         (["--task", "sum-easy", "--resume"], "there is no run in runs/sum-easy-easy-n16-B32-seed0 to resume"),

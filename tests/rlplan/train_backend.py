@@ -88,6 +88,7 @@ class Scripted:
             score_standard_error=0.01 if scored else None,
             metrics={**(measured if self.step else {}), **self.metrics.get(self.step, {}), "seconds": {"train": 0.25}},
             flags=self.flags.get(self.step, ()),
+            further_scores={"best@4": (learned, 0.02)} if scored else {},
         )
 
 

@@ -9,7 +9,7 @@ from planner.curves.synthetic import courses
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import Cell, OpenCell, Seen, TrialView, View
+from planner.sweeping.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState, move
 from tests.planner.sweeping.views import CELLS
 
@@ -48,7 +48,9 @@ class World:
             target_gpu_hours=self.target,
             free_workers=self.workers - len(self.running),
             seed=self.seed,
-            open_cells={cell: OpenCell(*cell, 5, 0.5, 0.05) for cell in self.cells if cell not in taken},
+            open_cells={
+                Configuration(*cell): OpenCell(*cell, 5, 0.5, 0.05) for cell in self.cells if cell not in taken
+            },
         )
 
     def play(self, policy: Policy, keep: bool = True) -> None:

@@ -9,7 +9,7 @@ from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.grants import grant
 from planner.sweeping.opening import POLICIES, open_policy
 from planner.sweeping.pruning import Front
-from planner.sweeping.view import OpenCell, Seen, TrialView, View
+from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import MOVES, TrialState
 from tests.planner.sweeping.views import view
 
@@ -62,6 +62,10 @@ def views(draw: st.DrawFn) -> View:
     )
 
 
+def _asked(action: Propose) -> Configuration:
+    return Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
+
+
 def check_legal(seen: View, actions: list[Action]) -> None:
     touched = [action.trial for action in actions if isinstance(action, Advance | Prune | Finish)]
     assert len(touched) == len(set(touched))
@@ -79,7 +83,7 @@ def check_legal(seen: View, actions: list[Action]) -> None:
         elif isinstance(action, Finish):
             assert seen.trials[action.trial].state is TrialState.PAUSED
         elif isinstance(action, Propose):
-            assert (action.rollouts_per_prompt, action.prompts_per_batch) in seen.open_cells
+            assert _asked(action) in seen.open_cells
 
 
 def check_affordable(seen: View, actions: list[Action]) -> None:
@@ -90,7 +94,7 @@ def check_affordable(seen: View, actions: list[Action]) -> None:
             assert granted is not None
             left -= granted.gpu_hours
     proposed = [action for action in actions if isinstance(action, Propose)]
-    assert all(seen.open_cells[a.rollouts_per_prompt, a.prompts_per_batch].price <= left for a in proposed)
+    assert all(seen.open_cells[_asked(a)].price <= left for a in proposed)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

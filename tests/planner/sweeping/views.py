@@ -81,5 +81,5 @@ def view(
         target_gpu_hours=target,
         free_workers=free,
         seed=seed,
-        open_cells={each.cell: each for each in open_cells},
+        open_cells={each.configuration: each for each in open_cells},
     )

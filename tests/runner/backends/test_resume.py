@@ -1,5 +1,6 @@
 """A run that is interrupted and resumed gives the same weights and metrics, to the bit, as one that was not."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from tests.runner.tiny import tiny_config
 pytestmark = pytest.mark.usefixtures("tiny_trials")
 
 CURRICULUM = Recipe(name="curriculum", filters=Filters(curriculum="easy-to-hard", retire_at=0.4))
-RECIPES = {**{name: load_recipe(name) for name in recipe_names()}, "curriculum": CURRICULUM}
+REFILLING = Recipe(name="refilling", filters=Filters(zero_variance="refill"))
+SHIPPED = {name: load_recipe(name) for name in recipe_names()}
+RECIPES = {**SHIPPED, "curriculum": CURRICULUM, "refilling": REFILLING}
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -36,6 +39,34 @@ def test_it_may_be_interrupted_at_any_step(tmp_path: Path, stop: int) -> None:
     resumed, same = run(config, tmp_path / "cut", 6, stops=(stop,))
     assert without_time(resumed) == without_time(points)
     assert_same_state(same, state)
+
+
+@pytest.mark.parametrize("name", ["grpo", "scalerl", "refilling"])  # in time, with batches that wait, with refills
+@pytest.mark.parametrize("stops", [(1,), (2, 3, 4), (6,)])
+def test_a_batch_that_grows_goes_on_growing(tmp_path: Path, name: str, stops: tuple[int, ...]) -> None:
+    config = tiny_config(RECIPES[name], warmup_steps=1, n=2, B=4, growth="4x@1")
+    points, state = run(config, tmp_path / "whole", 8)
+    resumed, same = run(config, tmp_path / "cut", 8, stops=stops)
+    assert without_time(resumed) == without_time(points)
+    assert_same_state(same, state)
+    assert [point.metrics["prompts_per_batch"] for point in points[1:]] == [1, 2, 2, 4, 4, 4, 4, 4]
+    every = config.validation.every_rollouts
+    passed = [after.rollouts // every > before.rollouts // every for before, after in pairwise(points)]
+    assert [point.score is not None for point in points] == [True, *passed]
+
+
+def test_no_growth_is_the_run_that_it_was(tmp_path: Path) -> None:
+    points, state = run(tiny_config(), tmp_path / "constant", 4)
+    same, stated = run(tiny_config(growth="none"), tmp_path / "none", 4)
+    assert without_time(same) == without_time(points)
+    assert_same_state(stated, state)
+    assert "prompts_per_batch" not in points[-1].metrics
+
+
+def test_another_growth_is_another_trial(tmp_path: Path) -> None:
+    run(tiny_config(), tmp_path, 1)
+    with pytest.raises(InputError, match="growth was None and is '4x'"):
+        BuiltinBackend().restore(other(tiny_config(), growth="4x"), tmp_path)
 
 
 def test_what_was_done_after_a_checkpoint_is_done_again_alike(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ class SimulatedSweep:
     choice: SimulationChoice = field(default_factory=SimulationChoice)
     retries: int = 3
     room: float = 1.0  # times the pilot budget of the plan
+    search: str | None = None
+    flags: dict[str, tuple[str, Any]] = field(default_factory=dict)
     name: str = ""
     spec: SweepSpec = field(init=False)
     plan: Plan = field(init=False)
@@ -54,6 +56,7 @@ class SimulatedSweep:
             "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
             "pilot.fewest_steps": ("", 8),
             "validation.every_steps": ("", 20),
+            **self.flags,
         }
         resolved = load_configuration(None, "sum-easy", flags)
         proposal = propose(build_request(resolved))
@@ -63,6 +66,7 @@ class SimulatedSweep:
             self.plan = store.plan(plan)
             choice = SweepChoice(
                 policy=self.policy,
+                search=self.search,
                 folder=self.path.parent / "sweeps",
                 workers=self.workers,
                 retries=self.retries,

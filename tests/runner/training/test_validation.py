@@ -25,6 +25,10 @@ def test_the_score_is_the_mean_over_problems_and_its_error_theirs() -> None:
     variance = sum((rate - 0.375) ** 2 for rate in rates) / 3
     assert result.standard_error == pytest.approx(math.sqrt(variance / 4))
     assert (result.best, result.worst) == (0.75, 0.0)
+    assert result.further["best@4"] == (0.75, pytest.approx(0.25))
+    assert result.further["best@2"][0] == pytest.approx((0 + 1 / 2 + 5 / 6 + 1) / 4)
+    assert result.further["worst@2"][0] == pytest.approx((0 + 0 + 1 / 6 + 1 / 2) / 4)
+    assert result.further["worst@4"] == (0.0, 0.0)
     assert result.truncated_share == pytest.approx(10 / 16)
     assert result.rollouts == 16
 

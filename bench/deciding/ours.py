@@ -1,0 +1,70 @@
+"""Plays our policies over a table, and the published rules as rlplan implements them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
+from planner.replaying.play import play
+from planner.replaying.recorded import Recorded
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.opening import open_policy
+from planner.sweeping.policy import Policy
+from planner.sweeping.view import Configuration, View
+
+RLPLAN: Final = "rlplan"
+RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
+ONE_RULE: Final = "own"
+OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a policy chose, how sure it was to be within 0.02 of the best (None: it does not say), and its seconds."""
+
+    chosen: Configuration
+    within: float | None
+    seconds: float
+
+
+@dataclass
+class _Kept:
+    """A chooser that remembers what it was asked last, so that other rules can be asked about the same."""
+
+    chooser: Chooser
+    view: View | None = None
+
+    def __call__(self, view: View) -> Configuration | None:
+        self.view = view
+        return self.chooser(view)
+
+
+def opened(name: str) -> tuple[Policy, Chooser]:
+    """Return a policy with what it chooses by."""
+    beliefs = Beliefs()
+    return open_policy(name, search=None, beliefs=beliefs), open_chooser(name, beliefs)
+
+
+def answers(
+    name: str, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int
+) -> dict[str, Answer]:
+    """Return the answer of a policy by each rule of choice; rlplan has its own alone.
+
+    A chooser says how sure it is by a method `within(view) -> float | None`, where it has one.
+    """
+    policy, chooser = opened(name)
+    kept = _Kept(chooser)
+    began = time.process_time()
+    played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
+    seconds = time.process_time() - began
+    assert kept.view is not None
+    if name == RLPLAN:
+        return {ONE_RULE: Answer(played.chosen, _within(chooser, kept.view), seconds)}
+    chosen = {rule: of(kept.view) or played.chosen for rule, of in RULES.items()}
+    return {rule: Answer(one, None, seconds) for rule, one in chosen.items()}
+
+
+def _within(chooser: Any, view: View) -> float | None:
+    says: Callable[[View], float | None] | None = getattr(chooser, "within", None)
+    return None if says is None else says(view)

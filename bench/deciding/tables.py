@@ -1,0 +1,72 @@
+"""All tables by name: AllocBench where it is there, the simulated suite, and the held-out ones."""
+
+import functools
+import gzip
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bench.deciding.drawn import drawn
+from bench.deciding.held_out import MAKERS
+from bench.deciding.simulated import SCENARIOS, simulated
+from planner.replaying.reading import read_recorded
+from planner.replaying.recorded import Recorded
+
+DATA: Final = Path(__file__).parent.parent / "data"
+SHARES: Final = (1.0, 0.5)  # of the length that nearly all runs of AllocBench have: its targets
+SIMULATED, HELD_OUT, ALLOCBENCH = "simulated", "held-out", "allocbench"
+
+
+def names(group: str | None = None) -> list[str]:
+    """Return the names of a group's tables, or of all: `simulated/easy`, `held-out/rough`, `allocbench/…`."""
+    found = {
+        ALLOCBENCH: [f"{task}@{share:g}" for task in _tasks() for share in SHARES],
+        SIMULATED: list(SCENARIOS),
+        HELD_OUT: list(MAKERS),
+    }
+    return [f"{kind}/{name}" for kind, those in found.items() if group in (None, kind) for name in those]
+
+
+def suite(wanted: Sequence[str], seed: int) -> dict[str, tuple[Recorded, float]]:
+    """Return tables with their targets in GPU-hours; a group's name stands for all of its tables.
+
+    Equal seeds give equal tables. The seed of a recorded table (AllocBench) changes nothing: there it is that of
+    the play alone.
+    """
+    return {name: table(name, seed) for name in suite_names(wanted)}
+
+
+def suite_names(wanted: Sequence[str]) -> list[str]:
+    """Return the names of tables, a group's name standing for all of its tables."""
+    return [name for one in wanted for name in (names(one) if "/" not in one else [one])]
+
+
+def table(name: str, seed: int) -> tuple[Recorded, float]:
+    """Return one table with its target."""
+    kind, _, rest = name.partition("/")
+    if kind == SIMULATED and rest in SCENARIOS:
+        return simulated(rest, seed)
+    if kind == HELD_OUT and rest in MAKERS:
+        return drawn(rest, seed)
+    if kind == ALLOCBENCH and name in names(ALLOCBENCH):
+        task, _, share = rest.partition("@")
+        return opened(task, float(share))
+    raise SystemExit(f"no table '{name}': there are {', '.join(names())}")
+
+
+def _tasks() -> list[str]:
+    found = (path.name.removeprefix("allocbench-").removesuffix(".csv.gz") for path in DATA.glob("allocbench-*.csv.gz"))
+    return sorted(found)
+
+
+@functools.lru_cache
+def opened(task: str, share: float) -> tuple[Recorded, float]:
+    """Return a table of AllocBench, with a target that nine tenths of its runs reach, or a share of that."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{task}.csv"
+        path.write_bytes(gzip.decompress((DATA / f"allocbench-{task}.csv.gz").read_bytes()))
+        recorded = read_recorded(path).recorded
+    return recorded, share * float(np.quantile([run.length for run in recorded.runs], 0.1))

@@ -1,0 +1,63 @@
+"""The whole loop live: is what `rlplan recommend` says after pilots of 10 % of the grid's cost near the grid's best?
+
+    python bench/live.py --db-folder F [--tasks sum-easy sum-hard] [--seeds 0 1 2 3 4] [--workers 2]
+
+For each task and seed: `rlplan propose`, `rlplan sweep` with its own policy, `rlplan recommend`, and the command it
+gives, so that the final run goes on from its pilot's checkpoint where there is one. Validation, target and the truth of
+all thirty cells are AllocBench's. A small sweep of each task comes first and calibrates the prices. The table is in
+GPU-hours of a quiet machine; how much slower this one is, is read off that sweep for the budget, and off each sweep
+itself for the length of its final run. `length` tells whether that was right: 1 is as long as the runs of the grid.
+It can be stopped and started again at any time: what is done is kept in the folder.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from live_parts.grid import Grid
+from live_parts.loop import Loops
+from live_parts.rows import COLUMNS, Row, report, row
+
+from budgets.errors import RlplanError
+
+
+def main() -> int:
+    """Run what is missing, print the table, and return how many bars were missed."""
+    given = arguments()
+    rows = []
+    try:
+        loops = {
+            task: Loops(given.db_folder.resolve(), task, Grid.read(task), given.share, given.workers)
+            for task in given.tasks
+        }
+        print(COLUMNS + "\n" + "|---" * COLUMNS.count(" | ") + "|---|", flush=True)
+        for seed in given.seeds:
+            for each in loops.values():
+                rows.append(loop(each, seed))
+                print(rows[-1].line(), flush=True)
+    except RlplanError as error:
+        print(f"live: {error}", file=sys.stderr)
+        return 2
+    return report(rows)
+
+
+def loop(loops: Loops, seed: int) -> Row:
+    """Go through one loop, or read it where it has been gone through."""
+    said = loops.recommended(seed, loops.plan())
+    return row(loops, seed, said, loops.observed(seed, said))
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tasks", nargs="+", default=["sum-easy", "sum-hard"], choices=["sum-easy", "sum-hard"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)))
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--share", type=float, default=0.10, help="of the full grid's cost, for the pilots")
+    parser.add_argument("--db-folder", type=Path, default=Path("live"), help="databases, runs and answers")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The axes beside n and B: their names, how their values are written, and what is left when one is taken away."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from planner.sweeping.view import Axes
+
+RECIPE, MODEL, GROWTH, LEARNING_RATE = "recipe", "model", "growth", "learning_rate"
+# Values of these differ in kind; all others are numbers, of which one can be nearer to another than a third.
+CATEGORICAL = (RECIPE, MODEL, GROWTH)
+
+Value = str | float
+
+
+def value_of(axes: Axes, name: str) -> Value | None:
+    """Return the value on an axis, None where it is none of the axes."""
+    return dict(axes).get(name)
+
+
+def text_of(axes: Axes, name: str) -> str | None:
+    """Return the value on a categorical axis, None where it is none of the axes."""
+    value = value_of(axes, name)
+    return None if value is None else str(value)
+
+
+def rate_factor(axes: Axes) -> float:
+    """Return the factor on the rule's learning rate."""
+    return float(value_of(axes, LEARNING_RATE) or 1.0)
+
+
+def without(axes: Axes, name: str) -> Axes:
+    """Return the other axes."""
+    return tuple(each for each in axes if each[0] != name)
+
+
+def with_rate(axes: Axes, factor: float) -> Axes:
+    """Return the axes with another factor on the learning rate, which stands last."""
+    return (*without(axes, LEARNING_RATE), (LEARNING_RATE, factor))
+
+
+def rounded_rate(factor: float, between: tuple[float, float]) -> float:
+    """Return a factor with three digits, as names and people have it, that still lies in its range."""
+    low, high = between
+    return min(high, max(low, float(f"{factor:.3g}")))
+
+
+def said(axes: Axes) -> str:
+    """Write the values for a person, such as 'scalerl, 0.5 × lr'."""
+    return ", ".join(_said(name, value) for name, value in axes)
+
+
+def suffix(axes: Axes) -> str:
+    """Write the values as the part of a trial's name that follows n and B; names are folders too."""
+    return "".join(f"-{_part(name, value)}" for name, value in axes)
+
+
+def as_text(axes: Axes) -> str:
+    """Write the axes as a JSON object: equal axes give equal texts."""
+    return json.dumps(dict(axes))
+
+
+def from_text(text: str) -> Axes:
+    """Read what `as_text` wrote."""
+    values: Mapping[str, Value] = json.loads(text)
+    return tuple(values.items())
+
+
+def values_by_axis(all_axes: Iterable[Axes]) -> dict[str, list[Value]]:
+    """Return the values that occur on each axis, each once, in the order of their first occurrence."""
+    found: dict[str, dict[Value, None]] = {}
+    for axes in all_axes:
+        for name, value in axes:
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def _said(name: str, value: Value) -> str:
+    if name == LEARNING_RATE:
+        return f"{value:.3g} × lr" if isinstance(value, float) else f"{value} × lr"
+    return str(value) if name in (RECIPE, MODEL) else f"{name} {value}"
+
+
+def plain(value: Value) -> str:
+    """Write a value with what a folder's name may hold on any system."""
+    return f"{value:.6g}" if isinstance(value, float) else re.sub(r"[^\w.]+", "_", str(value))
+
+
+def _part(name: str, value: Value) -> str:
+    if name == LEARNING_RATE:
+        return f"lr{plain(value)}"
+    return plain(value) if name in (RECIPE, MODEL) else f"{name}{plain(value)}"

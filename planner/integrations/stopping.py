@@ -1,0 +1,246 @@
+"""Which runs can be stopped, judged by what they are predicted to score at the target: for any tool that runs trials.
+
+The rule is that of a sweep's pruning (`planner.sweeping.pruning`), on any scale, and each trial stands for itself.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve
+from planner.curves.fitting import fit_curves
+from planner.curves.verdicts import Verdict
+from planner.integrations.foresight import EachAlone, Foreseen, Foresight
+from planner.sweeping.actions import Why
+from planner.sweeping.pruning import ALPHA, bar
+
+Mode = Literal["max", "min"]
+
+DIVERGED = 3  # scores in a row that are no numbers, after which nothing more is awaited
+STRIDE = 1.05  # by how much a run must have come farther to be judged again: a curve is read on a logarithmic scale
+FAR = 0.5  # of the way to the target: how far a run must have come to show what there is to gain, without bounds
+ROUNDING = 1e-6  # of the range between the bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is predicted of a trial's mean score at the target, in the metric's own units; the interval is of 90 %."""
+
+    median: float
+    low: float
+    high: float
+    probability_best: float
+
+
+@dataclass(slots=True)
+class _Trial:
+    points: dict[float, float] = field(default_factory=dict)  # finite scores, the higher the better
+    running: bool = True
+    competes: bool = True
+    not_finite: int = 0  # scores in a row
+    coordinates: dict[str, float] = field(default_factory=dict)
+    curve: Curve | None = None
+    judged_at: float = 0.0  # x
+
+    @property
+    def at(self) -> float:
+        """The x of the last score, 0 where there is none."""
+        return next(reversed(self.points), 0.0)
+
+
+class Stopping:
+    """Is told what trials score, and says which of them have no hope to be the best at the target, and why.
+
+    Args:
+        target: Where trials are compared, in the unit of the x that is told: steps, or any measure of compute.
+        mode: Whether high scores are good or low ones.
+        bounds: The least and greatest value that the metric can have, where it has such. An early curve says much more
+            when they are known.
+        alpha: A trial is stopped when its probability to be the best falls below this (and below ten times this,
+            divided by the number of trials that compete).
+        foresight: What carries curves to the target; each curve by itself if not given.
+    """
+
+    def __init__(
+        self,
+        target: float,
+        *,
+        mode: Mode = "max",
+        bounds: tuple[float, float] | None = None,
+        alpha: float = ALPHA,
+        foresight: Foresight | None = None,
+    ) -> None:
+        _check(target, mode, bounds, alpha)
+        self.target, self.mode, self.bounds, self.alpha = float(target), mode, bounds, alpha
+        self._foresight = foresight or EachAlone()
+        self._trials: dict[Hashable, _Trial] = {}
+        self._last: tuple[list[Hashable], Foreseen] | None = None
+
+    def __contains__(self, trial: Hashable) -> bool:
+        return trial in self._trials
+
+    def told(self, trial: Hashable, x: float, score: float) -> None:
+        """Take up one score at one x; going back in x forgets what came after, as a run does that is set back."""
+        if not (math.isfinite(x) and x >= 0):
+            raise InputError(f"trial {trial} has a score at x = {x}: it must be finite and at least 0")
+        known = self._trials.setdefault(trial, _Trial())
+        known.curve = self._last = None
+        if known.points and x <= known.at:
+            known.points = {at: value for at, value in known.points.items() if at < x}
+            known.judged_at = 0.0
+        if math.isfinite(score):
+            known.points[float(x)] = self._inward(trial, score)
+            known.not_finite = 0
+        else:
+            known.not_finite += 1
+
+    def described(self, trial: Hashable, coordinates: Mapping[str, float]) -> None:
+        """Take up numbers of a trial's configuration, for a foresight that learns from neighbours."""
+        self._trials.setdefault(trial, _Trial()).coordinates = dict(coordinates)
+        self._last = None
+
+    def finished(self, trial: Hashable) -> None:
+        """A trial has had all it was to get: it can be the best, and is not judged any more."""
+        self._trials.setdefault(trial, _Trial()).running = False
+
+    def returned(self, trial: Hashable) -> None:
+        """A trial that was dropped or finished goes on: it competes and is judged again."""
+        known = self._trials.setdefault(trial, _Trial())
+        known.running = known.competes = True
+        self._last = None
+
+    def dropped(self, trial: Hashable) -> None:
+        """A trial has failed or was stopped: it is out of the competition."""
+        known = self._trials.setdefault(trial, _Trial())
+        known.running = known.competes = False
+        self._last = None
+
+    def hopeless(self, trial: Hashable) -> Why | None:
+        """Return why a running trial can be stopped; None while it may still be the best.
+
+        The two best by expectation and the likeliest are never stopped, and neither is one whose curve is not
+        identifiable yet, unless its whole interval lies below the leader's.
+        """
+        known = self._trials.get(trial)
+        if known is None or not known.running:
+            return None
+        if known.not_finite >= DIVERGED:
+            return Why(
+                f"trial {trial} reported no finite score {known.not_finite} times in a row",
+                {"not_finite": known.not_finite},
+            )
+        if known.judged_at < known.at < STRIDE * known.judged_at or not 0 < known.at < self.target:
+            return None
+        if not self._knows_the_scale():
+            return None
+        known.judged_at = known.at
+        return self._judged(trial, *self._foreseen())
+
+    def outlooks(self) -> dict[Hashable, Outlook]:
+        """Return what is predicted of every trial that competes and has a score after its start."""
+        competing, foreseen = self._foreseen()
+        return {trial: self._outlook(foreseen, row) for row, trial in enumerate(competing)}
+
+    def _judged(self, trial: Hashable, competing: list[Hashable], foreseen: Foreseen) -> Why | None:
+        row, order = competing.index(trial), np.argsort(-foreseen.mean, kind="stable")
+        probability, limit = float(foreseen.probability_best[row]), bar(self.alpha, len(competing))
+        leader = int(order[0])
+        if row in {*order[:2].tolist(), int(np.argmax(foreseen.probability_best))} or probability >= limit:
+            return None
+        if foreseen.high[row] >= foreseen.low[leader]:
+            verdict = fit_curves([self._curve(trial)])[0].verdict
+            if verdict == Verdict.NOT_IDENTIFIABLE:
+                return None
+        own, best = self._outlook(foreseen, row), self._outlook(foreseen, leader)
+        return Why(
+            f"P(trial {trial} is best at {self.target:g}) is {probability:.2g}, below {limit:.2g}; trial "
+            f"{competing[leader]} is predicted {_told(best)} against {_told(own)}",
+            {
+                "probability_best": probability,
+                "limit": limit,
+                "target": self.target,
+                "competing": len(competing),
+                **_numbers("", trial, own),
+                **_numbers("leader_", competing[leader], best),
+            },
+        )
+
+    def _foreseen(self) -> tuple[list[Hashable], Foreseen]:
+        if self._last is None:
+            competing = [name for name, known in self._trials.items() if known.competes and known.at > 0]
+            if not competing:
+                empty = np.empty(0)
+                return [], Foreseen(empty, empty, empty, empty, empty)
+            curves = [self._curve(name) for name in competing]
+            self._last = competing, self._foresight.foresee(curves, self._coordinates(competing), self.target)
+        return self._last
+
+    def _knows_the_scale(self) -> bool:
+        return self.bounds is not None or any(
+            known.competes and known.at >= FAR * self.target for known in self._trials.values()
+        )
+
+    def _curve(self, trial: Hashable) -> Curve:
+        known = self._trials[trial]
+        if known.curve is None:
+            x, y = list(known.points), list(known.points.values())
+            known.curve = Curve.of(str(trial), x, y, bounded=self.bounds is not None)
+        return known.curve
+
+    def _coordinates(self, trials: Sequence[Hashable]) -> list[tuple[float, ...]]:
+        """Return what all of the trials have a number for, in one order."""
+        described = [self._trials[trial].coordinates for trial in trials]
+        names = sorted(set.intersection(*(set(each) for each in described)))
+        return [tuple(each[name] for name in names) for each in described]
+
+    def _inward(self, trial: Hashable, score: float) -> float:
+        """Return a score as one of which more is better, in [0, 1] where the bounds are known."""
+        if self.bounds is None:
+            return score if self.mode == "max" else -score
+        low, high = self.bounds
+        place = (score - low) / (high - low)
+        value = place if self.mode == "max" else 1 - place
+        if value > 1 + ROUNDING:
+            raise InputError(
+                f"trial {trial} scored {score:g}, better than the bounds {low:g} to {high:g} allow: give bounds that "
+                "hold, or none"
+            )
+        return min(max(value, 0.0), 1.0)  # worse than the bounds, as when a run diverges, is as bad as they allow
+
+    def _outward(self, value: float) -> float:
+        if self.bounds is None:
+            return value if self.mode == "max" else -value
+        low, high = self.bounds
+        return low + (value if self.mode == "max" else 1 - value) * (high - low)
+
+    def _outlook(self, foreseen: Foreseen, row: int) -> Outlook:
+        median, *ends = (self._outward(float(part[row])) for part in (foreseen.median, foreseen.low, foreseen.high))
+        return Outlook(median, min(ends), max(ends), float(foreseen.probability_best[row]))
+
+
+def _told(outlook: Outlook) -> str:
+    return f"{outlook.median:.4g} ({outlook.low:.4g} to {outlook.high:.4g})"
+
+
+def _numbers(prefix: str, trial: Hashable, outlook: Outlook) -> dict[str, Any]:
+    return {
+        f"{prefix}trial": trial,
+        f"{prefix}median": outlook.median,
+        f"{prefix}low": outlook.low,
+        f"{prefix}high": outlook.high,
+    }
+
+
+def _check(target: float, mode: str, bounds: tuple[float, float] | None, alpha: float) -> None:
+    if not (math.isfinite(target) and target > 0):
+        raise InputError(f"target {target}: give the steps or the compute at which trials are compared, above 0")
+    if mode not in ("max", "min"):
+        raise InputError(f"mode '{mode}': give 'max' where high scores are good, or 'min' where low ones are")
+    if bounds is not None and not (all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]):
+        raise InputError(f"bounds {bounds}: give the metric's least and greatest value, such as (0, 1), or None")
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha {alpha}: it must lie above 0 and below 0.5, such as {ALPHA}")

@@ -1,0 +1,167 @@
+"""Draws of the fitted model: whole worlds, in which every configuration and every run has its curve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from planner.curves.curve import Vector
+from planner.pooling.model import STEEPEST, Fit, sigmoid
+from planner.pooling.points import clock
+from planner.sweeping.view import Configuration
+
+EARLIEST = 1e-12
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs behind the curves: their configuration, their compute in targets, and the level if they collapsed."""
+
+    trials: tuple[int, ...]
+    of: NDArray[np.intp]
+    reached: Vector
+    collapsed: Vector  # NaN for those that did not
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Draws of the parameters, and of how far each curve has departed from its sigmoid at its last point.
+
+    It keeps the protocol `planner.sweeping.joint.Joint`.
+    """
+
+    configurations: tuple[Configuration, ...]
+    target: float
+    local: Vector  # (s, c, 3)
+    start: Vector  # (s,)
+    drift: Vector  # (s,)
+    wander: Vector  # (i,)
+    runs: Runs
+    noise_of_a_score: float  # variance
+    departed: Vector  # (s, i) at that point
+    noise: Vector  # (s, i) standard normal, of what is still to come
+    unseen_noise: Vector  # (s, c)
+
+    def scores(self, gpu_hours: Sequence[float]) -> Vector:
+        """Return draws × configurations × computes."""
+        return np.stack([self.at(compute / self.target) for compute in gpu_hours], axis=-1)
+
+    def at(self, x: float) -> Vector:
+        """Return draws × configurations: the mean over the runs that were seen, or a run of those without one."""
+        known, runs = len(self.configurations), self.runs
+        fresh = self.observed(np.arange(known), np.full(known, -1), np.full((known, 1), x))[:, :, 0]
+        seen = self.observed(runs.of, np.arange(len(runs.of)), np.full((len(runs.of), 1), x))[:, :, 0]
+        summed = np.zeros(fresh.shape)
+        np.add.at(summed.T, runs.of, np.clip(seen, 0.0, 1.0).T)
+        seeds = np.bincount(runs.of, minlength=known)
+        return np.where(seeds > 0, summed / np.maximum(seeds, 1), np.clip(fresh, 0.0, 1.0))
+
+    def observed(self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector) -> Vector:
+        """Return draws × rows × computes of what runs would score, a row of computes for each.
+
+        `run` is the place of a curve, or −1 for a run of the configuration that has not begun.
+        """
+        steep, middle, top = self._shapes
+        log_x = np.log(np.maximum(x, EARLIEST))
+        gained = expit(steep[:, configuration, None] * (log_x - middle[:, configuration, None]))
+        smooth = self.start[:, None, None] + top[:, configuration, None] * gained
+        fresh = (run < 0)[:, None]
+        if len(self.runs.of) == 0:
+            since, noise, departed = np.zeros_like(x), self.unseen_noise[:, configuration], np.zeros((1, 1, 1))
+            scale = np.ones(len(run))
+        else:
+            since = np.where(fresh, 0.0, clock(self.runs.reached[run])[:, None])
+            noise = np.where(run < 0, self.unseen_noise[:, configuration], self.noise[:, run])
+            departed = np.where(run < 0, 0.0, self.departed[:, run])[:, :, None]
+            scale = np.where(run < 0, 1.0, self.wander[run])
+        ahead = np.sqrt(np.maximum(clock(x) - since, 0.0))
+        scores = smooth + departed + (self.drift[:, None] * scale * noise)[:, :, None] * ahead
+        if len(self.runs.of):
+            level = np.where(run < 0, np.nan, self.runs.collapsed[run])
+            scores = np.where(np.isnan(level)[:, None], scores, level[:, None])
+        return np.asarray(scores)
+
+    @cached_property
+    def _shapes(self) -> tuple[Vector, Vector, Vector]:
+        """B, log C_mid, and the gain from R0 to A."""
+        steep = np.exp(np.clip(self.local[..., 2], -STEEPEST, STEEPEST))
+        return steep, self.local[..., 1], (1 - self.start[:, None]) * expit(self.local[..., 0])
+
+
+def draw(
+    fit: Fit,
+    configurations: tuple[Configuration, ...],
+    target: float,
+    runs: Runs,
+    size: int,
+    generator: np.random.Generator,
+) -> Worlds:
+    """Draw worlds, each member of the grid as often as its weight says."""
+    member = _members(fit.weights, size, generator)
+    known, curves = len(configurations), len(runs.of)
+    local, start = np.empty((size, known, 3)), np.empty(size)
+    departed = np.zeros((size, curves))
+    for number in np.unique(member):
+        rows = np.flatnonzero(member == number)
+        local[rows], start[rows] = _parameters(fit, int(number), len(rows), generator)
+        departed[rows] = _departed(fit, int(number), local[rows], start[rows], runs.reached, generator)
+    return Worlds(
+        configurations,
+        target,
+        local,
+        start,
+        fit.drift[member],
+        fit.wander,
+        runs,
+        fit.points.of_one_score,
+        departed,
+        generator.standard_normal((size, curves)),
+        generator.standard_normal((size, known)),
+    )
+
+
+def _members(weights: Vector, size: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Choose members by systematic sampling, which wastes no draw on chance."""
+    places = (np.arange(size) + generator.random()) / size
+    return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+
+
+def _parameters(fit: Fit, member: int, size: int, generator: np.random.Generator) -> tuple[Vector, Vector]:
+    shared = fit.shared[member]
+    root = np.linalg.cholesky(np.linalg.inv(shared + 1e-9 * np.eye(len(shared))))
+    common = generator.standard_normal((size, len(shared))) @ root.T
+    own_inverse = np.linalg.inv(fit.own[member])
+    response = own_inverse @ fit.cross[member]  # (c, 3, g)
+    own_root = np.linalg.cholesky(own_inverse)
+    noise = generator.standard_normal((size, len(own_inverse), 3))
+    known = len(own_inverse)
+    change = (own_root @ noise[..., None])[..., 0] - (common @ response.reshape(3 * known, -1).T).reshape(
+        size, known, 3
+    )
+    coefficients = fit.coefficients[member] + common[:, :-1]
+    smooth = (coefficients @ fit.features.design.reshape(3 * known, -1).T).reshape(size, known, 3)
+    local = smooth + fit.deviation[member] + change
+    return local, fit.start[member] + common[:, -1]
+
+
+def _departed(
+    fit: Fit, member: int, local: Vector, start: Vector, reached: Vector, generator: np.random.Generator
+) -> Vector:
+    """Draw each curve's departure at its last point: a normal given what the draw leaves unexplained."""
+    points, drift = fit.points, float(fit.drift[member]) * fit.wander
+    if not len(fit.of):
+        return np.zeros((len(start), 0))
+    with np.errstate(divide="ignore"):
+        log_x = np.log(np.maximum(points.x, 1e-17))
+    rest = points.score - sigmoid(local[:, fit.of, None, :], start[:, None, None], log_x)[0]
+    time = clock(reached)
+    towards = drift[:, None] ** 2 * np.minimum(points.time, time[:, None])  # (i, j)
+    white = fit.whitening[member]
+    seen = np.einsum("ijk,ik->ij", white, towards)
+    weight = np.einsum("ijk,ij->ik", white, seen)
+    left = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
+    mean = (rest * weight).sum(axis=2)
+    return np.asarray(mean + np.sqrt(left) * generator.standard_normal(mean.shape))

@@ -1,0 +1,264 @@
+"""Sigmoids whose parameters are smooth in the configuration, fitted to all curves at once by Laplace's approximation.
+
+A configuration's mean score is R0 + (A − R0)·g(C), g = 1 / (1 + (C_mid / C)^B), with (logit A, log C_mid, log B) =
+features · coefficients + its own deviation. A curve departs from its sigmoid by a Brownian motion in log compute and by
+the noise of its scores. Given how far configurations and curves may depart, everything is normal about the mode; a
+small grid of those two is averaged by its evidence, so that where configurations tell nothing of each other, or curves
+are no sigmoids, the data say so.
+
+Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+
+from planner.curves.curve import Vector
+from planner.pooling.features import Features
+from planner.pooling.points import EMPTY, Points
+
+State = tuple[Vector, ...]  # R0, coefficients, deviations
+
+LOCAL = 3  # logit A, log C_mid, log B
+DRIFTS = (0.004, 0.012, 0.04)
+SCATTERS = (0.35, 4.0)  # times those below
+SCATTER_WEIGHTS = (0.6, 0.4)
+MIDDLES = (-3.0, -1.6, -0.2)  # where the common log(C_mid / target) is thought to lie
+MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)
+DRIFT_WEIGHTS = (0.35, 0.4, 0.25)
+SCATTER: Vector = np.array([0.30, 0.25, 0.12])
+START_SD = 0.15
+STEEPEST = 3.0  # |log B|
+ROUNDS = 12
+SETTLED = 0.02  # change of the objective
+HELD = 1e3  # damping beyond which a member that does not get better is at its mode
+STRANGE, MOST_WANDERING = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
+TRIED, BEHIND = 4, 14.0  # round after which members so far behind, in log posterior, are left out
+LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The mode and the curvature of every member of the grid."""
+
+    features: Features
+    points: Points
+    of: NDArray[np.intp]  # the configuration of each curve
+    start: Vector  # (h,)
+    coefficients: Vector  # (h, p)
+    deviation: Vector  # (h, c, 3)
+    own: Vector  # (h, c, 3, 3), curvature of the deviations
+    cross: Vector  # (h, c, 3, g)
+    shared: Vector  # (h, g, g), curvature of what is common, the deviations marginalised
+    whitening: Vector  # (h, i, j, j)
+    drift: Vector  # (h,)
+    wander: Vector  # (i,) how many times that a curve departs
+    log_evidence: Vector  # (h,)
+
+    @property
+    def weights(self) -> Vector:
+        """Of the members."""
+        return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
+
+
+def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """Return the score, g, A and B; the last axis of `local` is taken away."""
+    top = start + (1 - start) * expit(local[..., 0])
+    steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
+    gained = expit(np.clip(steep * (log_x - local[..., 1]), -40.0, 40.0))
+    return start + (top - start) * gained, gained, top, steep
+
+
+class Model:
+    """One set of curves, fitted from wherever the last one ended."""
+
+    def __init__(self, features: Features, points: Points, of: NDArray[np.intp]) -> None:
+        self.features, self.points, self.of = features, points, of
+        middle, scale, drift = (each.ravel() for each in np.meshgrid(MIDDLES, SCATTERS, DRIFTS, indexing="ij"))
+        weight = np.einsum("i,j,k", MIDDLE_WEIGHTS, SCATTER_WEIGHTS, DRIFT_WEIGHTS).ravel()
+        self.scatter = scale[:, None] * SCATTER  # (h, 3)
+        self.drift = drift
+        self.mean = np.tile(features.mean, (len(drift), 1))
+        self.mean[:, features.middle] = middle
+        self.log_prior = np.log(weight / weight.sum())
+        with np.errstate(divide="ignore"):
+            self.log_x = np.where(points.x > 0, np.log(np.maximum(points.x, 1e-30)), -40.0)
+        self.wander = np.ones(len(of))
+        self.whitening, self.log_noise = _whitening(points, self.drift[:, None] * self.wander)
+        filled = points.variance < 1.0
+        first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, :2].min(axis=1)
+        self.start_mean = float(np.clip(np.mean(first), 0.0, 1.0))
+        self.design = features.design  # (c, 3, p)
+
+    def fit(self) -> Fit:
+        """Find the modes by Levenberg's steps; members that fall behind early are left out."""
+        members, known = len(self.drift), len(self.design)
+        state: State = np.full(members, self.start_mean), self.mean.copy(), np.zeros((members, known, LOCAL))
+        value, rows = self._objective(state)
+        damping = np.full(members, 1e-2)
+        for number in range(ROUNDS):
+            step = self._step(state, rows, damping)
+            trial = tuple(now + change for now, change in zip(state, step, strict=True))
+            new_value, new_rows = self._objective(trial)
+            better = new_value <= value
+            gained = np.where(better, value - new_value, damping < HELD)
+            state = tuple(_chosen(better, new, old) for new, old in zip(trial, state, strict=True))
+            rows, value = _chosen(better, new_rows, rows), np.where(better, new_value, value)
+            damping = np.clip(np.where(better, damping / 10, damping * 10), LEAST_DAMPING, MOST_DAMPING)
+            if number == TRIED:
+                kept = self._near(value)
+                state, rows, value = tuple(part[kept] for part in state), rows[kept], value[kept]
+                damping, gained = damping[kept], gained[kept]
+                self._keep(kept)
+                if self._let_wander(rows[int(np.argmin(value + self.log_noise - self.log_prior))]):
+                    value, rows = self._objective(state)
+                    gained = np.full(len(value), np.inf)
+            if gained.max() < SETTLED:
+                break
+        own, cross, shared, _, _ = self._curvature(state, rows)
+        log_own = np.linalg.slogdet(own)[1]
+        inner = inverse(own) @ cross
+        shared = shared - _over_configurations(cross, inner)
+        log_shared = np.linalg.slogdet(shared)[1]
+        log_evidence = (
+            self.log_prior
+            - value
+            - self.log_noise
+            - known * np.log(self.scatter).sum(axis=1)
+            - 0.5 * (log_own.sum(axis=1) + log_shared)
+        )
+        start, coefficients, deviation = state
+        return Fit(
+            self.features,
+            self.points,
+            self.of,
+            start,
+            coefficients,
+            deviation,
+            own,
+            cross,
+            shared,
+            self.whitening,
+            self.drift,
+            self.wander,
+            log_evidence,
+        )
+
+    def _near(self, value: Vector) -> NDArray[np.intp]:
+        height = value + self.log_noise - self.log_prior
+        return np.flatnonzero(height <= height.min() + BEHIND)
+
+    def _keep(self, members: NDArray[np.intp]) -> None:
+        self.scatter, self.drift, self.mean = self.scatter[members], self.drift[members], self.mean[members]
+        self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
+        self.whitening = self.whitening[members]
+
+    def _let_wander(self, rows: Vector) -> bool:
+        """Let curves that fit far worse than the others depart more, so that they do not bend what all share."""
+        filled = (self.points.variance < EMPTY).sum(axis=1)
+        misfit = (rows[..., -1] ** 2).sum(axis=1) / filled
+        self.wander = np.where(misfit > STRANGE, np.minimum(np.sqrt(misfit), MOST_WANDERING), 1.0)
+        if (self.wander == 1).all():
+            return False
+        self.whitening, self.log_noise = _whitening(self.points, self.drift[:, None] * self.wander)
+        return True
+
+    def _objective(self, state: State) -> tuple[Vector, Vector]:
+        """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
+        start, coefficients, deviation = state
+        local = np.einsum("clp,hp->hcl", self.design, coefficients) + deviation
+        score, gained, top, steep = sigmoid(local[:, self.of, None, :], start[:, None, None], self.log_x)
+        from_start = start[:, None, None]
+        share = (top - from_start) / (1 - from_start)
+        inner = (top - from_start) * gained * (1 - gained)
+        with np.errstate(invalid="ignore"):
+            distance = np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)
+        slopes = np.stack(
+            [(1 - share) * (top - from_start) * gained, -inner * steep, inner * steep * distance, 1 - share * gained],
+            axis=-1,
+        )
+        rest = self.points.score - score
+        rows = np.concatenate([slopes, rest[..., None]], axis=-1)
+        white = self.whitening @ rows  # (h, i, j, 5)
+        residual = white[..., -1]
+        value = 0.5 * (residual**2).sum(axis=(1, 2))
+        value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
+        value = value + 0.5 * (((coefficients - self.mean) / self.features.sd) ** 2).sum(axis=1)
+        return value + 0.5 * ((start - self.start_mean) / START_SD) ** 2, white
+
+    def _curvature(self, state: State, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
+        """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
+        start, coefficients, deviation = state
+        products = rows.swapaxes(2, 3) @ rows
+        members, known = deviation.shape[:2]
+        summed = np.zeros((members, known, LOCAL + 2, LOCAL + 2))
+        np.add.at(summed.swapaxes(0, 1), self.of, products.swapaxes(0, 1))
+        inner, with_start, with_rest = (
+            summed[:, :, :LOCAL, :LOCAL],
+            summed[:, :, :LOCAL, LOCAL],
+            summed[:, :, :LOCAL, LOCAL + 1],
+        )
+        own = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
+        spread = inner @ self.design
+        cross = np.concatenate([spread, with_start[..., None]], axis=-1)
+        size = self.design.shape[2] + 1
+        shared = np.zeros((members, size, size))
+        shared[:, :-1, :-1] = _over_configurations(self.design, spread) + np.diag(self.features.sd**-2.0)
+        corner = np.einsum("clp,hcl->hp", self.design, with_start)
+        shared[:, :-1, -1] = shared[:, -1, :-1] = corner
+        shared[:, -1, -1] = summed[:, :, LOCAL, LOCAL].sum(axis=1) + START_SD**-2.0
+        own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
+        shared_slope = np.concatenate(
+            [
+                np.einsum("clp,hcl->hp", self.design, with_rest) - (coefficients - self.mean) / self.features.sd**2,
+                (summed[:, :, LOCAL, LOCAL + 1].sum(axis=1) - (start - self.start_mean) / START_SD**2)[:, None],
+            ],
+            axis=1,
+        )
+        return own, cross, shared, own_slope, shared_slope
+
+    def _step(self, state: State, rows: Vector, damping: Vector) -> tuple[Vector, Vector, Vector]:
+        own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
+        own = own + damping[:, None, None, None] * np.einsum("hcll->hcl", own)[..., None] * np.eye(LOCAL)
+        diagonal = np.einsum("hgg->hg", shared)
+        shared = shared + damping[:, None, None] * diagonal[..., None] * np.eye(shared.shape[1])
+        both = inverse(own) @ np.concatenate([cross, own_slope[..., None]], axis=-1)
+        outer, inner = both[..., :-1], both[..., -1]
+        reduced = shared - _over_configurations(cross, outer)
+        right = shared_slope - np.einsum("hclg,hcl->hg", cross, inner)
+        common = np.linalg.solve(reduced, right[..., None])[..., 0]
+        change = inner - np.einsum("hclg,hg->hcl", outer, common)
+        return common[:, -1], common[:, :-1], change
+
+
+def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:
+    """Return L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
+    time = points.time
+    shared = np.minimum(time[:, :, None], time[:, None, :])
+    noise = points.variance[:, :, None] * np.eye(points.x.shape[1])
+    factors = np.linalg.cholesky(drift[..., None, None] ** 2 * shared + noise)
+    identity = np.broadcast_to(np.eye(points.x.shape[1]), factors.shape)
+    log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
+    return np.asarray(np.linalg.solve(factors, identity)), log_noise
+
+
+def inverse(matrices: Vector) -> Vector:
+    """Invert symmetric 3 × 3 matrices, many times faster than one call of LAPACK for each."""
+    a, b, c = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 0, 2]
+    d, e, f = matrices[..., 1, 1], matrices[..., 1, 2], matrices[..., 2, 2]
+    first, second, third = d * f - e * e, c * e - b * f, b * e - c * d
+    rows = [first, second, third, second, a * f - c * c, b * c - a * e, third, b * c - a * e, a * d - b * b]
+    adjugate = np.stack(rows, axis=-1).reshape(matrices.shape)
+    return np.asarray(adjugate / (a * first + b * second + c * third)[..., None, None])
+
+
+def _over_configurations(left: Vector, right: Vector) -> Vector:
+    """Σ over configurations and their parameters of leftᵀ · right."""
+    rows = left.reshape(*left.shape[:-3], -1, left.shape[-1])
+    return np.asarray(rows.swapaxes(-1, -2) @ right.reshape(len(right), -1, right.shape[-1]))
+
+
+def _chosen(better: NDArray[np.bool_], new: Vector, old: Vector) -> Vector:
+    return np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)

@@ -1,0 +1,90 @@
+"""From what a policy sees to the joint belief of all its configurations."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.pooling.draws import Runs, Worlds, draw
+from planner.pooling.features import Features, features
+from planner.pooling.model import Model
+from planner.pooling.points import Binned, binned, stacked
+from planner.sweeping.view import Configuration, Seen, TrialView, View
+
+DRAWS = 1000
+STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
+MOST_RUNS = 6  # of one configuration that are fitted, the farthest first: more seeds say little about its neighbours
+
+
+def joint_of(view: View, draws: int = DRAWS) -> Worlds:
+    """Return draws of everything that the view's curves leave possible; it keeps the protocol of a `Joint`."""
+    return Pool().worlds(view, draws)
+
+
+class Pool:
+    """Fits one view after another; what is kept from call to call saves time and never changes an answer."""
+
+    def __init__(self) -> None:
+        self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
+        self._features: tuple[tuple[Configuration, ...], Features] | None = None
+        self._last: tuple[tuple[object, ...], Worlds] | None = None
+
+    def worlds(self, view: View, draws: int = DRAWS) -> Worlds:
+        """Return draws of everything that the view's curves leave possible."""
+        configurations = _configurations(view)
+        curves = _farthest(view)
+        key = (view.target_gpu_hours, view.seed, draws, configurations, *((each.trial, each.scores) for each in curves))
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._draw(view, configurations, curves, draws)
+        return self._last[1]
+
+    def _draw(
+        self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView], draws: int
+    ) -> Worlds:
+        place = {configuration: index for index, configuration in enumerate(configurations)}
+        of: NDArray[np.intp] = np.array([place[trial.configuration] for trial in curves], dtype=np.intp)
+        bins = [self._bins(trial) for trial in curves]
+        points = stacked(bins, view.target_gpu_hours)
+        runs = Runs(
+            trials=tuple(trial.trial for trial in curves),
+            of=of,
+            reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
+            collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
+        )
+        fit = Model(self._design(configurations), points, of).fit()
+        generator = np.random.default_rng([STREAM, view.seed])
+        return draw(fit, configurations, view.target_gpu_hours, runs, draws, generator)
+
+    def _design(self, configurations: tuple[Configuration, ...]) -> Features:
+        if self._features is None or self._features[0] != configurations:
+            self._features = configurations, features(configurations)
+        return self._features[1]
+
+    def _bins(self, trial: TrialView) -> Binned:
+        known = self._binned.get(trial.trial)
+        if known is None or known[0] is not trial.scores:
+            known = trial.scores, binned(trial.scores)
+            self._binned[trial.trial] = known
+        return known[1]
+
+
+def has_curve(trial: TrialView) -> bool:
+    """Say whether a trial has a score after its first update."""
+    return bool(trial.scores) and trial.scores[-1].gpu_hours > 0
+
+
+def _configurations(view: View) -> tuple[Configuration, ...]:
+    """Return every configuration once: those with a trial, then the open ones."""
+    return tuple(dict.fromkeys([*(trial.configuration for trial in view.trials.values()), *view.open_cells]))
+
+
+def _farthest(view: View) -> list[TrialView]:
+    """Return the trials with a curve, of each configuration at most the few that were trained farthest."""
+    by_configuration: dict[Configuration, list[TrialView]] = {}
+    for trial in view.trials.values():
+        if has_curve(trial):
+            by_configuration.setdefault(trial.configuration, []).append(trial)
+    chosen = []
+    for trials in by_configuration.values():
+        chosen += sorted(trials, key=lambda trial: (-trial.step, trial.trial))[:MOST_RUNS]
+    return chosen

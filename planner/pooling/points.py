@@ -1,0 +1,127 @@
+"""The points of many curves in one shape: a few bins each in log compute, with their variance."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.curves.curve import Vector
+from planner.sweeping.view import Seen
+
+BINS = 12
+EMPTY = 1e6  # variance of a bin without points
+LEAST_PASS_RATE = 0.02  # of p(1 − p), so that a score of exactly 0 or 1 is not taken for certain
+DISPERSION_PRIOR = 1 / 400  # of p(1 − p): some hundred problems, answered a few times
+DISPERSION_WORTH = 5.0  # differences that the prior counts as
+LEAST_HEIGHT, FALLEN, LEAST_FALLEN = 0.1, 0.3, 2  # height, share of it, and scores in a row of a collapse
+ORIGIN = 0.02  # of the target: before it little can have gone astray
+
+
+@dataclass(frozen=True)
+class Points:
+    """Curves × bins; compute is in units of the target."""
+
+    x: Vector
+    score: Vector
+    variance: Vector
+    of_one_score: float  # variance, the median over all
+
+    @property
+    def time(self) -> Vector:
+        """The clock of the discrepancy: logarithmic, and 0 before the first update."""
+        return clock(self.x)
+
+
+@dataclass(frozen=True)
+class Binned:
+    """One curve in bins: compute in GPU-hours, mean score, number of points, and the mean variance that was given."""
+
+    x: Vector
+    score: Vector
+    count: Vector
+    given: Vector
+    differences: tuple[float, float]  # Σ of squared differences over p(1 − p), and their number
+    reached: float  # GPU-hours of its last score
+    collapsed: float | None  # the level that it fell to, whose scores are in none of the bins
+
+
+def clock(x: Vector) -> Vector:
+    """Return log(1 + x / 0.02), in which a curve's departures from its sigmoid wander."""
+    return np.asarray(np.log1p(np.asarray(x) / ORIGIN))
+
+
+def binned(scores: Sequence[Seen]) -> Binned:
+    """Bin one curve: those at no compute together, the others half by their place in log compute and half by rank."""
+    reached, kept = scores[-1].gpu_hours, before_collapse([seen.score for seen in scores])
+    fallen, scores = scores[kept:], scores[:kept]
+    x = np.array([seen.gpu_hours for seen in scores])
+    y = np.array([seen.score for seen in scores])
+    error = np.array([0.0 if seen.standard_error is None else seen.standard_error for seen in scores])
+    start = int((x <= 0).sum())
+    column = np.zeros(len(x), dtype=np.intp)
+    count = len(x) - start
+    if count:
+        rank = np.arange(count)
+        if count > BINS - 1:
+            log_x = np.log(x[start:])
+            along = (log_x - log_x[0]) / max(log_x[-1] - log_x[0], 1e-9)
+            rank = (0.999 * (0.5 * along + 0.5 * rank / count) * (BINS - 1)).astype(np.intp)
+        column[start:] = 1 + rank
+    number = np.bincount(column, minlength=BINS).astype(float)
+    filled = np.maximum(number, 1.0)
+    return Binned(
+        x=np.bincount(column, np.maximum(x, 0.0), minlength=BINS) / filled,
+        score=np.bincount(column, y, minlength=BINS) / filled,
+        count=number,
+        given=np.bincount(column, error**2, minlength=BINS) / filled,
+        differences=_differences(y),
+        reached=reached,
+        collapsed=float(np.mean([seen.score for seen in fallen])) if fallen else None,
+    )
+
+
+def before_collapse(scores: Sequence[float]) -> int:
+    """Return how many scores come before a collapse: all, unless the last ones lie far below a height once held.
+
+    A run that has collapsed says nothing of how its configuration learns, and nearly always stays where it fell.
+    """
+    kept = len(scores)
+    height = max(scores)
+    if height < LEAST_HEIGHT:
+        return kept
+    while kept > 0 and scores[kept - 1] <= FALLEN * height:
+        kept -= 1
+    fallen = len(scores) - kept
+    return kept if fallen >= LEAST_FALLEN and max(scores[:kept], default=0.0) == height else len(scores)
+
+
+def _differences(y: Vector) -> tuple[float, float]:
+    """Sum squares of second differences, which a rise does not enter, in units of a single score's p(1 − p)."""
+    if len(y) < 4:
+        return 0.0, 0.0
+    second = y[2:] - 2 * y[1:-1] + y[:-2]
+    ratio = np.sort(second**2 / 6 / pass_rate_variance(y[1:-1]))
+    kept = ratio[: max(2, int(0.9 * len(ratio)))]  # a jump is no noise
+    return float(kept.sum() * 1.3), float(len(kept))
+
+
+def pass_rate_variance(score: Vector) -> Vector:
+    """Return p(1 − p), bounded from below."""
+    p = np.clip(score, 0.0, 1.0)
+    return np.maximum(p * (1 - p), LEAST_PASS_RATE)
+
+
+def stacked(curves: Sequence[Binned], target: float) -> Points:
+    """Bring curves together; the noise of scores without a standard error is one for all, as share of p(1 − p)."""
+    if not curves:
+        return Points(np.zeros((0, BINS)), np.zeros((0, BINS)), np.zeros((0, BINS)), math.nan)
+    x = np.stack([curve.x for curve in curves]) / target
+    score = np.stack([curve.score for curve in curves])
+    count = np.stack([curve.count for curve in curves])
+    given = np.stack([curve.given for curve in curves])
+    total = DISPERSION_WORTH * DISPERSION_PRIOR + sum(curve.differences[0] for curve in curves)
+    dispersion = total / (DISPERSION_WORTH + sum(curve.differences[1] for curve in curves))
+    single = np.where(given > 0, given, dispersion * pass_rate_variance(score))
+    variance = np.where(count > 0, single / np.maximum(count, 1.0), EMPTY)
+    return Points(x, score, variance, float(np.median(single[count > 0])))

@@ -1,0 +1,122 @@
+"""What a recommendation should be read with."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.proposals.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
+from planner.recommending.choice import Choice, Chooser
+from planner.recommending.collapse import octaves_between
+from planner.recommending.facts import ConfigurationFacts, named
+from planner.recommending.odds import NEAR
+from planner.recommending.prospect import Prospect
+
+FAR = 8.0  # times the longest pilot, from which on a prediction is called far
+RISKY = 0.10  # risk to collapse
+UNSURE = 0.5  # P(within 0.02 of the best), below which the pilots have told too little
+NEIGHBOUR = 1.5  # octaves
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One warning: a word for programs, a sentence for people."""
+
+    kind: str
+    text: str
+
+
+def cautions(chooser: Chooser, chosen: int, equivalent: int, prompt_set_size: int | None) -> tuple[Caution, ...]:
+    """Return the warnings about the chosen configuration at the target; `equivalent` counts it too."""
+    prospect = chooser.prospect
+    choice = chooser.described(prospect.rung(0), chosen)
+    return (
+        *_evidence(prospect, prospect.facts[chosen], choice),
+        *_data(choice, prompt_set_size),
+        *_edges(prospect, chosen),
+        *_stability(prospect, chosen, choice),
+        *_separation(prospect, choice, equivalent, chooser.seed_sd),
+        *_failures(prospect),
+    )
+
+
+def _evidence(prospect: Prospect, facts: ConfigurationFacts, choice: Choice) -> Iterator[Caution]:
+    name = named(choice.configuration)
+    if not facts.seen:
+        yield Caution("no-pilot", f"{name} has had no pilot: what is expected of it comes from its neighbours alone")
+        return
+    factor = prospect.target_gpu_hours / facts.reached_gpu_hours
+    if factor > FAR:
+        yield Caution(
+            "extrapolation",
+            f"its longest pilot has seen {facts.reached_gpu_hours:.3g} GPU-hours: the prediction reaches "
+            f"{factor:.0f} × as far",
+        )
+    if facts.seeds_seen == 1:
+        yield Caution("one-seed", f"one seed of {name} was seen; another run of it may differ by what seeds do")
+
+
+def _data(choice: Choice, prompt_set_size: int | None) -> Iterator[Caution]:
+    if not prompt_set_size:
+        return
+    epochs = choice.prompts_per_batch * choice.update_steps / prompt_set_size
+    if epochs > HARMLESS_EPOCHS:
+        beyond = "by" if epochs <= HARMFUL_EPOCHS else "already by"
+        yield Caution(
+            "epochs",
+            f"the run goes {epochs:,.0f} times over the {prompt_set_size:,} prompts: {HARMLESS_EPOCHS:g} are known to "
+            f"be harmless, and degradation was seen {beyond} {HARMFUL_EPOCHS:g}",
+        )
+
+
+def _edges(prospect: Prospect, chosen: int) -> Iterator[Caution]:
+    sizes = [(each.rollouts_per_prompt, each.prompts_per_batch) for each in prospect.configurations]
+    for place, (letter, what) in enumerate((("n", "rollouts per prompt"), ("B", "prompts per batch"))):
+        values = sorted({size[place] for size in sizes})
+        own = sizes[chosen][place]
+        if len(values) > 1 and own in (values[0], values[-1]):
+            end = "largest" if own == values[-1] else "smallest"
+            side = "more" if own == values[-1] else "fewer"
+            yield Caution(
+                f"edge-{letter}", f"{letter} = {own} is the {end} of the grid: {side} {what} may be better still"
+            )
+
+
+def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caution]:
+    facts, here = prospect.facts[chosen], prospect.configurations[chosen]
+    bad = facts.collapsed_runs + facts.declining_runs
+    if bad:
+        what = "collapsed" if facts.collapsed_runs else "declined after a peak"
+        yield Caution("unstable", f"{bad} of its own {facts.seeds_seen} runs {what}")
+    if choice.collapse_risk > RISKY:
+        near = [
+            named(other)
+            for other, its in zip(prospect.configurations, prospect.facts, strict=True)
+            if other != here and its.collapsed_runs + its.declining_runs and octaves_between(other, here) <= NEIGHBOUR
+        ]
+        seen = f", seen at {'; '.join(near[:3])}" if near else ""
+        yield Caution("collapse", f"about {choice.collapse_risk:.0%} of runs near it collapse or decline{seen}")
+
+
+def _separation(prospect: Prospect, choice: Choice, equivalent: int, seed_sd: float) -> Iterator[Caution]:
+    if seed_sd > NEAR:
+        yield Caution(
+            "noise",
+            f"seeds differ by {seed_sd:.3f} (standard deviation): single runs say little about differences of {NEAR:g}",
+        )
+    if choice.probability_within_002 < UNSURE:
+        count = int(prospect.able[prospect.rung(0)].sum())
+        yield Caution(
+            "unsure",
+            f"P(within {NEAR:g} of the best) is {choice.probability_within_002:.2f}, and {equivalent} of {count} "
+            "configurations cannot be told apart: more pilot GPU-hours would",
+        )
+
+
+def _failures(prospect: Prospect) -> Iterator[Caution]:
+    failed = [
+        named(configuration)
+        for configuration, facts in zip(prospect.configurations, prospect.facts, strict=True)
+        if facts.failed
+    ]
+    if failed:
+        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+        yield Caution("failed", f"left out, since every run of theirs failed: {'; '.join(failed[:3])}{more}")

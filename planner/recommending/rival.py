@@ -1,0 +1,137 @@
+"""The runner-up, and what would have to be true for it to win: read off the draws in which it does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.recommending.choice import Choice, Chooser
+from planner.recommending.facts import named
+from planner.recommending.odds import beats
+from planner.recommending.prospect import Prospect
+from planner.sweeping.joint import Joint
+
+OCTAVES = (-2, 2)
+FEWEST_WINS = 20  # draws below which nothing is said of what they have in common
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """The runner-up at the target.
+
+    `shifts` say by how much more than expected the gap closes where it wins, by what closes it; they add up to
+    `gap_where_it_wins` + `gap`.
+    """
+
+    choice: Choice
+    probability_wins: float  # against the chosen
+    gap: float  # expected, chosen − runner-up
+    gap_where_it_wins: float | None  # runner-up − chosen, on average
+    overtakes_at_gpu_hours: float | None  # the compute nearest to the target where it is expected to score higher
+    shifts: dict[str, float]
+    sentence: str
+
+
+def rival(joint: Joint, chooser: Chooser, chosen: int) -> Rival | None:
+    """Return the highest expectation beside the chosen one; None when there is nothing else."""
+    prospect = chooser.prospect
+    rung = prospect.rung(0)
+    others = [row for row in range(len(prospect.configurations)) if row != chosen and prospect.able[rung, row]]
+    if not others:
+        return None
+    expected = prospect.expected[rung]
+    row = max(others, key=lambda each: (expected[each], -each))
+    scores = prospect.scores[rung]
+    probability = beats(scores, row, chosen)
+    gap = float(expected[chosen] - expected[row])
+    wins = scores[:, row] > scores[:, chosen]
+    known = int(wins.sum()) >= FEWEST_WINS
+    won_by = float((scores[wins, row] - scores[wins, chosen]).mean()) if known else None
+    shifts = _shifts(joint, prospect, row, chosen) if known else {}
+    overtakes = _overtakes(prospect, row, chosen)
+    choice = chooser.described(rung, row)
+    return Rival(
+        choice=choice,
+        probability_wins=probability,
+        gap=gap,
+        gap_where_it_wins=won_by,
+        overtakes_at_gpu_hours=overtakes,
+        shifts=shifts,
+        sentence=_sentence(prospect, row, chosen, probability, gap, shifts, overtakes),
+    )
+
+
+def _shifts(joint: Joint, prospect: Prospect, row: int, chosen: int) -> dict[str, float]:
+    """Split how far the gap closes where the rival wins into levels at the pilots' ends, and rises from there."""
+    reached = [prospect.facts[each].reached_gpu_hours for each in (row, chosen)]
+    final = prospect.scores[prospect.rung(0)][:, [row, chosen]]
+    # Without a pilot, all of a score is yet to come.
+    ends = [min(each, prospect.target_gpu_hours) or prospect.gpu_hours[0] for each in reached]
+    asked = joint.scores(sorted(set(map(float, ends))))
+    at = [sorted(set(map(float, ends))).index(float(end)) for end in ends]
+    level = np.stack([asked[:, each, place] for each, place in zip((row, chosen), at, strict=True)], axis=1)
+    level[:, [end == 0 for end in reached]] = 0.0
+    wins = final[:, 0] > final[:, 1]
+
+    def shift(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+        return float(values[wins].mean() - values.mean())
+
+    rise = final - level
+    return {
+        "its_level_so_far": shift(level[:, 0]),
+        "its_further_rise": shift(rise[:, 0]),
+        "level_of_the_chosen_so_far": -shift(level[:, 1]),
+        "further_rise_of_the_chosen": -shift(rise[:, 1]),
+    }
+
+
+def _overtakes(prospect: Prospect, row: int, chosen: int) -> float | None:
+    target = prospect.rung(0)
+    rungs = sorted(prospect.rungs(*OCTAVES), key=lambda rung: (abs(rung - target), -rung))
+    for rung in rungs:
+        able = prospect.able[rung, row]
+        if rung != target and able and prospect.expected[rung, row] > prospect.expected[rung, chosen]:
+            return float(prospect.gpu_hours[rung])
+    return None
+
+
+def _sentence(
+    prospect: Prospect,
+    row: int,
+    chosen: int,
+    probability: float,
+    gap: float,
+    shifts: dict[str, float],
+    overtakes: float | None,
+) -> str:
+    it, other = named(prospect.configurations[row]), named(prospect.configurations[chosen])
+    if gap > 0:
+        need = f"{it} wins if it ends {gap:.3f} or more higher against {other} than expected, P = {probability:.2g}"
+    else:
+        need = f"{it} is expected {-gap:.3f} higher and was given up in the tie, P(it wins) = {probability:.2g}"
+    said = [need]
+    if shifts:
+        cause = max(shifts, key=lambda name: shifts[name])
+        reached = [prospect.facts[each].reached_gpu_hours for each in (row, chosen)]
+        said.append(f"where it wins, {_cause(cause, shifts[cause], reached, other)}")
+    if gap > 0 and overtakes is not None:
+        times = overtakes / prospect.target_gpu_hours
+        word = "from" if overtakes > prospect.target_gpu_hours else "at"
+        said.append(f"{word} {times:.2g} × the final run ({overtakes:.3g} GPU-hours) it is expected to be ahead")
+    elif gap > 0:
+        said.append("no final run of ¼ to 4 × the GPU-hours is expected to put it ahead")
+    return "; ".join(said)
+
+
+def _cause(name: str, shift: float, reached: list[float], other: str) -> str:
+    return {
+        "its_level_so_far": f"mostly because it already stands {shift:.3f} higher than its points say",
+        "its_further_rise": f"mostly because it {_beyond(shift, 'more', reached[0])}",
+        "level_of_the_chosen_so_far": f"mostly because {other} already stands {shift:.3f} lower than its points say",
+        "further_rise_of_the_chosen": f"mostly because {other} {_beyond(shift, 'less', reached[1])}",
+    }[name]
+
+
+def _beyond(shift: float, word: str, end: float) -> str:
+    if end == 0:
+        return f"scores {shift:.3f} {word} than its neighbours say"
+    return f"gains {shift:.3f} {word} than expected after its pilot's last score at {end:.3g} GPU-hours"

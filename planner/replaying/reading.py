@@ -1,0 +1,167 @@
+"""Recorded runs from a CSV: `run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score`, a row a point.
+
+`standard_error`, or `score_standard_error`, is that of the score. A further column that changes within a run is one
+more measure of its progress and is left out; one that stays the same within each run and differs between runs is an
+axis of the configuration.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.reading import Table
+from planner.curves.reading.table import Rows, Vector, listing
+from planner.replaying.recorded import Recorded, Run
+from planner.replaying.rows import NEEDED, constant, line, numbers, read_runs, require, runs_of, where_there, whole
+from planner.sweeping.view import Axes, Configuration
+
+ERRORS: Final = ("standard_error", "score_standard_error")
+# They measure how far a run has come, even where it has but one row.
+PROGRESS: Final = frozenset(
+    {"step", "steps", "update", "updates", "rollouts", "tokens", "seconds", "hours", "epoch", "epochs", "time"}
+)
+OPTIONAL: Final = f"{' or '.join(ERRORS)}, and columns of what else tells configurations apart"
+
+Value = str | float
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """What a file holds, the columns that tell configurations apart beyond n and B, and what is to be said about it."""
+
+    recorded: Recorded
+    axes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_recorded(path: Path) -> ReadTable:
+    """Read a table of recorded runs; InputError names the file, the run, the column and the line that it stands on."""
+    table = read_runs(path, OPTIONAL)
+    notes = list(table.notes)
+    of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in runs_of(table)]
+    plain = {name: _cell(table, path, name, rows) for name, rows in of_runs}
+    axes = _axes(table, of_runs, plain, notes)
+    runs = tuple(_run(table, path, name, rows, plain[name], axes) for name, rows in of_runs)
+    recorded = Recorded(runs)
+    if len(recorded.configurations) < 2:
+        (only,) = recorded.configurations
+        raise InputError(
+            f"'{path}' holds one configuration, n={only.rollouts_per_prompt}, B={only.prompts_per_batch}: there is "
+            "nothing to choose between. Give a table with runs of at least two"
+        )
+    _note_scores(recorded, notes)
+    return ReadTable(recorded, tuple(axes), tuple(notes))
+
+
+def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) -> Rows:
+    """Return the rows of a run that have a score, by GPU-hours."""
+    place = f"'{path}', run '{run}'"
+    if not run:
+        raise InputError(f"'{path}': run is empty (line {line(rows[0])}): name the run that each row belongs to")
+    hours = numbers(table, "gpu_hours", rows, place)
+    require(hours >= 0, rows, f"{place}: gpu_hours is below 0")
+    scored = np.array([score is not None and np.isfinite(score) for score in where_there(table, "score", rows, place)])
+    if not scored.any():
+        raise InputError(f"{place} has no score (lines {line(rows[0])} to {line(rows[-1])}): leave the run out")
+    if missing := int((~scored).sum()):
+        notes.append(f"run '{run}': {missing} of {rows.size} rows have no score and are left out")
+    rows, hours = rows[scored], hours[scored]
+    order = np.argsort(hours, kind="stable")
+    twice = np.flatnonzero(np.diff(hours[order]) == 0)
+    if twice.size:
+        first, second = rows[order[twice[0]]], rows[order[twice[0] + 1]]
+        raise InputError(
+            f"{place}: gpu_hours {hours[order[twice[0]]]:g} occurs twice (lines {line(first)} and {line(second)}): "
+            "keep one row of each, or name the runs differently if they are two"
+        )
+    return np.asarray(rows[order])
+
+
+def _cell(table: Table, path: Path, run: str, rows: Rows) -> tuple[int, int, int]:
+    """Return n, B and seed of a run."""
+    place = f"'{path}', run '{run}'"
+    n, B, seed = (constant(whole(table, name, rows, place), name, rows, place) for name in NEEDED[1:4])
+    return n, B, seed
+
+
+def _run(
+    table: Table, path: Path, name: str, rows: Rows, plain: tuple[int, int, int], axes: dict[str, dict[str, Value]]
+) -> Run:
+    n, B, seed = plain
+    own: Axes = tuple((axis, values[name]) for axis, values in axes.items() if name in values)
+    return Run(
+        name,
+        Configuration(n, B, own),
+        seed,
+        table.columns["gpu_hours"][rows],
+        table.columns["score"][rows],
+        _errors(table, path, name, rows),
+    )
+
+
+def _errors(table: Table, path: Path, run: str, rows: Rows) -> Vector | None:
+    """Return the standard errors of a run's scores; None when they are not known of all of them."""
+    place = f"'{path}', run '{run}'"
+    for name in ERRORS:
+        found = [np.nan if error is None else error for error in where_there(table, name, rows, place)]
+        errors = np.asarray(found, dtype=float)
+        require(~(errors < 0), rows, f"{place}: {name} is below 0")
+        if np.isfinite(errors).all():
+            return errors
+    return None
+
+
+def _axes(
+    table: Table, of_runs: list[tuple[str, Rows]], plain: dict[str, tuple[int, int, int]], notes: list[str]
+) -> dict[str, dict[str, Value]]:
+    """Return the axes in alphabetical order, each with its value in every run that has one."""
+    known = {*NEEDED, *ERRORS}
+    axes = {}
+    for column in sorted({*table.columns, *table.text} - known):
+        if column.casefold() in PROGRESS:
+            continue
+        values = _values(table, column, of_runs)
+        if values is None or len(set(values.values())) + (len(values) < len(of_runs)) < 2:
+            continue
+        if _only_names_runs(values, plain):
+            notes.append(f"column '{column}' has another value in every run: it is read as a name of runs, no axis")
+            continue
+        axes[column] = values
+    return axes
+
+
+def _values(table: Table, column: str, of_runs: list[tuple[str, Rows]]) -> dict[str, Value] | None:
+    """Return a column's value in each run that has one; None when it changes within a run."""
+    values: dict[str, Value] = {}
+    for run, rows in of_runs:
+        if column in table.text:
+            found: set[Value] = {table.text[column][row] for row in rows} - {""}
+        else:
+            numbers_there = table.columns[column][rows]
+            found = set(numbers_there[~np.isnan(numbers_there)].tolist())
+        if len(found) > 1:
+            return None
+        values.update((run, value) for value in found)
+    return values
+
+
+def _only_names_runs(values: dict[str, Value], plain: dict[str, tuple[int, int, int]]) -> bool:
+    """Whether a column has another value in every run although some runs differ in their seeds alone.
+
+    As an axis it would make a configuration of every run, and no seed would be left to compare.
+    """
+    cells = {(n, B) for n, B, _ in plain.values()}
+    repeated = len(set(plain.values())) == len(plain) > len(cells)
+    return repeated and len(set(values.values())) == len(plain)
+
+
+def _note_scores(recorded: Recorded, notes: list[str]) -> None:
+    outside = [run.name for run in recorded.runs if run.scores.min() < 0 or run.scores.max() > 1]
+    if outside:
+        notes.append(
+            f"scores outside of 0 to 1 in {listing(outside)}: policy rlplan takes scores for pass rates and reads them "
+            "as 0 or 1; rescale them"
+        )

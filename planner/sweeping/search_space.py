@@ -1,0 +1,108 @@
+"""What a sampler of Optuna chooses from: octaves of n and B, the values of named axes, a range of learning rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.axes import LEARNING_RATE, Value, rounded_rate, value_of, values_by_axis, with_rate, without
+from planner.sweeping.region import Region, octaves
+from planner.sweeping.view import Configuration, OpenCell
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+N, B = "log2_rollouts_per_prompt", "log2_prompts_per_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a sampler suggested."""
+
+    octaves: tuple[float, float]
+    axes: Mapping[str, Value]
+    learning_rate: float | None
+
+    @property
+    def parameters(self) -> dict[str, Value]:
+        """The suggestion as it is stored."""
+        rate = {} if self.learning_rate is None else {LEARNING_RATE: self.learning_rate}
+        return {N: self.octaves[0], B: self.octaves[1], **self.axes, **rate}
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A box of n and B, the axes with more than one value, and the range of the learning rate if that is searched."""
+
+    region: Region
+    named: Mapping[str, tuple[Value, ...]]
+    learning_rates: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, region: Region, cells: Sequence[OpenCell], tried: Sequence[Configuration]) -> Space:
+        """Return the space of open cells and of what was tried."""
+        between = cells[0].learning_rates if cells else None
+        axes = [*(cell.axes for cell in cells), *(configuration.axes for configuration in tried)]
+        found = values_by_axis(without(each, LEARNING_RATE) if between else each for each in axes)
+        return cls(region, {name: tuple(values) for name, values in found.items() if len(values) > 1}, between)
+
+    def __contains__(self, configuration: Configuration) -> bool:
+        return (configuration.rollouts_per_prompt, configuration.prompts_per_batch) in self.region
+
+    def box(self) -> dict[str, BaseDistribution]:
+        """Return what Optuna is to choose from."""
+        from optuna.distributions import (  # noqa: PLC0415
+            CategoricalDistribution,
+            FloatDistribution,
+            IntDistribution,
+        )
+
+        region = self.region
+        box: dict[str, BaseDistribution] = {
+            name: IntDistribution(low, high) for name, low, high in zip((N, B), region.low, region.high, strict=True)
+        }
+        box |= {name: CategoricalDistribution(values) for name, values in self.named.items()}
+        if self.learning_rates:
+            box[LEARNING_RATE] = FloatDistribution(*self.learning_rates, log=True)
+        return box
+
+    def bounds(self) -> dict[str, list[Value]]:
+        """Return the box as it is stored."""
+        region = self.region
+        bounds: dict[str, list[Value]] = {N: [region.low[0], region.high[0]], B: [region.low[1], region.high[1]]}
+        bounds |= {name: list(values) for name, values in self.named.items()}
+        return bounds | ({LEARNING_RATE: [*self.learning_rates]} if self.learning_rates else {})
+
+    def parameters(self, configuration: Configuration) -> dict[str, Any]:
+        """Return a configuration of the space as Optuna knows it."""
+        n, prompts = octaves((configuration.rollouts_per_prompt, configuration.prompts_per_batch))
+        found: dict[str, Any] = {N: round(n), B: round(prompts)}
+        found |= {name: value_of(configuration.axes, name) for name in self.named}
+        if self.learning_rates:
+            found[LEARNING_RATE] = value_of(configuration.axes, LEARNING_RATE)
+        return found
+
+    def wish(self, suggested: Mapping[str, Any]) -> Wish:
+        """Return what a sampler suggested."""
+        rate = None
+        if self.learning_rates:
+            rate = rounded_rate(float(suggested[LEARNING_RATE]), self.learning_rates)
+        axes = {name: suggested[name] for name in self.named}
+        return Wish((float(suggested[N]), float(suggested[B])), axes, rate)
+
+    def nearest(self, cells: Sequence[OpenCell], wish: Wish) -> list[OpenCell]:
+        """Return open cells, first those that agree in more of the named axes, and of these the nearest ones."""
+
+        def order(cell: OpenCell) -> tuple[int, float, float, tuple[int, int]]:
+            own = dict(cell.axes)
+            differing = sum(own.get(name) != value for name, value in wish.axes.items())
+            return differing, math.dist(octaves(cell.cell), wish.octaves), cell.price, cell.cell
+
+        return sorted(cells, key=order)
+
+    def chosen(self, cell: OpenCell, wish: Wish) -> Configuration:
+        """Return the configuration of an open cell, with the suggested learning rate where that is searched for."""
+        axes = cell.axes if wish.learning_rate is None else with_rate(cell.axes, wish.learning_rate)
+        return cell.configuration._replace(axes=axes)

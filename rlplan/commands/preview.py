@@ -1,0 +1,41 @@
+"""`rlplan preview`: simulate the sweep of a plan before a GPU-hour is spent."""
+
+from typing import Annotated
+
+import typer
+
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+
+
+def preview(
+    plan: Annotated[str | None, typer.Argument(help="A stored plan; the newest without this.")] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
+    ] = "rlplan",
+    draws: Annotated[
+        str | None, typer.Option(metavar="<int>", help="Worlds to draw; as many as fit into 12 s without this.")
+    ] = None,
+    pilot_fractions: Annotated[
+        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared.")
+    ] = "0.05,0.1,0.2,0.4",
+    seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Simulate the sweep of a plan: expected regret, spend and wall time for several shares of pilots.
+
+    Example: rlplan preview plan-1 --pilot-fractions 0.05,0.1,0.2 --draws 100
+    """
+    from rlplan.fit_request import plain_number, whole_number  # noqa: PLC0415
+    from rlplan.preview_output import print_preview  # noqa: PLC0415
+    from rlplan.preview_running import PreviewRequest  # noqa: PLC0415
+    from rlplan.preview_running import preview as run  # noqa: PLC0415
+
+    request = PreviewRequest(
+        plan=plan,
+        policy=policy,
+        draws=None if draws is None else whole_number(draws, "--draws"),
+        fractions=tuple(plain_number(text, "--pilot-fractions") for text in pilot_fractions.split(",")),
+        seed=whole_number(seed, "--seed"),
+    )
+    print_preview(run(request, db), format)

@@ -1,0 +1,50 @@
+"""`rlplan replay`: play a policy over recorded curves, and report the regret."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.options import Format, FormatOption
+
+
+def replay(
+    table: Annotated[
+        Path,
+        typer.Argument(help="A CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score."),
+    ],
+    budget: Annotated[
+        str, typer.Option(metavar="<gpu-hours>|<percent>%", help="What all pilots may spend; % of the full grid.")
+    ],
+    target: Annotated[str, typer.Option(metavar="<gpu-hours>", help="Compute of the final run.")],
+    policy: Annotated[
+        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
+    ] = "rlplan",
+    seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
+    workers: Annotated[str, typer.Option(metavar="<int>", help="Trials that are trained at once.")] = "1",
+    repeat: Annotated[
+        str, typer.Option(metavar="<int>", help="Play it so often, each with the next seed; reports the mean.")
+    ] = "1",
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?
+
+    Example: rlplan replay runs.csv --budget 10% --target 100 --policy asha --repeat 20
+    """
+    from rlplan.fit_request import plain_number, whole_number  # noqa: PLC0415
+    from rlplan.replay_output import print_replays  # noqa: PLC0415
+    from rlplan.replay_running import ReplayRequest, replay_table  # noqa: PLC0415
+
+    percent = budget.strip().endswith("%")
+    amount = plain_number(budget.strip().removesuffix("%"), "--budget")
+    request = ReplayRequest(
+        table=table,
+        budget=amount / 100 if percent else amount,
+        budget_is_share=percent,
+        target=plain_number(target, "--target"),
+        policy=policy,
+        seed=whole_number(seed, "--seed"),
+        workers=whole_number(workers, "--workers"),
+        repeat=whole_number(repeat, "--repeat"),
+    )
+    print_replays(replay_table(request), format)

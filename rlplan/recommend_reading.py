@@ -1,0 +1,82 @@
+"""What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import BudgetError, InputError
+from planner.recommending.answer import Answer
+from planner.store import open_store
+from planner.store.schema import Plan, SweepStatus
+from planner.store.sweeps import sweep_named
+from rlplan.recommend_launching import Launch, launch
+from runner.sweep.answering import answer_of, stored_board
+from runner.sweep.board import Board
+from runner.sweep.compared import compared_recipes
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """A sweep's answer as it stands now."""
+
+    sweep: str
+    status: SweepStatus
+    policy: str
+    pilot_gpu_hours: float
+    spent_gpu_hours: float
+    answer: Answer
+    launch: Launch
+
+
+def recommended(
+    database: str, sweep: str | None, *, budget: float | None = None, target: float | None = None
+) -> Recommended:
+    """Return the answer of a sweep, by default the newest, whether it is finished or runs; nothing is changed.
+
+    `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
+    """
+    with open_store(database, read_only=True) as store, store.read() as session:
+        row = sweep_named(session, sweep)
+        plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
+        board = _board(session, row.name)
+    answer = answer_of(board, plan.workload.get("prompt_set_size"), _final(board, budget, target))
+    return Recommended(
+        sweep=row.name,
+        status=row.status,
+        policy=row.policy,
+        pilot_gpu_hours=board.spec.pilot_gpu_hours,
+        spent_gpu_hours=board.ledger.spent,
+        answer=answer,
+        launch=launch(board, answer.chosen, compared_recipes(plan)),
+    )
+
+
+def _board(session: Session, sweep: str) -> Board:
+    try:
+        return stored_board(session, sweep)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        raise InputError(
+            f"the settings of {sweep} are none that this version of rlplan can read "
+            f"({'.'.join(map(str, mistake['loc']))}: {mistake['msg']}): ask the version that it was run with"
+        ) from error
+
+
+def _final(board: Board, budget: float | None, target: float | None) -> float | None:
+    """Return the GPU-hours of the final run that is asked for, None for the plan's."""
+    if budget is None:
+        return target
+    if target is not None:
+        raise InputError(
+            "--budget and --target are both given: --target is the final run alone, --budget is all GPU-hours with the "
+            "pilots'; leave one of them out"
+        )
+    left = budget - board.ledger.spent
+    if left <= 0:
+        raise BudgetError(
+            f"a budget of {budget:.4g} GPU-hours leaves nothing for a final run: the pilots have spent "
+            f"{board.ledger.spent:.4g}"
+        )
+    return left

@@ -1,0 +1,47 @@
+"""From a board, live or read back from the database, to the answer of its sweep."""
+
+from sqlalchemy.orm import Session
+
+from planner.recommending.answer import Answer, answer
+from planner.recommending.facts import require_choice
+from planner.recommending.noise import seed_sd
+from planner.recommending.opening import Planned, facts_of, joint_for
+from planner.store.standing import standing
+from planner.sweeping.view import Configuration
+from runner.sweep.board import Board
+from runner.sweep.spec import SweepSpec
+
+
+def stored_board(session: Session, sweep: str) -> Board:
+    """Read how a sweep stands, finished, interrupted or under way, and change nothing."""
+    stands = standing(session, sweep)
+    return Board(SweepSpec.model_validate(stands.sweep.config), stands)
+
+
+def answer_of(board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None) -> Answer:
+    """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
+
+    What is believed does not depend on what is asked: the curves are always fitted for the plan's own target.
+    """
+    view = board.view(0)
+    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or board.spec.target_gpu_hours
+    require_choice(facts, target)  # a joint belief needs a curve
+    return answer(
+        joint_for(view),
+        facts,
+        target,
+        seed_sd=seed_sd(view.trials.values()),
+        prompt_set_size=prompt_set_size,
+    )
+
+
+def planned_of(board: Board) -> dict[Configuration, Planned]:
+    """Return what a run of each configuration would be: of those with a trial, and of those that could get one."""
+    planned: dict[Configuration, Planned] = {}
+    for number, trial in board.trials.items():
+        facts = board.facts[number]
+        planned.setdefault(trial.configuration, Planned(facts.learning_rate, facts.recipe, trial.gpu_hours_per_step))
+    for configuration, cell in board.view(0).open_cells.items():
+        candidate, recipe = board.candidate(configuration), board.spec.recipe(configuration.axes)
+        planned.setdefault(configuration, Planned(candidate.learning_rate, recipe.name, cell.gpu_hours_per_step))
+    return planned

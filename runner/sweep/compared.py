@@ -1,0 +1,59 @@
+"""What a plan compares beside n and B: the files of its recipes, and the checkpoints of its base models."""
+
+from pathlib import Path
+
+from budgets import catalogue
+from budgets.errors import InputError, UnknownNameError
+from planner.store.schema import Plan
+
+
+def compared_recipes(plan: Plan) -> list[str]:
+    """Return the names or paths of the plan's recipes: those of the axis, the one it was made with, or fell to."""
+    return list(_axis(plan, "recipes") or [plan.config["recipe"]["name"] or plan.recipe])
+
+
+def compared_models(plan: Plan) -> dict[str, str]:
+    """Return the plan's base models as it was given them, by their value on the axis; none where it has one."""
+    own = plan.config.get("models", {})
+    return {catalogue.model(given, own).name: given for given in _axis(plan, "models")}
+
+
+def checkpoints(plan: Plan, given: str | None) -> dict[str, str]:
+    """Return the local checkpoint of each base model that the plan compares, none where it compares none.
+
+    A folder that the plan was given is one; others are given as folders with the model's name, or as NAME=FOLDER, with
+    commas between them.
+    """
+    models = compared_models(plan)
+    if not models:
+        return {}
+    found = {name: folder for name, folder in models.items() if Path(folder).expanduser().is_dir()}
+    for entry in filter(None, (part.strip() for part in (given or "").split(","))):
+        name, folder = _entry(entry, models)
+        found[name] = folder
+    if missing := [name for name in models if name not in found]:
+        raise InputError(
+            f"{plan.name} compares the models {', '.join(models)}, and where the checkpoint of {' and '.join(missing)} "
+            f"lies is not known: give --model {','.join(f'{name}=FOLDER' for name in missing)}"
+        )
+    return {name: str(absolute(found[name])) for name in models}
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path from the root, as a worker elsewhere needs it."""
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def _entry(entry: str, models: dict[str, str]) -> tuple[str, str]:
+    by_folded = {name.casefold(): name for name in models}
+    before, equals, after = entry.partition("=")
+    if equals and before.strip().casefold() in by_folded:
+        return by_folded[before.strip().casefold()], after.strip()
+    name = Path(entry).expanduser().absolute().name
+    if name.casefold() not in by_folded:
+        raise UnknownNameError("model of the plan", before if equals else name, list(models), "Give it as NAME=FOLDER")
+    return by_folded[name.casefold()], entry
+
+
+def _axis(plan: Plan, name: str) -> list[str]:
+    return list((plan.config.get("axes") or {}).get(name) or ())

@@ -1,0 +1,96 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from budgets.growth import Growth
+
+growths = st.builds(Growth, st.floats(1.01, 64), st.integers(1, 200))
+batches = st.integers(1, 300)
+
+
+def cost(prompts: int) -> float:
+    return 0.3 + 0.01 * prompts
+
+
+@given(growths, batches, st.integers(0, 2000))
+def test_it_starts_at_a_fraction_and_ends_at_the_full_batch(growth: Growth, B: int, update: int) -> None:
+    assert growth.prompts(B, 0) == math.ceil(B / growth.factor)
+    assert growth.prompts(B, update) <= growth.prompts(B, update + 1) <= 2 * growth.prompts(B, update)
+    assert growth.prompts(B, 10**9) == B
+
+
+@given(growths, batches, st.integers(0, 3000))
+def test_the_batch_doubles_when_the_prompts_done_have_quadrupled(growth: Growth, B: int, update: int) -> None:
+    """Against the rule itself, applied to one update after the other's counts."""
+    first = math.ceil(B / growth.factor)
+    done = growth.rollouts(1, B, update)
+    size, doubling_at = first, first * growth.first_updates
+    while done >= doubling_at and size < B:
+        size, doubling_at = min(B, 2 * size), 4 * doubling_at
+    assert growth.prompts(B, update) == size
+
+
+@given(growths, batches, st.integers(2, 64), st.integers(0, 400))
+def test_rollouts_and_price_add_up_over_the_updates(growth: Growth, B: int, n: int, updates: int) -> None:
+    sizes = [growth.prompts(B, update) for update in range(updates)]
+    assert growth.rollouts(n, B, updates) == n * sum(sizes)
+    assert growth.price(B, updates, cost) == pytest.approx(math.fsum(map(cost, sizes)))
+    assert sum(count for _, count in growth.spans(B, updates)) == updates
+
+
+@given(growths, batches, st.floats(0, 500), st.floats(0, 5))
+def test_gpu_hours_buy_as_many_updates_as_they_pay_for(growth: Growth, B: int, hours: float, start_up: float) -> None:
+    updates = growth.updates_for(B, hours, cost, start_up)
+    assert updates == 0 or start_up + growth.price(B, updates, cost) <= hours
+    assert start_up + growth.price(B, updates + 1, cost) > hours * (1 - 1e-12)
+
+
+@given(growths, batches, st.integers(0, 2000))
+def test_the_rate_is_that_of_a_constant_batch_of_the_same_size(growth: Growth, B: int, update: int) -> None:
+    rate = growth.learning_rate(1e-3, B, update)
+    assert rate == pytest.approx(1e-3 * math.sqrt(growth.prompts(B, update) / B))
+    assert growth.learning_rate(1e-3, B, 10**9) == 1e-3
+
+
+def test_what_the_default_does_to_a_batch_of_sixteen() -> None:
+    assert Growth(4).stages(16) == ((0, 4), (32, 8), (80, 16))
+    assert Growth(4, 64).stages(16) == ((0, 4), (64, 8), (160, 16))
+    assert Growth(3).stages(16) == ((0, 6), (32, 12), (80, 16))
+    assert Growth(4).stages(1) == ((0, 1),)
+
+
+@given(st.builds(Growth, st.integers(11, 6400).map(lambda tenths: tenths / 10), st.integers(1, 200)))
+def test_names_are_read_as_they_are_written(growth: Growth) -> None:
+    assert Growth.named(growth.name) == growth
+
+
+def test_names() -> None:
+    assert Growth.named("none") is None
+    assert Growth.named("4x") == Growth(4.0, 32)
+    assert Growth.named("2.5x@8") == Growth(2.5, 8)
+    assert (Growth(4).name, Growth(2.5, 8).name) == ("4x", "2.5x@8")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fast", "growth 'fast' cannot be read: give the last batch over the first, such as 4x, or none"),
+        ("4", "growth '4' cannot be read"),
+        ("-4x", "growth '-4x' cannot be read"),
+        ("1x", "growth by a factor of 1 .* the factor must be above 1"),
+        ("4x@0", "first doubling after 0 updates: .* at least 1"),
+    ],
+)
+def test_what_is_no_growth_is_refused(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Growth.named(name)
+
+
+def test_counts_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InputError, match="update -1 is asked for"):
+        Growth(4).prompts(16, -1)
+    with pytest.raises(InputError, match="prompts per batch is 0"):
+        Growth(4).stages(0)

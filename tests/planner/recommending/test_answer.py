@@ -1,0 +1,218 @@
+"""The whole answer: what is chosen, what is said about it, and that all parts agree."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.recommending.answer import Answer, answer
+from planner.recommending.choosing import choose
+from planner.recommending.data import answer_data
+from planner.recommending.facts import named
+from planner.sweeping.view import Configuration
+from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
+
+TOPS = {(4, 32): 0.60, (8, 32): 0.68, (16, 32): 0.72, (32, 32): 0.70, (16, 16): 0.66, (16, 64): 0.71}
+
+
+def answered(joint: Sigmoids, target: float = TARGET, **changes: Any) -> Answer:
+    return answer(joint, facts(joint, **changes), target, prompt_set_size=6000)
+
+
+def kinds(found: Answer) -> set[str]:
+    return {caution.kind for caution in found.cautions}
+
+
+def text(found: Answer, kind: str) -> str:
+    return next(caution.text for caution in found.cautions if caution.kind == kind)
+
+
+def test_the_best_is_chosen_with_the_run_that_the_target_pays_for() -> None:
+    found = answered(sigmoids(TOPS))
+    chosen = found.chosen
+    assert chosen.configuration == Configuration(16, 32)
+    assert (chosen.update_steps, chosen.learning_rate, chosen.recipe) == (333, 1e-6, "grpo")
+    assert chosen.gpu_hours == pytest.approx(99.9)
+    assert chosen.score_low < 0.72 < chosen.score_high
+    assert chosen.probability_best <= chosen.probability_within_001 <= chosen.probability_within_002
+    assert found.runner_up is not None
+    assert found.runner_up.choice.configuration == Configuration(16, 64)
+    assert [each.factor for each in found.budgets] == [0.25, 0.5, 1, 2, 4]
+    assert found.budgets[2].choice == chosen
+    assert [each.configuration for each in found.ranked][:2] == [(16, 32, ()), (16, 64, ())]
+    assert set(found.ranked) >= set(found.equivalent)
+    assert chosen not in found.equivalent
+    assert found.frontier.points[6].choice == chosen
+
+
+def test_the_sentences_say_it_all() -> None:
+    found = answered(sigmoids(TOPS))
+    assert re.match(
+        r"Run n=16, B=32 for M=333 updates at learning rate 1e-06 with recipe grpo: after 99.9 GPU-hours its score is "
+        r"expected to be 0\.7\d\d, for a new run between 0\.6\d\d and 0\.7\d\d with 90 % probability\.",
+        found.what,
+    )
+    assert found.how_sure.startswith("P(best) is 0.")
+    assert (
+        "one other is equivalent, and it was taken because none other is expected to score as high." in found.how_sure
+    )
+
+
+def test_the_interval_is_wider_where_seeds_differ_more() -> None:
+    joint = sigmoids(TOPS)
+    calm, noisy = (answer(joint, facts(joint), TARGET, seed_sd=sd) for sd in (0.0, 0.03))
+    assert noisy.chosen.score_high - noisy.chosen.score_low > 2 * (calm.chosen.score_high - calm.chosen.score_low)
+    assert noisy.chosen.probability_best == calm.chosen.probability_best
+    assert "noise" in kinds(noisy) - kinds(calm)
+
+
+def test_one_configuration_is_an_answer_without_a_runner_up() -> None:
+    found = answered(sigmoids({(8, 32): 0.6}))
+    assert (found.runner_up, found.equivalent, found.chosen.probability_best) == (None, (), 1)
+    assert "no other is equivalent" in found.how_sure
+
+
+def test_what_has_failed_is_left_out_and_named() -> None:
+    joint = sigmoids(TOPS)
+    known, failed = facts(joint), facts(joint, failed=True, status="failed")
+    best = Configuration(16, 32)
+    found = answer(joint, {**known, best: failed[best]}, TARGET)
+    assert found.chosen.configuration == Configuration(16, 64)
+    assert list(found.left_out) == [best]
+    assert "n=16, B=32" in text(found, "failed")
+    assert best not in {each.configuration for each in found.ranked}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"reached_gpu_hours": 0.0}, NotFoundError, "none of 6 configurations has a score after its first update"),
+        ({"failed": True}, NotFoundError, "all 6 configurations have failed"),
+        ({"gpu_hours_per_step": 3 * TARGET}, BudgetError, "do not pay for one update step of any"),
+    ],
+)
+def test_without_anything_to_choose_the_error_says_why(changes: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        answered(sigmoids(TOPS), **changes)
+
+
+def test_facts_are_needed_of_every_configuration() -> None:
+    joint = sigmoids(TOPS)
+    known = facts(joint)
+    del known[Configuration(4, 32)]
+    with pytest.raises(InputError, match=r"\(4, 32, \(\)\)"):
+        answer(joint, known, TARGET)
+
+
+def test_a_budget_that_pays_for_no_update_has_no_choice() -> None:
+    found = answered(sigmoids(TOPS), gpu_hours_per_step=0.6 * TARGET)
+    assert [each.choice is None for each in found.budgets] == [True, True, False, False, False]
+    assert found.chosen.update_steps == 1
+
+
+def test_the_runner_up_wins_later_if_it_is_slower_and_higher() -> None:
+    tops, middles = {(8, 32): 0.7, (64, 32): 0.8}, {(8, 32): 1.0, (64, 32): 60.0}
+    found = answered(sigmoids(tops, middle=middles, sd=0.02, spread=0.3), reached_gpu_hours=5.0).runner_up
+    assert found is not None
+    assert found.choice.rollouts_per_prompt == 64
+    assert found.overtakes_at_gpu_hours is not None
+    assert TARGET < found.overtakes_at_gpu_hours <= 2 * TARGET
+    assert "n=64, B=32 wins if it ends 0.0" in found.sentence
+    assert "mostly because it gains 0.0" in found.sentence
+    assert "more than expected after its pilot's last score at 5 GPU-hours" in found.sentence
+    assert "× the final run" in found.sentence
+    assert found.gap_where_it_wins is not None
+    assert sum(found.shifts.values()) == pytest.approx(found.gap_where_it_wins + found.gap)
+
+
+def test_a_runner_up_without_a_pilot_is_told_by_its_neighbours() -> None:
+    joint = sigmoids({(8, 32): 0.7, (16, 32): 0.69}, sd=0.02)
+    known, unseen = facts(joint), facts(joint, reached_gpu_hours=0.0, seeds_seen=0)
+    other = Configuration(16, 32)
+    found = answer(joint, {**known, other: unseen[other]}, TARGET).runner_up
+    assert found is not None
+    assert "scores 0.0" in found.sentence
+    assert "than its neighbours say" in found.sentence
+    assert found.shifts["its_level_so_far"] == 0
+
+
+def test_a_runner_up_that_never_wins_has_nothing_that_would_make_it() -> None:
+    found = answered(sigmoids({(8, 32): 0.7, (16, 32): 0.3}, sd=0.001)).runner_up
+    assert found is not None
+    assert (found.probability_wins, found.gap_where_it_wins, found.shifts) == (0, None, {})
+    assert "no final run of ¼ to 4 × the GPU-hours is expected to put it ahead" in found.sentence
+
+
+def test_a_runner_up_given_up_in_a_tie_says_so() -> None:
+    joint = sigmoids({(16, 64): 0.701, (8, 64): 0.699}, sd=0.0, falls_at={(16, 64): 1.5 * TARGET})
+    found = answered(joint)
+    assert found.chosen.rollouts_per_prompt == 8
+    assert found.runner_up is not None
+    assert "is expected 0.002 higher and was given up in the tie" in found.runner_up.sentence
+
+
+CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"reached_gpu_hours": 4.0}, "extrapolation", "has seen 4 GPU-hours: the prediction reaches 25 × as far"),
+    ({"seeds_seen": 1}, "one-seed", "one seed of n=16, B=32 was seen"),
+    (
+        {"gpu_hours_per_step": 0.01},
+        "epochs",
+        "goes 53 times over the 6,000 prompts: 25 are known to be harmless, and d",
+    ),
+    ({"gpu_hours_per_step": 0.004}, "epochs", "and degradation was seen already by 100"),
+    ({"collapsed_runs": 1}, "unstable", "1 of its own 2 runs collapsed"),
+    ({"declining_runs": 2}, "unstable", "2 of its own 2 runs declined after a peak"),
+    ({"collapsed_runs": 2}, "collapse", "of runs near it collapse or decline, seen at n="),
+]
+
+
+@pytest.mark.parametrize(("changes", "kind", "said"), CAUTIONS)
+def test_each_caution_is_said_when_it_holds_and_not_else(changes: dict[str, Any], kind: str, said: str) -> None:
+    joint = sigmoids(TOPS)
+    assert kind not in kinds(answered(joint))
+    assert said in text(answered(joint, **changes), kind)
+
+
+def test_a_choice_without_a_pilot_is_said_to_be_one() -> None:
+    joint = sigmoids({(8, 32): 0.4, (16, 32): 0.7})
+    known, unseen = facts(joint), facts(joint, reached_gpu_hours=0.0, seeds_seen=0)
+    best = Configuration(16, 32)
+    assert "n=16, B=32 has had no pilot" in text(answer(joint, {**known, best: unseen[best]}, TARGET), "no-pilot")
+
+
+def test_the_edge_of_the_grid_and_what_cannot_be_told_apart_are_said() -> None:
+    found = answered(sigmoids({(2**k, 32): 0.6 + 0.02 * k for k in range(1, 9)}, sd=0.2))
+    assert {"edge-n", "unsure"} <= kinds(found)
+    assert "n = 256 is the largest of the grid: more rollouts per prompt may be better still" in text(found, "edge-n")
+    assert "more pilot GPU-hours would" in text(found, "unsure")
+    assert "edge-B" not in kinds(found)  # there is one B
+
+
+def test_axes_belong_to_the_name() -> None:
+    one = Configuration(8, 32, (("recipe", "scalerl"), ("learning_rate", 0.5)))
+    assert named(one) == "n=8, B=32, scalerl, 0.5 × lr"
+
+
+def test_the_data_are_json_and_complete() -> None:
+    data = answer_data(answered(sigmoids(TOPS)))
+    assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data))
+    assert data["recommendation"]["rollouts_per_prompt"] == 16
+    assert data["recommendation"]["axes"] == {}
+    assert [each["rank"] for each in data["ranking"]] == list(range(1, 7))
+    assert len(data["frontier"]["points"]) == 13
+    assert data["runner_up"]["name"] == "n=16, B=64"
+    assert {"target_gpu_hours", "sentences", "equivalent", "budgets", "pareto", "warnings", "seed_sd"} <= set(data)
+
+
+def test_the_same_beliefs_give_the_same_answer() -> None:
+    assert answered(sigmoids(TOPS)) == answered(sigmoids(TOPS))
+
+
+def test_the_choice_alone_is_that_of_the_answer() -> None:
+    joint = sigmoids({(16, 64): 0.701, (8, 64): 0.699}, sd=0.0, falls_at={(16, 64): 1.5 * TARGET})
+    assert choose(joint, facts(joint), TARGET) == Configuration(8, 64)
+    assert choose(joint, facts(joint), TARGET, tie=0.0) == Configuration(16, 64)
+    with pytest.raises(NotFoundError):
+        choose(joint, facts(joint, failed=True), TARGET)

@@ -1,0 +1,78 @@
+"""Chances, regret and intervals at one compute."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.recommending.odds import beats, interval, odds
+from planner.recommending.prospect import Prospect
+from planner.sweeping.view import Configuration
+from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
+
+
+def prospect(joint: Sigmoids) -> Prospect:
+    return Prospect.of(joint, facts(joint), TARGET)
+
+
+def test_two_alike_share_the_chance_and_the_worse_has_none() -> None:
+    seen = prospect(sigmoids({(8, 32): 0.7, (16, 32): 0.7, (32, 32): 0.3}, sd=0.02, draws=4000))
+    found = odds(seen, seen.rung(0))
+    assert found.best == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
+    assert found.regret[0] == pytest.approx(0.02 / np.sqrt(np.pi), abs=0.002)  # E[max] of two normals: σ/√π
+    assert found.within_near[2] == 0
+
+
+def test_scores_at_the_bound_tie_and_share() -> None:
+    seen = prospect(sigmoids({(8, 32): 5.0, (16, 32): 5.0}, sd=0.0))
+    assert odds(seen, seen.rung(0)).best.tolist() == [0.5, 0.5]
+    assert beats(seen.scores[seen.rung(0)], 0, 1) == 0.5
+
+
+def test_the_interval_of_a_new_run_has_the_noise_of_seeds_in_it() -> None:
+    scores = np.random.default_rng(0).normal(0.5, 0.03, (20_000, 1))
+    low, high = interval(scores, 0.04)
+    assert (high - low)[0] == pytest.approx(2 * 1.645 * 0.05, rel=0.02)
+    inside, outside = interval(scores)
+    assert (outside - inside)[0] == pytest.approx(2 * 1.645 * 0.03, rel=0.02)
+
+
+def test_the_interval_stays_a_pass_rate() -> None:
+    low, high = interval(np.array([[0.0], [1.0]] * 50), 0.1)
+    assert (low[0], high[0]) == (0.0, 1.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0.1, 1.2), min_size=1, max_size=6), st.floats(0, 0.3), st.integers(0, 99))
+def test_chances_are_chances_and_the_least_regret_is_the_highest_expectation(
+    tops: list[float], sd: float, seed: int
+) -> None:
+    seen = prospect(sigmoids({(2, 2 + i): top for i, top in enumerate(tops)}, sd=sd, draws=100, seed=seed))
+    for rung in (0, seen.rung(0), len(seen.gpu_hours) - 1):
+        found = odds(seen, rung)
+        assert found.best.sum() == pytest.approx(1)
+        assert (found.best <= found.within_nearly + 1e-12).all()
+        assert (found.within_nearly <= found.within_near).all()
+        assert (found.regret >= 0).all()
+        assert found.regret.argmin() == found.expected.argmax() or np.ptp(np.sort(found.regret)[:2]) < 1e-12
+
+
+def test_what_cannot_be_run_has_no_chance() -> None:
+    joint = sigmoids({(8, 32): 0.9, (16, 32): 0.5, (32, 32): 0.6})
+    known = facts(joint)
+    failed = facts(joint, failed=True)
+    dear = facts(joint, gpu_hours_per_step=2 * TARGET)
+    one, two, three = joint.configurations
+    seen = Prospect.of(joint, {one: failed[one], two: known[two], three: dear[three]}, TARGET)
+    assert odds(seen, seen.rung(0)).best.tolist() == [0, 1, 0]
+    assert odds(seen, seen.rung(1)).best[2] > 0.99  # twice the target pays for a step of it
+    assert seen.able[seen.rung(0)].tolist() == [False, True, False]
+
+
+def test_the_ladder_has_the_target_and_its_multiples() -> None:
+    joint = sigmoids({(8, 32): 0.9})
+    seen = prospect(joint)
+    for octaves in (-6, -2, -1, 0, 1, 2, 3):
+        assert seen.gpu_hours[seen.rung(octaves)] == pytest.approx(TARGET * 2**octaves)
+    assert seen.gpu_hours[seen.rung(0)] == TARGET
+    assert seen.configurations == (Configuration(8, 32),)

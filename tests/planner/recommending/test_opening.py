@@ -1,0 +1,104 @@
+"""From a view to the facts beside the curves: what was seen, what became of it, how much seeds differ."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.recommending.answer import answer
+from planner.recommending.collapse import PRIOR_RISK, collapse_risks
+from planner.recommending.facts import ConfigurationFacts
+from planner.recommending.noise import SEED_SD, level, seed_sd
+from planner.recommending.opening import Planned, facts_of, joint_for
+from planner.sweeping.view import Axes, Configuration, Seen, TrialView, View
+from planner.trials import TrialState
+from tests.planner.sweeping.views import scores, trial, view
+
+PAUSED, FAILED = TrialState.PAUSED, TrialState.FAILED
+CELLS = {(4, 32): 0.5, (8, 32): 0.6, (16, 32): 0.7, (32, 32): 0.65}
+
+
+def seen() -> View:
+    trials = [
+        trial(i, PAUSED, step=40, asymptote=top, middle=4.0, cell=cell) for i, (cell, top) in enumerate(CELLS.items())
+    ]
+    return view(trials)
+
+
+def planned(*cells: tuple[int, int]) -> dict[Configuration, Planned]:
+    return {Configuration(*cell): Planned(1e-6, "grpo", 0.5) for cell in (*CELLS, *cells)}
+
+
+def fallen(steps: int) -> tuple[Seen, ...]:
+    return tuple(replace(each, score=0.0) if each.step > steps / 2 else each for each in scores(steps, 1.0, 0.9, 4.0))
+
+
+def test_facts_are_those_of_the_trials() -> None:
+    trials = list(seen().trials.values())
+    trials.append(trial(7, TrialState.PRUNED, step=10, cell=(4, 32)))
+    trials.append(trial(8, FAILED, cell=(64, 32)))
+    found = facts_of(view(trials), planned((64, 32), (128, 32)))
+    twice = found[Configuration(4, 32)]
+    assert (twice.seeds_seen, twice.reached_gpu_hours, twice.reached_step) == (2, 40.0, 40)
+    assert (twice.status, twice.gpu_hours_spent, twice.gpu_hours_per_step) == ("paused", 50.0, 1.0)
+    assert twice.last_score == pytest.approx(0.5, abs=0.05)
+    assert found[Configuration(64, 32)].failed
+    assert not found[Configuration(64, 32)].seen
+    assert found[Configuration(128, 32)] == ConfigurationFacts(1e-6, "grpo", 0.5)
+
+
+def test_a_collapse_is_seen() -> None:
+    trials = [*seen().trials.values(), trial(9, PAUSED, step=60, cell=(64, 32), seen=fallen(60))]
+    found = facts_of(view(trials), planned((64, 32)))
+    assert found[Configuration(64, 32)].collapsed_runs == 1
+    assert all(each.collapsed_runs == 0 for where, each in found.items() if where.rollouts_per_prompt < 64)
+
+
+def test_the_risk_to_collapse_is_that_of_the_runs_near() -> None:
+    places = [Configuration(2**k, 32) for k in range(1, 9)] + [Configuration(256, 32, (("recipe", "other"),))]
+    known = [ConfigurationFacts(1e-6, "r", 1.0, seeds_seen=2, collapsed_runs=2 * (k == 7)) for k in range(9)]
+    risks = collapse_risks(places, known)
+    assert risks[7] == risks.max() > 0.4
+    assert np.all(np.diff(risks[3:8]) > 0)
+    assert risks[0] < PRIOR_RISK
+    assert risks[6] > risks[8] > risks[0]  # another recipe tells half of what its neighbour does
+
+
+def test_seeds_that_agree_say_little_and_seeds_that_differ_much() -> None:
+    def runs(gap: float) -> list[TrialView]:
+        return [
+            trial(number, PAUSED, step=40, asymptote=0.6 + gap * number, middle=4.0, cell=(8, 32))
+            for number in range(3)
+        ]
+
+    assert seed_sd([]) == SEED_SD
+    assert seed_sd(seen().trials.values()) == SEED_SD  # no configuration was run twice
+    assert seed_sd(runs(0.0)) < 1.2 * SEED_SD
+    assert seed_sd(runs(0.1)) > 4 * SEED_SD
+
+
+def test_runs_are_compared_where_both_have_been() -> None:
+    long, short = scores(100, 1.0, 0.9, 50.0, noise=0.0), scores(20, 1.0, 0.9, 50.0, noise=0.0)
+    pair = [trial(0, PAUSED, seen=long, cell=(8, 32)), trial(1, PAUSED, seen=short, cell=(8, 32))]
+    assert seed_sd(pair) < SEED_SD
+    assert level(long) > level(short) == pytest.approx(level(long, 20.0))
+
+
+def test_the_joint_belief_of_a_view_gives_an_answer() -> None:
+    shown = seen()
+    joint = joint_for(shown, draws=200)
+    assert joint.scores([10.0, 100.0]).shape == (200, 4, 2)
+    found = answer(joint, facts_of(shown, planned()), 100.0)
+    assert found.chosen.rollouts_per_prompt in (16, 32)
+    assert found.chosen.expected_score == pytest.approx(0.69, abs=0.06)
+
+
+def test_axes_tell_configurations_apart() -> None:
+    axes: Axes = (("recipe", "scalerl"),)
+    both = [trial(0, PAUSED, step=20, cell=(8, 32)), trial(1, PAUSED, step=10, cell=(8, 32), axes=axes)]
+    cells = {
+        Configuration(8, 32): Planned(1e-6, "grpo", 0.5),
+        Configuration(8, 32, axes): Planned(1e-6, "scalerl", 0.5),
+    }
+    found = facts_of(view(both), cells)
+    assert [each.reached_gpu_hours for each in found.values()] == [20.0, 10.0]

@@ -1,0 +1,91 @@
+"""Joint beliefs for tests: sigmoids in log compute with drawn parameters, a row of draws one state of the world."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.recommending.facts import ConfigurationFacts
+from planner.sweeping.view import Configuration
+
+Vector = NDArray[np.float64]
+TARGET = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoids:
+    """R0 + (A − R0) / (1 + (C_mid/C)^1.5) of each draw and configuration; some fall beyond a compute."""
+
+    configurations: tuple[Configuration, ...]
+    asymptote: Vector  # (draws, configurations)
+    middle: Vector
+    falls_at: Vector | None = None  # (configurations,)
+
+    def scores(self, gpu_hours: Sequence[float]) -> Vector:
+        x = np.asarray(gpu_hours, dtype=float)
+        risen = 1 / (1 + (self.middle[..., None] / x) ** 1.5)
+        scores = 0.2 + (self.asymptote[..., None] - 0.2) * risen
+        if self.falls_at is not None:
+            scores = np.where(x > self.falls_at[None, :, None], 0.05, scores)
+        return np.clip(scores, 0.0, 1.0)
+
+
+def sigmoids(
+    tops: Mapping[tuple[int, int], float],
+    *,
+    sd: float = 0.01,
+    middle: float | Mapping[tuple[int, int], float] = 5.0,
+    spread: float = 0.0,
+    draws: int = 500,
+    seed: int = 0,
+    falls_at: Mapping[tuple[int, int], float] | None = None,
+) -> Sigmoids:
+    """Return beliefs about the asymptotes of cells (n, B), independent of each other."""
+    rng = np.random.default_rng(seed)
+    shape = (draws, len(tops))
+    middles = np.array([middle if isinstance(middle, float) else middle[cell] for cell in tops])
+    falls = None if falls_at is None else np.array([falls_at.get(cell, np.inf) for cell in tops])
+    return Sigmoids(
+        tuple(Configuration(*cell) for cell in tops),
+        np.array(list(tops.values())) + sd * rng.standard_normal(shape),
+        middles * np.exp(spread * rng.standard_normal(shape)),
+        falls,
+    )
+
+
+def surface(best: Callable[[float], float], draws: int = 300, seed: int = 0) -> "Surface":
+    """Return beliefs in which n = 2 … 128 differ by how far log2 n lies from the best one at a compute."""
+    rng = np.random.default_rng(seed)
+    return Surface(tuple(Configuration(2**k, 32) for k in range(1, 8)), best, 0.2 * rng.standard_normal((draws, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A parabola in log2 n around a best one that moves with compute, and that each draw shifts a little."""
+
+    configurations: tuple[Configuration, ...]
+    best: Callable[[float], float]
+    shift: Vector
+
+    def scores(self, gpu_hours: Sequence[float]) -> Vector:
+        logs = np.log2([each.rollouts_per_prompt for each in self.configurations])
+        parts = [0.8 - 0.02 * (logs - self.best(x) - self.shift) ** 2 for x in gpu_hours]
+        return np.stack(parts, axis=-1)
+
+
+def facts(joint: Sigmoids | Surface, **changes: Any) -> dict[Configuration, ConfigurationFacts]:
+    """Return facts of runs that were piloted to a tenth of the target."""
+    fields: dict[str, Any] = {
+        "learning_rate": 1e-6,
+        "recipe": "grpo",
+        "gpu_hours_per_step": 0.3,
+        "status": "paused",
+        "gpu_hours_spent": 10.0,
+        "reached_gpu_hours": 20.0,
+        "reached_step": 66,
+        "last_score": 0.5,
+        "seeds_seen": 2,
+    }
+    return {each: ConfigurationFacts(**{**fields, **changes}) for each in joint.configurations}

@@ -1,0 +1,43 @@
+import pytest
+
+from planner.replaying.choosing import highest_expected, highest_of_the_longest, highest_seen, open_chooser
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.view import Configuration, Seen, TrialView, View
+from planner.trials import TrialState
+
+
+def trial(number: int, n: int, *scores: float, step: int = 100, state: TrialState = TrialState.PAUSED) -> TrialView:
+    seen = tuple(Seen(10 * place, float(place), score, 0.01) for place, score in enumerate(scores))
+    return TrialView(number, f"t{number}", n, 4, 0, state, step, 100, 25, 100, 0.1, 0.0, step / 10, seen)
+
+
+def view(*trials: TrialView) -> View:
+    return View({each.trial: each for each in trials}, 10.0, 20.0, 1, 0)
+
+
+def test_the_highest_last_score_is_taken_however_far_its_trial_is() -> None:
+    seen = view(trial(1, 8, 0.1, 0.9, 0.5), trial(2, 16, 0.6, step=5), trial(3, 32))
+    assert highest_seen(seen) == Configuration(16, 4)
+
+
+def test_among_those_that_have_come_far_the_mean_of_three_scores_is_taken() -> None:
+    seen = view(trial(1, 8, 0.1, 0.5, 0.5, 0.5), trial(2, 16, 0.4, 0.4, 0.6), trial(3, 32, 0.9, step=49))
+    assert highest_of_the_longest(seen) == Configuration(8, 4)
+
+
+def test_expected_scores_are_those_at_the_target() -> None:
+    flat, rising = [0.4] * 10, [0.1 + 0.03 * place for place in range(10)]
+    seen = view(trial(1, 8, *flat), trial(2, 16, *rising))
+    assert highest_seen(seen) == Configuration(8, 4)
+    assert highest_expected(Beliefs())(seen) == Configuration(16, 4)
+
+
+def test_what_was_given_up_is_taken_only_when_nothing_else_has_a_curve() -> None:
+    pruned = trial(1, 8, *[0.8] * 8, state=TrialState.PRUNED)
+    assert highest_expected(Beliefs())(view(pruned, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
+    assert highest_expected(Beliefs())(view(pruned, trial(2, 16))) == Configuration(8, 4)
+
+
+@pytest.mark.parametrize("name", ["rlplan", "asha"])
+def test_without_any_score_nothing_is_chosen(name: str) -> None:
+    assert open_chooser(name, Beliefs())(view(trial(1, 8), trial(2, 16))) is None

@@ -1,0 +1,214 @@
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import IllegalTransitionError, InputError
+from planner.replaying.choosing import highest_seen, open_chooser
+from planner.replaying.game import Pilot
+from planner.replaying.play import Played, play
+from planner.replaying.recorded import Recorded
+from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop, Why
+from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.policy import Policy
+from planner.sweeping.view import Configuration, View
+from planner.trials import TrialState
+from tests.planner.replaying.tables import LENGTH, grid, run
+
+WHY = Why("because")
+GRID = grid()
+
+
+class Scripted:
+    """Does what it is told, one list of actions after the other, and keeps what it saw."""
+
+    name = "scripted"
+
+    def __init__(self, *turns: Sequence[Action] | Callable[[View], Sequence[Action]]) -> None:
+        self._turns = itertools.chain(turns, itertools.repeat(()))
+        self.views: list[View] = []
+
+    def decide(self, view: View) -> Sequence[Action]:
+        self.views.append(view)
+        turn = next(self._turns)
+        return turn(view) if callable(turn) else turn
+
+
+class Watched:
+    """Keeps every view that a policy was asked about."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self.name = policy, policy.name
+        self.views: list[View] = []
+
+    def decide(self, view: View) -> Sequence[Action]:
+        self.views.append(view)
+        return self._policy.decide(view)
+
+
+def played(
+    policy: Policy, recorded: Recorded = GRID, *, budget: float = 100.0, target: float = LENGTH, workers: int = 1
+) -> Played:
+    return play(
+        recorded, policy, budget=budget, target=target, seed=3, workers=workers, chooser=highest_seen, trace=False
+    )
+
+
+def advance(trial: int, to_step: int) -> Advance:
+    return Advance(trial, to_step, WHY)
+
+
+@given(
+    name=st.sampled_from([name for name in POLICIES if name != "rlplan"]),
+    share=st.floats(0.001, 1.5),
+    target=st.sampled_from([40.0, LENGTH, 130.0]),
+    workers=st.sampled_from([1, 3, 8]),
+    seed=st.integers(0, 100),
+)
+@settings(deadline=None, max_examples=40)
+def test_no_policy_overspends_sees_what_it_has_not_paid_for_or_goes_on_for_ever(
+    name: str, share: float, target: float, workers: int, seed: int
+) -> None:
+    budget = share * GRID.full_cost(target)
+    policy = Watched(open_policy(name))
+    result = play(
+        GRID, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=highest_seen, trace=True
+    )
+    assert 0 <= result.gpu_hours_spent <= budget
+    assert 0 <= result.regret <= 1
+    assert result.score_at_target + result.regret == pytest.approx(result.best_at_target)
+    assert result.wall_hours >= result.gpu_hours_spent / workers - 1e-9
+    assert [mark.gpu_hours for mark in result.trace] == sorted(mark.gpu_hours for mark in result.trace)
+    assert not result.trace or result.trace[-1].chosen == result.chosen
+    for view in policy.views:
+        trained = math.fsum(trial.gpu_hours_spent for trial in view.trials.values())
+        assert trained + view.gpu_hours_left <= budget * (1 + 1e-9)
+        running = [trial for trial in view.trials.values() if trial.state is TrialState.RUNNING]
+        assert view.free_workers == workers - len(running)
+        for trial in view.trials.values():
+            paid = trial.step * trial.gpu_hours_per_step
+            assert all(seen.gpu_hours <= paid * (1 + 1e-9) for seen in trial.scores)
+            assert trial.step > 0 or trial.state is not TrialState.PLANNED or not trial.scores
+            assert paid <= min(target, LENGTH) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("workers", [1, 8])
+def test_the_same_seed_gives_the_same_result_and_the_money_is_used(name: str, workers: int) -> None:
+    def once(seed: int) -> Played:
+        beliefs = Beliefs()
+        policy = open_policy(name, search=None, beliefs=beliefs)
+        chooser = open_chooser(name, beliefs)
+        return play(GRID, policy, budget=150, target=LENGTH, seed=seed, workers=workers, chooser=chooser)
+
+    first = once(1)
+    assert first == once(1)
+    assert name != "random" or len({once(seed).trace for seed in range(2, 6)}) > 1
+    assert first.policy == name
+    assert first.regret < 0.5
+    assert first.gpu_hours_spent == pytest.approx(150, abs=0.2) or name == "rlplan"
+
+
+def test_a_budget_that_pays_for_everything_finds_the_best_without_noise() -> None:
+    recorded = grid(cells=6, seeds=1, noise=0.0)
+    result = played(open_policy("full"), recorded, budget=2 * recorded.full_cost(LENGTH))
+    assert result.gpu_hours_spent == pytest.approx(recorded.full_cost(LENGTH))
+    assert result.regret == 0
+    assert not result.guessed
+
+
+def test_a_point_is_seen_when_the_segment_that_pays_for_it_has_ended() -> None:
+    policy = Scripted([advance(1, 249)], [advance(1, 250)], [advance(1, 600)])
+    result = played(policy, Recorded((run(scores=[0.1, 0.2, 0.3, 0.4, 0.5]),)))
+    seen = [[score.score for score in view.trials[1].scores] for view in policy.views]
+    assert seen == [[], [0.1], [0.1, 0.2], [0.1, 0.2, 0.3]]
+    assert [score.step for score in policy.views[-1].trials[1].scores] == [0, 250, 500]
+    assert (result.decisions, result.gpu_hours_spent) == (3, 60)
+
+
+def test_workers_run_side_by_side_and_those_that_end_together_are_seen_together() -> None:
+    recorded = Recorded((run("a"), run("b", (16, 4)), run("c", (32, 4))))
+    policy = Scripted([advance(1, 500), advance(2, 300), advance(3, 500)], [], [Stop(WHY)])
+    result = played(policy, recorded, budget=130, workers=3)
+    states = [[trial.state.value for trial in view.trials.values()] for view in policy.views]
+    assert states == [["planned"] * 3, ["running", "paused", "running"], ["paused"] * 3]
+    assert [view.free_workers for view in policy.views] == [3, 1, 3]
+    assert policy.views[1].gpu_hours_left == 0
+    assert (result.gpu_hours_spent, result.wall_hours) == (130, 50)
+
+
+def test_a_segment_is_cut_to_the_money_that_is_left() -> None:
+    policy = Scripted([advance(1, 1000)], [advance(2, 1000)], [advance(2, 1000)])
+    recorded = Recorded((run("a"), run("b", (16, 4))))
+    result = played(policy, recorded, budget=130.0)
+    assert sorted(trial.step for trial in policy.views[2].trials.values()) == [300, 1000]
+    assert (result.gpu_hours_spent, result.decisions) == (130, 2)
+
+
+def test_a_stop_lets_what_runs_end() -> None:
+    policy = Scripted([advance(1, 500), Stop(WHY)])
+    result = played(policy, Recorded((run("a"), run("b", (16, 4)))), workers=2)
+    assert (len(policy.views), result.gpu_hours_spent, result.decisions) == (1, 50, 2)
+
+
+def test_given_up_and_finished_trials_stay_so() -> None:
+    policy = Scripted([Prune(1, WHY), advance(2, 100)], [Finish(2, WHY)], [advance(1, 100)])
+    with pytest.raises(IllegalTransitionError, match=r"wants to advance .*, which is pruned"):
+        played(policy, Recorded((run("a"), run("b", (16, 4)))))
+    assert [trial.state.value for trial in policy.views[2].trials.values()] == ["pruned", "finished"]
+
+
+def test_more_segments_than_workers_are_refused() -> None:
+    with pytest.raises(IllegalTransitionError, match="1 of 1 workers taken"):
+        played(Scripted([advance(1, 10), advance(2, 10)]))
+
+
+def test_with_pilots_the_plan_says_how_far_a_trial_is_to_go_and_what_is_open() -> None:
+    recorded = Recorded((run("a"), run("b", (16, 4)), run("c", (32, 4))))
+    pilots = {Configuration(8, 4): Pilot(20, 25), Configuration(16, 4): Pilot(10, 5, planned=False)}
+    policy = Scripted([Propose(16, 4, WHY)], [advance(2, 400)])
+    result = play(
+        recorded, policy, budget=50, target=100, seed=0, chooser=highest_seen, pilots=pilots, ticks=2000, trace=False
+    )
+    first, second = policy.views[0], policy.views[1]
+    assert [trial.configuration for trial in first.trials.values()] == [Configuration(8, 4)]
+    planned, proposed = second.trials.values()
+    assert (planned.pilot_steps, planned.segment_steps, planned.most_steps) == (400, 500, 2000)
+    assert (proposed.cell, proposed.proposed, proposed.pilot_steps) == ((16, 4), True, 200)
+    assert [cell.price for cell in first.open_cells.values()] == [10]
+    assert not second.open_cells
+    assert (result.decisions, result.gpu_hours_spent) == (2, 20)
+
+
+def test_what_is_not_open_cannot_be_proposed() -> None:
+    with pytest.raises(IllegalTransitionError, match="proposes n=8, B=4, which is not open"):
+        played(Scripted([Propose(8, 4, WHY)]))
+
+
+def test_with_nothing_seen_the_choice_is_a_guess() -> None:
+    late = Recorded((run("a", hours=[60, 100]), run("b", (16, 4), hours=[60, 100], scores=0.6)))
+    result = played(open_policy("random"), late, budget=10)
+    assert result.guessed
+    assert result.chosen in late.configurations
+
+
+@pytest.mark.parametrize(
+    ("budget", "target", "workers", "says"),
+    [
+        (0.0, 100.0, 1, "budget 0.0: it must be a positive number"),
+        (10.0, math.nan, 1, "target nan: it must be a positive number"),
+        (10.0, 100.0, 0, "workers 0: it must be a positive number"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(budget: float, target: float, workers: int, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        played(open_policy("full"), budget=budget, target=target, workers=workers)
+
+
+def test_runs_that_have_nothing_after_their_start_are_refused() -> None:
+    with pytest.raises(InputError, match="nothing to play over"):
+        played(open_policy("full"), Recorded((run(hours=[0]),)))

@@ -1,0 +1,111 @@
+import itertools
+import math
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import ConfigError, InputError
+from planner.config import Layer, resolve
+from planner.metrics import Metric, best_at, further_names, further_scores, mean_over, sizes, worst_at
+
+samples = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+
+
+@given(samples, st.data())
+def test_the_estimate_is_the_mean_over_all_subsets(values: list[float], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(values)))
+    subsets = list(itertools.combinations(values, k))
+    assert best_at(values, k) == pytest.approx(statistics.fmean(map(max, subsets)))
+    assert worst_at(values, k) == pytest.approx(statistics.fmean(map(min, subsets)))
+
+
+@given(st.integers(1, 40), st.data())
+def test_for_right_and_wrong_it_is_the_estimator_of_pass_at_k(n: int, data: st.DataObject) -> None:
+    right, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    values = [1.0] * right + [0.0] * (n - right)
+    assert best_at(values, k) == pytest.approx(1 - math.comb(n - right, k) / math.comb(n, k))
+    assert worst_at(values, k) == pytest.approx(math.comb(right, k) / math.comb(n, k))
+
+
+@given(samples)
+def test_of_all_samples_it_is_the_best_and_the_worst_of_them(values: list[float]) -> None:
+    assert best_at(values, len(values)) == max(values)
+    assert worst_at(values, len(values)) == min(values)
+    assert best_at(values, 1) == pytest.approx(statistics.fmean(values))
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_more_samples_than_there_are_is_refused(k: int) -> None:
+    with pytest.raises(InputError, match=f"of {k} out of 2 samples"):
+        best_at([0.0, 1.0], k)
+
+
+def test_scores_over_problems_have_standard_errors() -> None:
+    groups = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
+    found = further_scores(groups)
+    assert found == {"best@2": mean_over([0, 1, 1, 1]), "worst@2": mean_over([0, 0, 1, 0])}
+    assert found["best@2"] == (0.75, pytest.approx(statistics.stdev([0, 1, 1, 1]) / 2))
+    assert mean_over([0.3]) == (0.3, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(1, ()), (2, (2,)), (3, (2, 3)), (4, (2, 4)), (6, (2, 4, 6)), (16, (2, 4, 8, 16))]
+)
+def test_which_k_are_kept(given: int, kept: tuple[int, ...]) -> None:
+    assert sizes(given) == kept
+    names = [f"best@{k}" for k in kept] + [f"worst@{k}" for k in kept]
+    assert list(further_names(given)) == names == list(further_scores([[0.5] * given]))
+
+
+def test_a_metric_is_named_by_what_is_best_of_how_many() -> None:
+    assert Metric.chosen("mean", None, 4).name == "mean@4"
+    assert Metric.chosen("best", None, 4).name == "best@4"
+    assert Metric.chosen("worst", 2, 4).name == "worst@2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "samples", "said"),
+    [
+        ("best", 3, 4, "metric_k = 3 is not kept of 4 samples of each problem; these are: 2, 4"),
+        ("worst", None, 1, "metric = 'worst' needs at least 2 samples of each problem, and validation has 1"),
+        ("mean", 2, 4, "metric_k = 2 goes with the metrics best and worst; the mean is over all 4"),
+    ],
+)
+def test_a_metric_that_the_samples_do_not_yield_is_refused(kind: Any, k: int | None, samples: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Metric.chosen(kind, k, samples)
+
+
+def test_a_metric_picks_its_score() -> None:
+    further = {"best@4": (0.9, 0.01), "worst@4": (None, None)}
+    assert Metric("mean", 4).of(0.5, 0.02, further) == (0.5, 0.02)
+    assert Metric("best", 4).of(0.5, 0.02, further) == (0.9, 0.01)
+    assert Metric("mean", 4).of(None, None, further) is None
+    for kind, k in (("best", 2), ("worst", 4)):
+        assert Metric(kind, k).of(0.5, 0.02, further) is None
+    assert Metric("best", 4).of(0.5, 0.02, None) is None
+
+
+def test_a_stored_sweep_says_what_it_compares_by() -> None:
+    rule = {"metric": "best", "metric_k": 2, "samples": 4}
+    assert Metric.of_sweep({"training": {"validation": rule}}).name == "best@2"
+    assert Metric.of_sweep({"training": {"validation": {"samples": 4}}}).name == "mean@4"
+    assert Metric.of_sweep({}).kind == "mean"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"metric": "best", "metric_k": 3}, "rlplan.toml: metric_k = 3 is not kept of 4 samples"),
+        ({"metric": "worst", "samples": 1}, "metric = 'worst' needs at least 2 samples"),
+        ({"metric": "median"}, "rlplan.toml: validation.metric = 'median' should be 'mean', 'best' or 'worst'"),
+    ],
+)
+def test_the_configuration_chooses_a_metric_that_its_samples_yield(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        resolve([Layer("rlplan.toml", {"validation": given})])
+    chosen = resolve([Layer("rlplan.toml", {"validation": {"metric": "best", "metric_k": 2}})])
+    assert (chosen.config.validation.metric, chosen.config.validation.metric_k) == ("best", 2)

@@ -1,0 +1,153 @@
+import csv
+import io
+import itertools
+import json
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from planner.sweeping.view import Configuration
+from rlplan.preview_results import Estimate, Outcome, Preview, Without
+from rlplan.preview_running import FEWEST_DRAWS, PATIENCE_SECONDS, PreviewRequest, preview
+from tests.rlplan.conftest import Run
+
+QUICK = ("--draws", "2", "--policy", "full")
+A, B = Configuration(8, 4), Configuration(16, 4)
+
+
+@pytest.fixture
+def planned(run: Run) -> Run:
+    assert run("propose", "--task", "sum-easy", "--budget", "0.5").code == 0
+    return run
+
+
+def test_json_has_every_fraction_with_its_figures_and_their_errors(planned: Run) -> None:
+    ran = planned("preview", *QUICK, "--pilot-fractions", "0.2,0.1", "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    assert (document["plan"], document["policy"], document["draws"], document["seed"]) == ("plan-1", "full", 2, 0)
+    assert [each["pilot_fraction"] for each in document["fractions"]] == [0.1, 0.2]
+    for each in document["fractions"]:
+        assert each["pilot_gpu_hours"] + each["final_gpu_hours"] == pytest.approx(0.5)
+        assert 0 < each["gpu_hours_spent"]["mean"] <= each["pilot_gpu_hours"]
+        assert each["pilot_wall_hours"]["mean"] >= each["gpu_hours_spent"]["mean"] / document["workers"] * (1 - 1e-9)
+        assert 0 <= each["regret"]["mean"] <= 1
+        assert 0 <= each["probability_near_best"]["mean"] <= 1
+        assert each["score"]["standard_error"] >= 0
+    scores = {each["pilot_fraction"]: each["score"]["mean"] for each in document["fractions"]}
+    assert document["best_pilot_fraction"] == max(scores, key=lambda fraction: scores[fraction])
+    without = document["without_pilots"]
+    assert without["best"]["score"]["mean"] >= max(
+        without[name]["score"]["mean"] for name in ("first_ranked", "random")
+    )
+    assert any("no published study covers" in each for each in document["assumptions"])
+
+
+def test_the_seed_decides_everything(planned: Run) -> None:
+    call = ("preview", *QUICK, "--pilot-fractions", "0.1", "--format", "json")
+    first, again, other = (planned(*call, "--seed", seed).out for seed in ("1", "1", "2"))
+    assert first == again
+    assert json.loads(first)["fractions"] != json.loads(other)["fractions"]
+
+
+def test_a_plan_within_the_studies_is_not_moved(run: Run) -> None:
+    run("propose", "--budget", "5000", "--gpus-per-trial", "8")
+    ran = run("preview", "plan-1", *QUICK, "--pilot-fractions", "0.1", "--format", "json")
+    document = json.loads(ran.out)
+    assert document["workers"] == 8
+    assert any("the worlds keep the law by which the plan ranks" in each for each in document["assumptions"])
+
+
+def test_of_a_plan_with_further_axes_one_value_of_each_is_simulated_and_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text('[axes]\nrecipes = ["grpo", "scalerl"]\n')
+    assert run("propose", "--budget", "5000", "--gpus-per-trial", "8").code == 0
+    document = json.loads(run("preview", *QUICK, "--pilot-fractions", "0.1", "--format", "json").out)
+    assert any("one is simulated: grpo on qwen3-8b" in each for each in document["assumptions"])
+
+
+def test_the_table_fits_the_screen_and_csv_has_a_row_a_fraction(planned: Run) -> None:
+    ran = planned("preview", *QUICK)
+    assert "Best expected final score: a pilot fraction of" in " ".join(ran.out.split())
+    assert max(map(len, ran.out.splitlines())) <= 80
+    rows = list(csv.DictReader(io.StringIO(planned("preview", *QUICK, "--format", "csv").out)))
+    assert [row["pilot_fraction"] for row in rows] == ["0.05", "0.1", "0.2", "0.4"]
+    assert all(float(row["regret"]) >= 0 and row["regret_standard_error"] for row in rows)
+
+
+def test_our_own_policy_is_played_by_default(planned: Run) -> None:
+    ran = planned("preview", "--draws", "1", "--pilot-fractions", "0.1", "--format", "json")
+    document = json.loads(ran.out)
+    assert document["policy"] == "rlplan"
+    assert document["fractions"][0]["regret"]["standard_error"] is None
+
+
+def test_without_a_number_as_many_worlds_are_drawn_as_time_allows(planned: Run) -> None:
+    assert planned("propose", "--task", "sum-easy", "--budget", "0.4").code == 0
+    request = PreviewRequest(policy="random", fractions=(0.2,))
+    slow = itertools.count(0.0, PATIENCE_SECONDS + 1)
+    assert preview(request, "rlplan.db", lambda: next(slow)).draws == FEWEST_DRAWS
+    passing = itertools.count(0.0, PATIENCE_SECONDS / 3)
+    assert preview(request, "rlplan.db", lambda: next(passing)).draws == FEWEST_DRAWS + 3
+
+
+def test_a_fraction_that_pays_for_nothing_is_left_out_and_told(planned: Run) -> None:
+    ran = planned("preview", *QUICK, "--pilot-fractions", "0.0001,0.2", "--format", "json")
+    document = json.loads(ran.out)
+    assert [each["pilot_fraction"] for each in document["fractions"]] == [0.2]
+    assert any("a pilot fraction of 0.0001 is left out" in each for each in document["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("plan-9",), 3, "there is no plan 'plan-9'"),
+        (("--draws", "0"), 2, "--draws 0: at least one world"),
+        (("--pilot-fractions", "0.1,2"), 2, "--pilot-fractions 0.1,2: give shares"),
+        (("--pilot-fractions", ""), 2, "--pilot-fractions '' is not a number"),
+        (("--policy", "best"), 2, "unknown policy 'best'"),
+        (("--seed", "-1"), 2, "--seed -1"),
+        (("--pilot-fractions", "0.0001"), 4, "plan-1: a pilot fraction of 0.0001 is left out"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(planned: Run, arguments: tuple[str, ...], code: int, says: str) -> None:
+    ran = planned("preview", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert says in ran.err
+
+
+def test_without_any_plan_it_says_how_to_make_one(run: Run) -> None:
+    ran = run("preview")
+    assert ran.code == 3
+    assert "rlplan propose" in ran.err
+
+
+def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:
+    """Make a preview from pairs of the chosen one's score and the best."""
+    made = {
+        fraction: tuple(Outcome(A, score, best, 10.0, 2.0) for score, best in each)
+        for fraction, each in outcomes.items()
+    }
+    without = tuple(Without(0.5, 0.4, 0.9) for _ in next(iter(outcomes.values())))
+    return Preview("plan-1", "rlplan", 0, 100.0, 2, 4, {f: 100 * f for f in made}, made, without, B, ())
+
+
+def test_figures_are_means_over_the_worlds() -> None:
+    (summary,) = of({0.2: [(0.6, 0.61), (0.5, 0.7), (0.7, 0.7)]}).summaries
+    assert summary.regret.mean == pytest.approx(0.07)
+    assert summary.regret.standard_error == pytest.approx(0.06506, abs=1e-4)
+    assert summary.near_best.mean == pytest.approx(2 / 3)
+    assert summary.score.mean == pytest.approx(fmean([0.6, 0.5, 0.7]))
+    assert summary.gain_over_first_ranked.mean == pytest.approx(0.1)
+    assert (summary.final_gpu_hours, summary.final_wall_hours) == (80, 20)
+
+
+def test_fractions_are_compared_world_by_world() -> None:
+    apart = of({0.1: [(0.50, 1), (0.20, 1), (0.80, 1)], 0.2: [(0.52, 1), (0.22, 1), (0.82, 1)]})
+    assert (apart.best_fraction, apart.as_good) == (0.2, ())
+    alike = of({0.1: [(0.50, 1), (0.26, 1), (0.80, 1)], 0.2: [(0.52, 1), (0.22, 1), (0.85, 1)]})
+    assert (alike.best_fraction, alike.as_good) == (0.2, (0.1,))
+
+
+def test_a_single_draw_has_no_error() -> None:
+    assert Estimate.of([0.5]) == Estimate(0.5, None)

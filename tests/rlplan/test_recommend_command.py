@@ -1,0 +1,191 @@
+"""`rlplan recommend`: what it prints, what it refuses, and that its command starts the run that it promises."""
+
+import csv
+import io
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlplan.training
+from planner.store import open_store
+from planner.store.schema import SweepStatus
+from rlplan.train_request import TrainRequest, new_run
+from runner.sweep.answering import stored_board
+from tests.rlplan.conftest import Run, Use
+from tests.rlplan.recommend_sweeps import SWEEP, ended, trials
+from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.train_backend import Scripted
+from tests.rlplan.train_runs import curve_steps
+
+
+def document(run: Run, *args: str) -> dict[str, Any]:
+    ran = run("recommend", "--format", "json", *args)
+    assert ran.code == 0, ran.err
+    assert not ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def asked(run: Run, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> TrainRequest:
+    """Return what the real command line makes of a command."""
+    seen: list[TrainRequest] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def train(request: TrainRequest, **_: Any) -> None:
+        seen.append(request)
+        raise EnoughError
+
+    monkeypatch.setattr(rlplan.training, "train", train)
+    assert arguments[0] == "rlplan"
+    with pytest.raises(EnoughError):
+        run(*arguments[1:], "--debug")
+    return seen[0]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_has_all_parts_and_fits(run: Run, tmp_path: Path, width: int) -> None:
+    ended(tmp_path / "rlplan.db")
+    ran = run("recommend", width=width)
+    assert (ran.code, ran.err) == (0, "")
+    text = " ".join(ran.out.split())
+    assert text.startswith("Run n=")
+    for heading in ("The chosen one, what is equivalent", "Other final runs", "Mind", "To run it"):
+        assert heading in text
+    assert "rlplan train --task sum-easy" in text
+    assert "It starts from the base model." in text
+    assert all(len(line) <= width for line in ran.out.splitlines())
+    budgets = ran.out[ran.out.index("Other final runs") :].splitlines()[2:7]
+    assert [line.split()[0] for line in budgets] == ["0.25", "0.5", "1", "2", "4"]
+
+
+def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    found = document(run)
+    assert (found["sweep"], found["status"], found["policy"]) == (SWEEP, "finished", "asha")
+    assert found["spent_gpu_hours"] <= found["pilot_gpu_hours"]
+    assert found["ranking"][0] == found["recommendation"] | {"rank": 1}
+    assert found["launch"]["command"] == shlex.join(found["launch"]["arguments"])
+    assert found["recommendation"]["score_low"] < found["recommendation"]["expected_score"]
+    assert len(found["budgets"]) == 5
+
+
+def test_the_csv_is_the_ranking(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    rows = list(csv.DictReader(io.StringIO(run("recommend", SWEEP, "--format", "csv").out)))
+    ranking = document(run)["ranking"]
+    assert [int(row["rank"]) for row in rows] == list(range(1, len(ranking) + 1))
+    assert float(rows[0]["expected_score"]) == ranking[0]["expected_score"]
+
+
+def test_another_target_and_a_whole_budget(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    plain = document(run)
+    more = document(run, "--target", "100")
+    assert more["target_gpu_hours"] == 100
+    assert more["recommendation"]["update_steps"] > plain["recommendation"]["update_steps"]
+    whole = document(run, "--budget", "1,000")
+    assert whole["target_gpu_hours"] == pytest.approx(1000 - plain["spent_gpu_hours"])
+
+
+def test_the_command_trains_what_the_sweep_has_trained(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended(tmp_path / "rlplan.db")
+    found = document(run)
+    request = asked(run, found["launch"]["arguments"], monkeypatch)
+    asked_for, folder = new_run(request)
+    with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
+        spec = stored_board(session, SWEEP).spec
+    choice = found["recommendation"]
+    n, B = choice["rollouts_per_prompt"], choice["prompts_per_batch"]
+    assert asked_for.trial == spec.trial(n, B, choice["learning_rate"], spec.seed)
+    assert asked_for.update_steps == choice["update_steps"]
+    assert folder == Path(f"runs/final-sum-easy-n{n}-B{B}-s0")
+    assert request.from_pilot is None
+
+
+def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = {
+        "name": str(tmp_path / "my problems.jsonl"),
+        "model": str(tmp_path / "models/mine"),
+        "reward": f"{tmp_path}/rewards.py:score",
+        "reward_seconds": 5.0,
+        "failed_reward": 0.0,
+        "validation_file": str(tmp_path / "held-out.jsonl"),
+        "max_prompt_tokens": 1024,
+        "max_response_tokens": 300,
+    }
+    ended(tmp_path / "rlplan.db", task=task)
+    request = asked(run, document(run)["launch"]["arguments"], monkeypatch)
+    trial = new_run(request)[0].trial
+    assert trial.task.model_dump() == task
+    assert (trial.machine.device, trial.machine.weights, trial.machine.threads) == ("cpu", "float32", 1)
+
+
+def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path, use: Use) -> None:
+    """The printed command is run as it is, over a backend that trains nothing."""
+    ended(tmp_path / "rlplan.db", saved=True)
+    found = document(run, "--target", "0.05")
+    launch, steps = found["launch"], found["recommendation"]["update_steps"]
+    pilot = launch["continues"]
+    chosen = found["recommendation"]
+    known = {trial.name: trial for trial in trials(tmp_path / "rlplan.db")}[pilot["trial"]]
+    assert known.cell == (chosen["rollouts_per_prompt"], chosen["prompts_per_batch"])
+    assert (pilot["step"], pilot["folder"]) == (known.step, str(tmp_path / "trials" / known.name))
+    assert launch["gpu_hours"] < chosen["gpu_hours"]
+    before = sorted(path.name for path in Path(pilot["folder"]).iterdir())
+    backend = use(Scripted())
+    ran = run(*launch["arguments"][1:])
+    assert ran.code == 0, ran.err
+    assert f"going on after step {pilot['step']:,} of {steps:,}" in ran.err
+    assert backend.step == steps
+    folder = tmp_path / launch["arguments"][launch["arguments"].index("--out") + 1]
+    assert curve_steps(folder)[: len(known.scores)] == [seen.step for seen in known.scores]
+    assert sorted(path.name for path in Path(pilot["folder"]).iterdir()) == before
+
+
+def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: Path) -> None:
+    path = ended(tmp_path / "rlplan.db", saved=True)
+    longest = max(trials(path), key=lambda trial: trial.step * trial.gpu_hours_per_step)
+    found = document(run, "--target", str(longest.gpu_hours_per_step * 3))
+    assert found["launch"]["command"] is None
+    assert "it is the final run" in found["launch"]["note"]
+
+
+def test_a_simulated_sweep_has_nothing_to_train(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db", real=False)
+    assert document(run)["launch"]["command"] is None
+    assert "The sweep is of a simulated world: there is nothing to train." in run("recommend").out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("sweep-9",), 3, "sweep-9"),
+        (("--target", "0"), 2, "target '0' is not a number of GPU-hours above zero"),
+        (("--target", "much"), 2, "such as --target 5000"),
+        (("--target", "3", "--budget", "4"), 2, "leave one of them out"),
+        (("--budget", "0.001"), 4, "leaves nothing for a final run"),
+        (("--target", "0.0000001"), 4, "do not pay for one update step"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(run: Run, tmp_path: Path, args: Any, code: int, said: str) -> None:
+    ended(tmp_path / "rlplan.db")
+    ran = run("recommend", *args)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+
+
+def test_without_a_sweep_or_a_curve_there_is_nothing_to_recommend(run: Run, tmp_path: Path) -> None:
+    assert run("recommend").code == 3
+    seeder = seeded(tmp_path / "rlplan.db")  # its settings are none of a sweep
+    seeder.end(SweepStatus.FINISHED)
+    seeder.store.close()
+    ran = run("recommend")
+    assert ran.code == 2
+    assert "the settings of sweep-1 are none that this version of rlplan can read" in ran.err

@@ -1,0 +1,132 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.replaying.recorded import Recorded
+from planner.sweeping.opening import POLICIES
+from tests.planner.replaying.tables import grid
+from tests.rlplan.conftest import Run
+
+KEYS = {
+    *("policy", "chosen", "gpu_hours_spent", "score_at_target", "best_at_target", "regret", "trace", "decisions"),
+}
+ARGUMENTS = ("--budget", "100", "--target", "100")
+
+
+def write(path: Path, recorded: Recorded, recipe: bool = False) -> str:
+    header = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score,step" + (",recipe" if recipe else "")
+    rows = [
+        f"{run.name},{n},{B},{run.seed},{x},{y},{step}" + (f",{'plain' if n < 16 else 'other'}" if recipe else "")
+        for run in recorded.runs
+        for n, B, _ in [run.configuration]
+        for step, (x, y) in enumerate(zip(run.gpu_hours, run.scores, strict=True))
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return write(tmp_path / "runs.csv", grid(cells=8, seeds=2, points=20))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_json_is_one_document_with_the_fields_of_the_contract(run: Run, table: str, policy: str) -> None:
+    ran = run("replay", table, *ARGUMENTS, "--policy", policy, "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    assert set(document) == KEYS
+    assert document["policy"] == policy
+    assert set(document["chosen"]) == {"rollouts_per_prompt", "prompts_per_batch"}
+    assert 0 < document["gpu_hours_spent"] <= 100
+    assert document["regret"] == pytest.approx(document["best_at_target"] - document["score_at_target"])
+    assert document["decisions"] > 0
+    assert document["trace"][-1]["chosen"] == document["chosen"]
+    assert all(set(mark) == {"gpu_hours", "chosen", "regret"} for mark in document["trace"])
+
+
+def test_the_default_policy_is_ours_and_the_seed_decides_everything(run: Run, table: str) -> None:
+    first, again = (run("replay", table, *ARGUMENTS, "--seed", "5", "--format", "json").out for _ in range(2))
+    assert first == again
+    assert json.loads(first)["policy"] == "rlplan"
+
+
+def test_further_axes_are_part_of_the_choice(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "runs.csv", grid(cells=8, seeds=1, points=20), recipe=True)
+    ran = run("replay", path, *ARGUMENTS, "--policy", "full", "--format", "json")
+    assert json.loads(ran.out)["chosen"]["recipe"] in {"plain", "other"}
+    shown = run("replay", path, *ARGUMENTS, "--policy", "full").out
+    assert "told apart by n, B, recipe" in " ".join(shown.split())
+
+
+def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
+    call = ("replay", table, *ARGUMENTS, "--policy", "random", "--repeat", "4", "--workers", "8")
+    document = json.loads(run(*call, "--format", "json").out)
+    assert set(document) == KEYS | {"repeats"}
+    repeats = document["repeats"]
+    assert repeats["seeds"] == [0, 1, 2, 3]
+    assert repeats["mean_regret"] == pytest.approx(sum(repeats["regrets"]) / 4)
+    assert repeats["regret_standard_error"] > 0
+    rows = list(csv.DictReader(io.StringIO(run(*call, "--format", "csv").out)))
+    assert [float(row["regret"]) for row in rows] == repeats["regrets"]
+    assert f"Mean regret {repeats['mean_regret']:.4f}" in run(*call).out
+
+
+def test_a_budget_may_be_a_share_of_the_full_grid(run: Run, table: str) -> None:
+    ran = run("replay", table, "--budget", "10%", "--target", "100", "--policy", "full", "--format", "json")
+    assert json.loads(ran.out)["gpu_hours_spent"] == pytest.approx(80, abs=0.2)
+
+
+def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str) -> None:
+    ran = run("replay", table, *ARGUMENTS, "--policy", "asha")
+    said = " ".join(ran.out.split())
+    assert "16 runs of 8 configurations; all of them once to 100 GPU-hours would take 800" in said
+    assert "Chosen: n=" in said
+    assert "would have chosen" in said
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [("150", "lies beyond every run (the longest has 100)"), ("90", "1 of 2 runs end before the target")],
+)
+def test_a_target_beyond_runs_is_told(run: Run, tmp_path: Path, target: str, says: str) -> None:
+    path = tmp_path / "short.csv"
+    header = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score\n"
+    path.write_text(header + "a,8,4,0,50,0.2\na,8,4,0,100,0.3\nb,16,4,0,40,0.4\nb,16,4,0,80,0.5\n")
+    ran = run("replay", str(path), "--budget", "150", "--target", target, "--policy", "full", "--format", "json")
+    assert ran.code == 0
+    assert says in ran.err
+    assert json.loads(ran.out)["best_at_target"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("none.csv", *ARGUMENTS), 2, "no file 'none.csv'"),
+        (("runs.csv", "--budget", "0", "--target", "100"), 2, "--budget 0: give GPU-hours above 0"),
+        (("runs.csv", "--budget", "x", "--target", "100"), 2, "--budget 'x' is not a number"),
+        (("runs.csv", "--budget", "5", "--target", "-1"), 2, "--target -1: give GPU-hours above 0"),
+        (("runs.csv", *ARGUMENTS, "--policy", "best"), 2, "unknown policy 'best'"),
+        (("runs.csv", *ARGUMENTS, "--workers", "0"), 2, "--workers 0: it must be at least 1"),
+        (("runs.csv", *ARGUMENTS, "--repeat", "0"), 2, "--repeat 0: it must be at least 1"),
+        (("runs.csv", "--target", "100"), 2, "Missing option '--budget'"),
+        (("runs.csv", "--budget", "0.01", "--target", "100"), 4, "0.01 GPU-hours pay for no score of any trial"),
+    ],
+)
+@pytest.mark.usefixtures("table")
+def test_what_cannot_be_done_is_explained(run: Run, arguments: tuple[str, ...], code: int, says: str) -> None:
+    ran = run("replay", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert says in ran.err
+
+
+def test_a_malformed_table_names_the_line(run: Run, table: str) -> None:
+    path = Path(table)
+    path.write_text(path.read_text().replace("c0-s0,2,2,0,5.0,", "c0-s0,2,2,0,-5.0,", 1))
+    ran = run("replay", table, *ARGUMENTS)
+    assert ran.code == 2
+    assert "run 'c0-s0': gpu_hours is below 0 (line 3)" in ran.err

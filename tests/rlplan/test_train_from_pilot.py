@@ -1,0 +1,106 @@
+"""A trial of a sweep goes on as a run of its own, and nothing of the trial changes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import CheckpointError, InputError, NotFoundError
+from rlplan.train_request import TrainRequest
+from rlplan.training import train
+from runner.sweep.worker_files import POINTS
+from tests.rlplan.test_train_real import ENV, without_times
+from tests.rlplan.train_backend import Scripted
+from tests.rlplan.train_runs import steps
+
+PILOT, HERE = Path("trials/n16-B32-s0"), Path("here")
+
+
+@pytest.fixture(autouse=True)
+def _pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    PILOT.mkdir(parents=True)
+    (PILOT / "checkpoint-00000005.pt").write_text("5")
+    point = {"rollouts": 0, "tokens": 0, "seconds": 1.0, "gpu_hours": 0.1, "score": 0.4, "score_standard_error": 0.01}
+    lines = [{"optimizer_step": step, **point, "metrics": {}, "flags": []} for step in range(8)]
+    (PILOT / POINTS).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"optimizer_st')
+
+
+def request(**changes: Any) -> TrainRequest:
+    return TrainRequest(**{"task": "sum-easy", "steps": 10, "out": HERE, "from_pilot": PILOT, **changes})
+
+
+def test_the_run_goes_on_from_the_trials_checkpoint() -> None:
+    trained = train(request(), backend=Scripted())
+    assert steps(HERE) == list(range(11))  # what the trial did beyond its checkpoint is done again
+    assert trained.history.scored[0].gpu_hours == 0.1
+    assert trained.history.last is not None
+    assert trained.history.last.optimizer_step == 10
+    assert sorted(path.name for path in PILOT.iterdir()) == ["checkpoint-00000005.pt", POINTS]
+    train(TrainRequest(resume=True, out=HERE, steps=12), backend=Scripted())
+    assert steps(HERE) == list(range(13))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"from_pilot": Path("nowhere")}, NotFoundError, "no trial with a checkpoint in nowhere"),
+        ({"steps": 5}, InputError, "has made 5 updates already, and --steps is 5"),
+        ({"resume": True}, InputError, "--from-pilot begins a run, and --resume goes on with one"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_nothing(changes: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        train(request(**changes), backend=Scripted())
+    assert not HERE.exists()
+
+
+def test_a_trial_of_another_configuration_is_refused_and_the_folder_left_as_it_was() -> None:
+    HERE.mkdir()
+    (HERE / "notes.txt").write_text("mine")
+
+    class Strict(Scripted):
+        def restore(self, config: Any, folder: Path) -> int:
+            raise InputError("the trial was started with 8 rollouts per prompt, and 16 are given")
+
+    with pytest.raises(InputError, match="8 rollouts per prompt"):
+        train(request(), backend=Strict())
+    assert [path.name for path in HERE.iterdir()] == ["notes.txt"]
+
+
+def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rlplan.train_adopting.shutil.copyfile", full)
+    with pytest.raises(CheckpointError, match="cannot be copied to here: No space left on device"):
+        train(request(), backend=Scripted())
+    assert not HERE.exists()
+
+
+SCRIPT = """
+from pathlib import Path
+from rlplan.train_request import TrainRequest
+from rlplan.training import train
+from runner.sweep.executor import Work
+from runner.sweep.worker import Worker
+
+small = dict(task="sum-easy", rollouts_per_prompt=4, prompts_per_batch=4, problems=8, samples=2, validate_every=32)
+whole = train(TrainRequest(**small, steps=6, out=Path("whole")))
+folder = str(Path("real-trial").absolute())
+worker = Worker("w1", lambda: 0.0, lambda event: None)
+assert worker.run(Work(1, 1, 1, whole.run.trial.model_dump(mode="json"), folder, 0, 4, 1e9), lambda: False)
+worker.close()
+final = train(TrainRequest(**small, steps=6, out=Path("final"), from_pilot=Path(folder)))
+assert [point.optimizer_step for point in final.history.scored] == [0, 2, 4, 6]
+"""
+
+
+def test_pilot_and_final_together_are_the_whole_run() -> None:
+    """With the real backend, in a process of its own: a worker's 4 updates and 2 more are an undisturbed run of 6."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, env=ENV)
+    assert done.returncode == 0, done.stderr
+    assert without_times(Path("final")) == without_times(Path("whole"))

@@ -1,0 +1,87 @@
+"""The answer of a stored sweep, and what a sweep stores of it when it ends."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from budgets.errors import NotFoundError
+from planner.store.schema import Ranking, Recommendation
+from planner.sweeping.opening import open_policy
+from planner.trials import TrialState
+from runner.simulation.choice import Failures, SimulationChoice
+from runner.sweep.answering import answer_of, planned_of, stored_board
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.runner.sweep.test_driver import COSTS, PLAIN
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSweep:
+    given = SimulatedSweep(tmp_path_factory.mktemp("ended") / "rlplan.db", choice=PLAIN, policy="asha")
+    given.run(open_policy("asha"))
+    return given
+
+
+def stored(given: SimulatedSweep) -> tuple[Recommendation, list[Ranking]]:
+    with given.store() as store, store.read() as session:
+        return session.scalars(select(Recommendation)).one(), list(
+            session.scalars(select(Ranking).order_by(Ranking.rank))
+        )
+
+
+def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: SimulatedSweep) -> None:
+    row, ranking = stored(ended)
+    with ended.store() as store, store.read() as session:
+        board = stored_board(session, ended.name)
+    again = answer_of(board, ended.plan.workload["prompt_set_size"])
+    chosen = again.chosen
+    assert (row.rollouts_per_prompt, row.prompts_per_batch) == chosen.configuration[:2]
+    assert row.expected_score == pytest.approx(chosen.expected_score)
+    assert row.probability_best == pytest.approx(chosen.probability_best)
+    assert row.update_steps == chosen.update_steps
+    assert row.gpu_hours_to_target <= ended.spec.target_gpu_hours * (1 + 1e-9)
+    assert [(each.rollouts_per_prompt, each.prompts_per_batch) for each in ranking][: len(again.ranked)] == [
+        each.configuration[:2] for each in again.ranked
+    ]
+    assert ranking[0].rank == 1
+    assert len(ranking) == len(planned_of(board))
+
+
+def test_the_details_hold_the_whole_answer(ended: SimulatedSweep) -> None:
+    details = stored(ended)[0].details
+    assert details["reason"].startswith("P(best) is ")
+    assert len(details["budgets"]) == 5
+    assert details["recommendation"]["rollouts_per_prompt"] == stored(ended)[0].rollouts_per_prompt
+    assert {"frontier", "pareto", "warnings", "equivalent", "runner_up", "ranking"} <= set(details)
+
+
+def test_another_target_asks_for_another_run_and_changes_no_belief(ended: SimulatedSweep) -> None:
+    with ended.store() as store, store.read() as session:
+        board = stored_board(session, ended.name)
+    one, four = (answer_of(board, None, factor * ended.spec.target_gpu_hours) for factor in (1, 4))
+    then, now = one.budgets[4].choice, four.chosen
+    assert then is not None
+    assert then.update_steps == now.update_steps
+    assert then.expected_score == pytest.approx(now.expected_score, abs=1e-6)
+
+
+def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:
+    large: dict[str, Any] = {"choice": SimulationChoice(costs=COSTS, failures=Failures(most_rollouts=256))}
+    given = SimulatedSweep(tmp_path / "rlplan.db", policy="full", **large)
+    given.run(open_policy("full"))
+    row, ranking = stored(given)
+    failed = [each for each in ranking if each.status == TrialState.FAILED]
+    assert failed
+    assert all(each.expected_score is None and each.probability_best is None for each in failed)
+    assert [each.rank for each in failed] == list(range(len(ranking) - len(failed) + 1, len(ranking) + 1))
+    assert row.rollouts_per_prompt * row.prompts_per_batch <= 256
+    assert any(each["kind"] == "failed" for each in row.details["warnings"])
+
+
+def test_a_sweep_that_has_not_begun_has_no_answer(tmp_path: Path) -> None:
+    given = SimulatedSweep(tmp_path / "rlplan.db", choice=PLAIN)
+    with given.store() as store, store.read() as session:
+        board = stored_board(session, given.name)
+    with pytest.raises(NotFoundError, match="has a score after its first update"):
+        answer_of(board, None)

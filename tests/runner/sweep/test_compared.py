@@ -1,0 +1,240 @@
+"""Sweeps over recipes, base models and learning rates, in a simulated world."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from budgets.errors import IllegalTransitionError, InputError, UnknownNameError
+from planner.axes import LEARNING_RATE, MODEL, rate_factor, value_of
+from planner.config import Layer, build_request, resolve, resolved_values
+from planner.proposals import propose
+from planner.store import open_store
+from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
+from planner.store.standing import standing
+from planner.sweeping.actions import Action, Propose, Why
+from planner.sweeping.grants import grant
+from planner.sweeping.opening import open_policy
+from planner.sweeping.view import View
+from rlplan.plan_data import new_candidates, new_plan
+from runner.sweep.board import Board
+from runner.sweep.compared import checkpoints
+from runner.sweep.fingerprint import configuration_fingerprint
+from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
+from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
+from tests.runner.sweep.test_driver import PLAIN, ROOM, KilledError, Mortal, essence, rows, run_until_killed, spent
+
+RECIPES = {"axes.recipes": ("--recipes", ["easy", "dapo"])}
+RANGE = {"axes.learning_rate_range": ("rlplan.toml", [0.3, 3.0])}
+TINY = {
+    "hidden": 96,
+    "layers": 3,
+    "heads": 3,
+    "kv_heads": 3,
+    "head_dim": 32,
+    "intermediate": 256,
+    "vocabulary": 16,
+    "context": 64,
+    "tied_embeddings": True,
+}
+MODELS = {
+    "models.tiny": ("rlplan.toml", TINY),
+    "models.tinier": ("rlplan.toml", TINY | {"layers": 1}),
+    "axes.models": ("--models", ["tiny", "tinier"]),
+}
+
+
+def sweep(folder: Path, flags: dict[str, Any], **changes: Any) -> SimulatedSweep:
+    folder.mkdir(exist_ok=True)
+    return SimulatedSweep(folder / "rlplan.db", flags=flags, **{"choice": PLAIN, **changes})
+
+
+def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    assert given.run(open_policy("full")).status is SweepStatus.FINISHED
+    trials = rows(given, Trial)
+    assert {trial.recipe for trial in trials} == {"easy", "dapo"}
+    for trial in trials:
+        assert trial.axes == (("recipe", trial.recipe),)
+        assert trial.config["recipe"]["name"] == trial.recipe
+        n, B = trial.rollouts_per_prompt, trial.prompts_per_batch
+        assert trial.name == f"n{n}-B{B}-{trial.recipe}-s0"
+    twice = {trial.name: (trial.rollouts_per_prompt, trial.prompts_per_batch) for trial in trials}
+    assert len(set(twice.values())) < len(twice), "one cell has a trial of each recipe"
+    (recommended,) = rows(given, Recommendation)
+    assert recommended.axes == (("recipe", recommended.recipe),)
+    ranking = rows(given, Ranking)
+    assert len({(row.rollouts_per_prompt, row.prompts_per_batch, row.axes) for row in ranking}) == len(ranking)
+    assert all(row.axes == (("recipe", row.recipe),) for row in ranking)
+    with given.store() as store:
+        shown = store.ranked_allocations()
+    assert {row["recipe"] for row in shown} == {"easy", "dapo"}
+    assert sum(row["gpu_hours_spent"] for row in shown) == pytest.approx(sum(t.gpu_hours_spent for t in trials))
+    started = [decision.reason for decision in rows(given, Decision) if decision.action == "start"]
+    assert all(", easy" in reason or ", dapo" in reason for reason in started)
+
+
+def test_the_candidates_of_a_plan_show_their_recipe_before_anything_ran(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    with given.store() as store:
+        shown = store.ranked_allocations()
+    assert {(row["recipe"], row["axes"]) for row in shown} == {
+        ("easy", '{"recipe": "easy"}'),
+        ("dapo", '{"recipe": "dapo"}'),
+    }
+
+
+def test_killed_drivers_change_nothing_but_the_bill_of_a_sweep_with_axes(tmp_path: Path) -> None:
+    undisturbed = sweep(tmp_path / "whole", RECIPES, room=ROOM)
+    undisturbed.run(open_policy("full"))
+    given = sweep(tmp_path / "killed", RECIPES, room=ROOM)
+    for number, waits in enumerate((3, 7, 2), start=1):
+        assert not run_until_killed(given, waits, number)
+    assert given.run(open_policy("full")).status is SweepStatus.FINISHED
+    assert essence(given) == essence(undisturbed)
+    assert spent(given) >= spent(undisturbed)
+
+
+def test_learning_rates_are_searched_within_their_range_also_after_a_kill(tmp_path: Path) -> None:
+    whole = sweep(tmp_path, RECIPES | RANGE, policy="rlplan", search="tpe", room=2.0)
+    executor = Mortal(None, whole.workers)
+    executor.lives = 12
+    with whole.store() as store, pytest.raises(KilledError):
+        whole.driver(executor, open_policy("rlplan", search="tpe"), store)._turns()
+    assert whole.run(open_policy("rlplan", search="tpe")).status is SweepStatus.FINISHED
+    trials = rows(whole, Trial)
+    planned = {trial.axes for trial in new_trials(whole.spec, whole.plan)}
+    found = [trial for trial in trials if trial.axes not in planned]
+    assert found, "nothing was proposed"
+    anchor = {
+        (c.rollouts_per_prompt, c.prompts_per_batch): c.learning_rate / rate_factor(c.axes)
+        for c in whole.plan.candidates
+    }
+    for trial in trials:
+        factor = value_of(trial.axes, LEARNING_RATE)
+        assert isinstance(factor, float)
+        assert 0.3 <= factor <= 3.0
+        rule = anchor[trial.rollouts_per_prompt, trial.prompts_per_batch]
+        assert trial.learning_rate == pytest.approx(factor * rule)
+        assert trial.config["learning_rate"] == trial.learning_rate
+    assert len({trial.name for trial in trials}) == len(trials)
+
+
+class Proposing:
+    """Proposes one configuration, and is content."""
+
+    name = "rlplan"
+
+    def __init__(self, axes: tuple[tuple[str, str | float], ...]) -> None:
+        self.axes = axes
+
+    def decide(self, view: View) -> list[Action]:
+        trial = next(iter(view.trials.values()))
+        return [Propose(trial.rollouts_per_prompt, trial.prompts_per_batch, Why("try it"), self.axes)]
+
+
+def test_a_configuration_that_has_a_trial_is_not_planned_again(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    first = new_trials(given.spec, given.plan)[0]
+    with pytest.raises(IllegalTransitionError, match="of which the sweep has a trial"):
+        given.run(Proposing(first.axes))
+
+
+def test_models_at_one_cell_are_two_trials(tmp_path: Path) -> None:
+    given = sweep(tmp_path, {**MODELS, "pilot.cells": ("", "all")})
+    trials = rows(given, Trial)
+    assert {value_of(trial.axes, MODEL) for trial in trials} == {"tiny", "tinier"}
+    cells = [(trial.rollouts_per_prompt, trial.prompts_per_batch) for trial in trials]
+    assert len(set(cells)) < len(cells)
+
+
+def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    with given.store() as store, store.read() as session:
+        board = Board(given.spec, standing(session, given.name))
+    generator = random.Random(0)
+    for _ in range(500):
+        for trial in board.trials:
+            price = generator.uniform(1e-5, 1e-3)
+            board.facts[trial].planned_price = price
+            board.put(trial, gpu_hours_per_step=price, start_up_gpu_hours=generator.uniform(1e-3, 1e-1))
+            view = board.trials[trial]
+            granted = grant(view, view.segment_steps, board.most_of_a_segment(view))
+            assert granted is not None
+            assert granted.to_step == view.segment_steps
+
+
+def test_a_growth_reaches_the_trial(tmp_path: Path) -> None:
+    given = sweep(tmp_path, {"axes.growths": ("rlplan.toml", ["none", "4x"])})
+    assert {(dict(trial.axes)["growth"], trial.config["growth"]) for trial in rows(given, Trial)} == {
+        ("none", None),
+        ("4x", "4x"),
+    }
+
+
+# Base models of one's own
+
+
+def planned(database: Path, models: list[str]) -> Plan:
+    resolved = resolve(
+        [
+            Layer("--models", {"axes": {"models": models}}),
+            Layer(
+                "rlplan.toml",
+                {
+                    "budget": {"gpu_hours": 5000.0},
+                    "hardware": {"gpus_per_trial": 1, "gpu": "h200"},
+                    "workload": {"response_tokens": 1024},
+                },
+            ),
+        ]
+    )
+    proposal = propose(build_request(resolved))
+    with open_store(database) as store:
+        row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
+        return store.plan(store.save_plan(row, new_candidates(proposal), created_at=START))
+
+
+NAMES = ["qwen2.5-0.5b", "qwen2.5-1.5b"]
+
+
+def test_checkpoints_are_found_by_folder_name_or_as_they_are_named(tmp_path: Path) -> None:
+    plan = planned(tmp_path / "rlplan.db", NAMES)
+    found = checkpoints(plan, f"{tmp_path}/Qwen2.5-1.5B, qwen2.5-0.5b={tmp_path}/small")
+    assert found == {"qwen2.5-0.5b": f"{tmp_path}/small", "qwen2.5-1.5b": f"{tmp_path}/Qwen2.5-1.5B"}
+    with pytest.raises(InputError, match=r"checkpoint of qwen2\.5-1\.5b lies is not known: give --model"):
+        checkpoints(plan, f"qwen2.5-0.5b={tmp_path}/small")
+    with pytest.raises(UnknownNameError, match="unknown model of the plan 'other'"):
+        checkpoints(plan, f"{tmp_path}/other")
+
+
+def test_a_trial_has_its_own_checkpoint_and_all_of_them_are_in_the_fingerprint(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    plan = planned(tmp_path / "rlplan.db", NAMES)
+    folders = ",".join(str(tmp_path / name) for name in NAMES)
+    training = TrainingChoice(problems=str(tmp_path / "sums.jsonl"), model=folders)
+    spec = sweep_spec(plan, SweepChoice("full", tmp_path, training=training))
+    for trial in new_trials(spec, plan):
+        assert trial.config["task"]["model"] == str(tmp_path / str(value_of(trial.axes, MODEL)))
+    before = configuration_fingerprint(spec)
+    (tmp_path / NAMES[1] / "config.json").write_text('{"changed": true}')
+    assert configuration_fingerprint(spec) != before
+
+
+def test_an_embedded_task_has_one_model(tmp_path: Path) -> None:
+    given = sweep(tmp_path, MODELS)
+    with pytest.raises(InputError, match="the embedded task 'sum-easy' has its own: give --problems"):
+        sweep_spec(given.plan, SweepChoice("full", tmp_path))
+
+
+def test_trials_are_found_again_by_their_axes(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    with given.store() as store:
+        before = {trial.id for trial in rows(given, Trial)}
+        again = {store.add_trial(given.name, trial, at=START) for trial in new_trials(given.spec, given.plan)}
+        with store.read() as session:
+            assert set(session.scalars(select(Trial.id))) == before == again

@@ -1,0 +1,113 @@
+"""A sweep that compares by the best or the worst of several answers."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from budgets.errors import InputError
+from planner.store.schema import Fit, Plan
+from planner.store.standing import standing
+from planner.sweeping.opening import open_policy
+from rlplan.sweep_data import sweep_data
+from rlplan.sweep_reading import picture
+from runner.backends.port import Point
+from runner.simulation.choice import SimulationChoice
+from runner.simulation.simulated import SimulatedCourse, SimulatedWorld
+from runner.sweep.board import Board
+from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
+from runner.sweep.simulated import SimulatedExecutor
+from runner.sweep.worker_files import PointsFile, point_from
+from runner.training.config import TrialConfig
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+
+
+class CourseOfFour(SimulatedCourse):
+    """The best of four answers is right half as often again as one is, and the worst half as often."""
+
+    def point(self, step: int) -> Point:
+        made = super().point(step)
+        return made if made.score is None else replace(made, further_scores=beside(made.score))
+
+
+class WorldOfFour(SimulatedWorld):
+    def course(self, config: TrialConfig) -> SimulatedCourse:
+        return CourseOfFour(SimulationChoice(), self.surface, config)
+
+
+def beside(mean: float) -> dict[str, tuple[float, float]]:
+    return {"best@4": (min(1.0, 1.5 * mean), 0.01), "worst@4": (0.5 * mean, 0.03)}
+
+
+def compared_by(sweep: SimulatedSweep, metric: str) -> None:
+    rule = sweep.spec.training.validation.model_copy(update={"metric": metric})
+    sweep.spec = sweep.spec.model_copy(update={"training": sweep.spec.training.model_copy(update={"validation": rule})})
+    with sweep.store() as store, store.write() as session:
+        standing(session, sweep.name).sweep.config = sweep.spec.model_dump(mode="json")
+
+
+def ran(folder: Path, metric: str) -> SimulatedSweep:
+    sweep = SimulatedSweep(folder / "rlplan.db", policy="full")
+    compared_by(sweep, metric)
+    with sweep.store() as store:
+        executor = SimulatedExecutor(WorldOfFour(sweep.choice), sweep.workers)
+        sweep.driver(executor, open_policy("full"), store).run()
+    return sweep
+
+
+@pytest.mark.parametrize(("metric", "factor", "error"), [("best", 1.5, 0.01), ("worst", 0.5, 0.03)])
+def test_curves_decisions_and_pictures_are_of_the_metric(
+    tmp_path: Path, metric: str, factor: float, error: float
+) -> None:
+    sweep = ran(tmp_path, metric)
+    with sweep.store() as store:
+        with store.read() as session:
+            stands = standing(session, sweep.name)
+            fits = {fit.trial_id: fit for fit in session.scalars(select(Fit))}
+        board = Board(sweep.spec, stands)
+        shown = picture(store, sweep.name)
+        for trial in shown.trials:
+            stored = [point for point in store.points(trial.id) if point.score is not None]
+            wanted = [(point.optimizer_step, min(1.0, factor * point.score), error) for point in stored]
+            for scores in (stands.scores[trial.id], board.trials[trial.id].scores, trial.scores):
+                assert [(each.step, each.score, each.standard_error) for each in scores] == wanted
+            before, start = trial.scores[0].score, fits[trial.id].parameters["R0"]
+            assert start["low"] - 0.05 < before < start["high"] + 0.05
+    assert sweep_data(shown)["metric"] == f"{metric}@4"
+
+
+def test_a_world_that_knows_the_mean_alone_is_refused(tmp_path: Path) -> None:
+    sweep = SimulatedSweep(tmp_path / "rlplan.db")
+    validation = {**sweep.plan.config["validation"], "metric": "best"}
+    plan = Plan(**{name: getattr(sweep.plan, name) for name in ("name", "workload", "hardware", "recipe")})
+    plan.pilot_gpu_hours, plan.final_gpu_hours = sweep.plan.pilot_gpu_hours, sweep.plan.final_gpu_hours
+    plan.config = {**sweep.plan.config, "validation": validation}
+    simulated = TrainingChoice(simulation=SimulationChoice().model_dump(mode="json"))
+    with pytest.raises(InputError, match=r"compares by the best .* knows their mean alone"):
+        sweep_spec(plan, SweepChoice("full", tmp_path, training=simulated))
+    chosen = sweep_spec(plan, SweepChoice("full", tmp_path))
+    assert chosen.training.validation.target.name == "best@4"
+
+
+def test_a_batch_that_grows_is_no_part_of_a_simulated_world(tmp_path: Path) -> None:
+    sweep = SimulatedSweep(tmp_path / "rlplan.db")
+    config = sweep.spec.trial(8, 4, 1e-4, 0, (("growth", "4x"),))
+    assert config.growth == "4x"
+    with pytest.raises(InputError, match="growth 4x cannot be simulated or replayed"):
+        SimulatedWorld(SimulationChoice()).course(config)
+
+
+def test_a_point_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+    point = Point(1, 8, 32, 1.0, 0.1, 0.5, 0.02, {"loss": 0.1}, ("truncation",), {"best@4": (0.75, 0.01)})
+    file = PointsFile(tmp_path, None)
+    file.add(point)
+    file.close()
+    reopened = PointsFile(tmp_path, 1)
+    assert reopened.earlier == (point,)
+    reopened.close()
+    old: dict[str, Any] = json.loads(json.dumps(asdict(point)))
+    del old["further_scores"]  # as older versions wrote it
+    assert point_from(old).further_scores == {}
