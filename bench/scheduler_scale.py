@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from sqlalchemy import text
 
+from planner.pooling.opening import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.records import NewCandidate, NewPlan, NewSweep, NewTrial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Action
-from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.policy import Policy
 from planner.sweeping.view import View
@@ -107,9 +108,9 @@ def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
         driver = Driver("bench", "here", 1)
         with store.write() as session:
             take_lease(session, sweep, driver, executor.clock.now())
-        beliefs = Beliefs()
-        timed = Timed(open_policy(policy, search=None, beliefs=beliefs))
-        conclusions = Conclusions(beliefs, spec)
+        pool = Pool()
+        timed = Timed(open_policy(policy, search=None, pool=pool))
+        conclusions = Conclusions(JointBeliefs(pool), spec)
         run = SweepDriver(store, sweep, driver, spec, executor, timed, conclusions, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
+from planner.pooling.opening import Pool
 from planner.store import Store
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
-from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.opening import open_policy
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Interrupts, Outcome, SweepDriver
@@ -45,9 +46,9 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: Seat) -> 
         need = spec.resources
         executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus)
         require_room(executor, spec, plan, seat.ray_address)
-        beliefs = Beliefs()
-        policy = open_policy(spec.policy, search=spec.search, beliefs=beliefs)
-        conclusions = Conclusions(beliefs, spec, plan.workload.get("prompt_set_size"))
+        pool = Pool()
+        policy = open_policy(spec.policy, search=spec.search, pool=pool)
+        conclusions = Conclusions(JointBeliefs(pool), spec, plan.workload.get("prompt_set_size"))
         driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
     except BaseException:
         if executor is not None:

@@ -7,10 +7,10 @@ from statistics import fmean
 from typing import Final
 
 from budgets.errors import BudgetError, InputError
+from planner.pooling.opening import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.view import Configuration
 from rlplan.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
@@ -85,15 +85,15 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
 
 
 def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> Outcome:
-    beliefs, proposal = Beliefs(), split.proposal
+    pool, proposal = Pool(), split.proposal
     played = play(
         world.recorded,
-        open_policy(request.policy, search=None, beliefs=beliefs),
+        open_policy(request.policy, search=None, pool=pool),
         budget=proposal.pilot_gpu_hours,
         target=proposal.final_gpu_hours,
         seed=request.seed + number,
         workers=workers,
-        chooser=open_chooser(request.policy, beliefs),
+        chooser=open_chooser(request.policy, pool),
         trace=False,
         pilots=split.pilots(),
         ticks=split.ticks(),

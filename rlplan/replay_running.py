@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.errors import BudgetError, InputError
+from planner.pooling.opening import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
 from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import Recorded
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.view import Configuration
 from rlplan.replay_progress import Progress, progress_shown
@@ -102,19 +102,19 @@ def replay_table(request: ReplayRequest) -> Replays:
 
 def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progress: Progress) -> Iterator[Played]:
     for turn in range(request.repeat):
-        beliefs = Beliefs()
+        pool = Pool()
 
         def told(spent: float, before: float = turn * budget) -> None:
             progress(before + spent)
 
         yield play(
             recorded,
-            open_policy(request.policy, search=None, beliefs=beliefs),
+            open_policy(request.policy, search=None, pool=pool),
             budget=budget,
             target=request.target,
             seed=request.seed + turn,
             workers=request.workers,
-            chooser=open_chooser(request.policy, beliefs),
+            chooser=open_chooser(request.policy, pool),
             trace=turn == 0,
             progress=told,
         )

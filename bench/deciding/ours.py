@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from planner.pooling.opening import Pool
 from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import Recorded
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.policy import Policy
 from planner.sweeping.view import Configuration, View
@@ -42,8 +42,8 @@ class _Kept:
 
 def opened(name: str) -> tuple[Policy, Chooser]:
     """Return a policy with what it chooses by."""
-    beliefs = Beliefs()
-    return open_policy(name, search=None, beliefs=beliefs), open_chooser(name, beliefs)
+    pool = Pool()
+    return open_policy(name, search=None, pool=pool), open_chooser(name, pool)
 
 
 def answers(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
-from planner.pooling.model import Model
+from planner.pooling.model import Fit, Model
 from planner.pooling.points import Binned, binned, stacked
 from planner.sweeping.view import Configuration, Seen, TrialView, View
 
@@ -27,20 +27,27 @@ class Pool:
     def __init__(self) -> None:
         self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
         self._features: tuple[tuple[Configuration, ...], Features] | None = None
-        self._last: tuple[tuple[object, ...], Worlds] | None = None
+        self._fit: tuple[tuple[object, ...], Fit, Runs] | None = None
+        self._drawn: dict[int, Worlds] = {}
 
     def worlds(self, view: View, draws: int = DRAWS) -> Worlds:
         """Return draws of everything that the view's curves leave possible."""
         configurations = _configurations(view)
         curves = _farthest(view)
-        key = (view.target_gpu_hours, view.seed, draws, configurations, *((each.trial, each.scores) for each in curves))
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._draw(view, configurations, curves, draws)
-        return self._last[1]
+        key = (view.target_gpu_hours, view.seed, configurations, *((each.trial, each.scores) for each in curves))
+        if self._fit is None or self._fit[0] != key:
+            self._fit = key, *self._fitted(view, configurations, curves)
+            self._drawn = {}
+        if draws not in self._drawn:
+            generator = np.random.default_rng([STREAM, view.seed])
+            self._drawn[draws] = draw(
+                self._fit[1], configurations, view.target_gpu_hours, self._fit[2], draws, generator
+            )
+        return self._drawn[draws]
 
-    def _draw(
-        self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView], draws: int
-    ) -> Worlds:
+    def _fitted(
+        self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView]
+    ) -> tuple[Fit, Runs]:
         place = {configuration: index for index, configuration in enumerate(configurations)}
         of: NDArray[np.intp] = np.array([place[trial.configuration] for trial in curves], dtype=np.intp)
         bins = [self._bins(trial) for trial in curves]
@@ -51,9 +58,7 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        fit = Model(self._design(configurations), points, of).fit()
-        generator = np.random.default_rng([STREAM, view.seed])
-        return draw(fit, configurations, view.target_gpu_hours, runs, draws, generator)
+        return Model(self._design(configurations), points, of).fit(), runs
 
     def _design(self, configurations: tuple[Configuration, ...]) -> Features:
         if self._features is None or self._features[0] != configurations:

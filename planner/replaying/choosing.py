@@ -5,13 +5,15 @@ from typing import Final
 
 import numpy as np
 
-from planner.sweeping.beliefs import Beliefs
+from planner.curves.curve import Vector
+from planner.pooling.opening import Pool, has_curve
 from planner.sweeping.view import Configuration, TrialView, View
 from planner.trials import TrialState
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
 
 SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
+EQUIVALENT: Final = 0.02  # differences within it are seed noise
 LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 
 
@@ -38,25 +40,38 @@ def highest_of_the_longest(view: View) -> Configuration | None:
     )
 
 
-def highest_expected(beliefs: Beliefs) -> Chooser:
-    """Return a chooser by the expected score at the target, given what is believed of each curve by itself.
+class HighestExpected:
+    """Chooses by the expected score at the target, given what all curves say together.
 
-    Configurations that still compete come before those that were given up; of several seeds the mean counts.
+    Those whose every trial has failed are left out; configurations without a curve can be chosen as well.
     """
 
-    def choose(view: View) -> Configuration | None:
-        standing = beliefs.standing(view)
-        means: dict[Configuration, list[float]] = {}
-        for competing in (True, False):
-            for row in np.flatnonzero(standing.competes if competing else standing.seen):
-                trial = standing.table.trials[row]
-                if competing or trial.state is not TrialState.FAILED:
-                    means.setdefault(trial.configuration, []).append(float(standing.mean[row]))
-            if means:
-                return max(means, key=lambda configuration: float(np.mean(means[configuration])))
-        return highest_seen(view)
+    def __init__(self, pool: Pool) -> None:
+        """Believe what the pool does."""
+        self._pool = pool
 
-    return choose
+    def __call__(self, view: View) -> Configuration | None:
+        """Return the choice; None while nothing was seen."""
+        if not any(has_curve(trial) for trial in view.trials.values()):
+            return highest_seen(view)
+        configurations, scores = self._possible(view)
+        return configurations[int(scores.mean(axis=0).argmax())] if configurations else None
+
+    def within(self, view: View, margin: float = EQUIVALENT) -> float | None:
+        """Return the probability that the choice is at most so far from the best; None while nothing was seen."""
+        if not any(has_curve(trial) for trial in view.trials.values()):
+            return None
+        configurations, scores = self._possible(view)
+        if not configurations:
+            return None
+        chosen = scores[:, int(scores.mean(axis=0).argmax())]
+        return float((chosen >= scores.max(axis=1) - margin).mean())
+
+    def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
+        worlds = self._pool.worlds(view)
+        possible = {trial.configuration for trial in view.trials.values() if trial.state is not TrialState.FAILED}
+        rows = [row for row, each in enumerate(worlds.configurations) if each in possible]
+        return [worlds.configurations[row] for row in rows], worlds.at(1.0)[:, rows]
 
 
 def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
@@ -64,6 +79,6 @@ def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
     return None if best is None else best[0].configuration
 
 
-def open_chooser(policy: str, beliefs: Beliefs) -> Chooser:
+def open_chooser(policy: str, pool: Pool) -> Chooser:
     """Return what a policy of that name chooses by: rlplan by what it believes, the others by what they have seen."""
-    return highest_expected(beliefs) if policy == "rlplan" else highest_seen
+    return HighestExpected(pool) if policy == "rlplan" else highest_seen

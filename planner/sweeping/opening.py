@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 from budgets.errors import UnknownNameError
+from planner.pooling.opening import Pool
 from planner.sweeping.asha import Asha
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.full import FullGrid
 from planner.sweeping.hyperband import Hyperband
+from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.median import MedianStopping
 from planner.sweeping.policy import Policy
 from planner.sweeping.pruning import ALPHA
 from planner.sweeping.random import RandomSearch
 from planner.sweeping.rungs import REDUCTION
-from planner.sweeping.sigmoid import SigmoidPolicy
 
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
 
@@ -21,13 +21,13 @@ def open_policy(
     name: str,
     *,
     alpha: float = ALPHA,
-    search: str | None = "tpe",
+    search: str | None = None,
     reduction: int = REDUCTION,
-    beliefs: Beliefs | None = None,
+    pool: Pool | None = None,
 ) -> Policy:
-    """Return a policy; `alpha`, `search` and `beliefs` are of rlplan, `reduction` is of ASHA and Hyperband."""
+    """Return a policy; `alpha`, `search` and `pool` are of rlplan, `reduction` is of ASHA and Hyperband."""
     makers: dict[str, Callable[[], Policy]] = {
-        "rlplan": lambda: SigmoidPolicy(alpha=alpha, search=search, beliefs=beliefs),
+        "rlplan": lambda: InformedPolicy(alpha=alpha, search=search, pool=pool),
         "asha": lambda: Asha(reduction),
         "hyperband": lambda: Hyperband(reduction),
         "median": MedianStopping,

@@ -21,10 +21,12 @@ def stored_board(session: Session, sweep: str) -> Board:
 def answer_of(board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None) -> Answer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
+    Where the sweep decides how much the pilots take, the final run has what they leave over as well.
+
     What is believed does not depend on what is asked: the curves are always fitted for the plan's own target.
     """
     view = board.view(0)
-    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or board.spec.target_gpu_hours
+    facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
         joint_for(view),
@@ -45,3 +47,7 @@ def planned_of(board: Board) -> dict[Configuration, Planned]:
         candidate, recipe = board.candidate(configuration), board.spec.recipe(configuration.axes)
         planned.setdefault(configuration, Planned(candidate.learning_rate, recipe.name, cell.gpu_hours_per_step))
     return planned
+
+
+def _final_gpu_hours(board: Board) -> float:
+    return board.spec.target_gpu_hours + (board.ledger.left if board.spec.rest_to_final else 0.0)

@@ -102,6 +102,7 @@ class Board:
             free_workers=free_workers,
             seed=self.spec.seed,
             open_cells=self._open_cells(),
+            rest_to_final=self.spec.rest_to_final,
         )
 
     def candidate(self, configuration: Configuration) -> Candidate:

@@ -9,20 +9,21 @@ from planner.recommending.answer import Answer
 from planner.recommending.data import answer_data
 from planner.store.records import NewFit, NewRanking, NewRecommendation
 from planner.store.results import record_fit, save_recommendation
-from planner.sweeping.beliefs import LEVEL, Beliefs
+from planner.sweeping.beliefs import LEVEL
+from planner.sweeping.joint_beliefs import JointBeliefs
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.executor import Clock
 from runner.sweep.journal import Journal
 from runner.sweep.spec import SweepSpec
 
-MODEL = "sigmoid, each curve by itself"
+MODEL = "sigmoids, all curves together"
 
 
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(self, beliefs: Beliefs, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
+    def __init__(self, beliefs: JointBeliefs, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
         """Conclude from the same beliefs that the policy decides on."""
         self._beliefs, self._spec, self._prompt_set_size = beliefs, spec, prompt_set_size
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on

@@ -10,6 +10,7 @@ from budgets.errors import InputError, NotFoundError
 from planner.axes import suffix
 from planner.checking import explained
 from planner.config import embedded_tasks
+from planner.config.layers import DEFAULT
 from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
@@ -66,6 +67,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "seed": choice.seed,
         "pilot_gpu_hours": plan.pilot_gpu_hours,
         "target_gpu_hours": plan.final_gpu_hours,
+        "rest_to_final": not _fraction_is_fixed(plan),
         "workers": fitting if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "retries": choice.retries,
@@ -200,3 +202,9 @@ def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
 
 def _absolute_reward(reward: str) -> str:
     return str(Path(reward).expanduser().absolute()) if ".py:" in reward else reward
+
+
+def _fraction_is_fixed(plan: Plan) -> bool:
+    """Say whether a person chose the part of the budget that is for pilots; otherwise the sweep may stop earlier."""
+    source = str(plan.config.get("sources", {}).get("pilot.fraction", DEFAULT))
+    return source != DEFAULT and not source.startswith("task ")

@@ -70,6 +70,7 @@ class SweepSpec(Section):
     seed: Annotated[int, Field(ge=0)] = 0
     pilot_gpu_hours: Positive
     target_gpu_hours: Positive = Field(description="compute of the final run, where configurations are compared")
+    rest_to_final: bool = Field(False, description="whether what the pilots leave over lengthens the final run")
     workers: Count = Field(description="segments that may run at once")
     learning_rate_range: list[Positive] | None = Field(
         None, description="least and largest factor on the rule's learning rate, between which is searched"

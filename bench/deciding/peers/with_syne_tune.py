@@ -23,7 +23,8 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 SCORE, LEVEL = "score", "level"
 NAMES = ("asha", "hyperband", "cqr-asha", "cqr", "bohb", "median", "random")
 BRACKETS = 3
-REFITTED = 4  # results between two fits of CQR's quantile regressions, half a second each; Syne Tune's own is 1
+REFITTED = 4  # trials between two fits of CQR's quantile regressions, half a second each; Syne Tune's own is 1
+GROWN = 8  # beyond so many times REFITTED they are refitted when the trials have grown by this part
 sklearn.set_config(assume_finite=True, skip_parameter_validation=True)
 
 
@@ -32,6 +33,7 @@ class SyneTune:
 
     def __init__(self, name: str, board: Board, levels: Levels, workers: int, seed: int) -> None:
         """Open a scheduler by its short name."""
+        self._name = name
         self._board, self._levels, self._rng = board, levels, np.random.default_rng(seed)
         self._scheduler = self._opened(name, seed)
         self._trials: dict[int, Trial] = {}
@@ -66,6 +68,8 @@ class SyneTune:
 
     def next(self) -> Task | None:
         """Ask for a configuration."""
+        if self._name.startswith("cqr"):
+            self._scheduler.searcher.update_frequency = max(REFITTED, len(self._trials) // GROWN)
         suggestion = self._scheduler.suggest()
         if suggestion is None:
             return None

@@ -1,7 +1,7 @@
 import pytest
 
-from planner.replaying.choosing import highest_expected, highest_of_the_longest, highest_seen, open_chooser
-from planner.sweeping.beliefs import Beliefs
+from planner.pooling.opening import Pool
+from planner.replaying.choosing import HighestExpected, highest_of_the_longest, highest_seen, open_chooser
 from planner.sweeping.view import Configuration, Seen, TrialView, View
 from planner.trials import TrialState
 
@@ -29,15 +29,15 @@ def test_expected_scores_are_those_at_the_target() -> None:
     flat, rising = [0.4] * 10, [0.1 + 0.03 * place for place in range(10)]
     seen = view(trial(1, 8, *flat), trial(2, 16, *rising))
     assert highest_seen(seen) == Configuration(8, 4)
-    assert highest_expected(Beliefs())(seen) == Configuration(16, 4)
+    assert HighestExpected(Pool())(seen) == Configuration(16, 4)
 
 
 def test_what_was_given_up_is_taken_only_when_nothing_else_has_a_curve() -> None:
     pruned = trial(1, 8, *[0.8] * 8, state=TrialState.PRUNED)
-    assert highest_expected(Beliefs())(view(pruned, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
-    assert highest_expected(Beliefs())(view(pruned, trial(2, 16))) == Configuration(8, 4)
+    assert HighestExpected(Pool())(view(pruned, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
+    assert HighestExpected(Pool())(view(pruned, trial(2, 16))) == Configuration(8, 4)
 
 
 @pytest.mark.parametrize("name", ["rlplan", "asha"])
 def test_without_any_score_nothing_is_chosen(name: str) -> None:
-    assert open_chooser(name, Beliefs())(view(trial(1, 8), trial(2, 16))) is None
+    assert open_chooser(name, Pool())(view(trial(1, 8), trial(2, 16))) is None

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import IllegalTransitionError, InputError
+from planner.pooling.opening import Pool
 from planner.replaying.choosing import highest_seen, open_chooser
 from planner.replaying.game import Pilot
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop, Why
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.opening import POLICIES, open_policy
 from planner.sweeping.policy import Policy
 from planner.sweeping.view import Configuration, View
@@ -100,9 +100,9 @@ def test_no_policy_overspends_sees_what_it_has_not_paid_for_or_goes_on_for_ever(
 @pytest.mark.parametrize("workers", [1, 8])
 def test_the_same_seed_gives_the_same_result_and_the_money_is_used(name: str, workers: int) -> None:
     def once(seed: int) -> Played:
-        beliefs = Beliefs()
-        policy = open_policy(name, search=None, beliefs=beliefs)
-        chooser = open_chooser(name, beliefs)
+        pool = Pool()
+        policy = open_policy(name, search=None, pool=pool)
+        chooser = open_chooser(name, pool)
         return play(GRID, policy, budget=150, target=LENGTH, seed=seed, workers=workers, chooser=chooser)
 
     first = once(1)

@@ -40,7 +40,7 @@ def test_every_policy_comes_to_an_end_within_its_budget(policy: str, budget: flo
 
 
 def test_with_money_for_its_plan_every_trial_has_a_curve() -> None:
-    for policy in ("rlplan", "full", "median", "asha"):
+    for policy in ("full", "median", "asha"):
         assert all(trial.scores for trial in played(policy, 2).trials.values())
 
 

@@ -12,7 +12,7 @@ from planner.store.driving import Driver, take_lease
 from planner.store.records import NewSweep
 from planner.store.schema import Plan
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.policy import Policy
 from rlplan.plan_data import new_candidates, new_plan
 from rlplan.proposing import load_configuration
@@ -90,7 +90,7 @@ class SimulatedSweep:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
             take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
-        conclusions = Conclusions(Beliefs(), self.spec)
+        conclusions = Conclusions(JointBeliefs(), self.spec)
         options = {"tick_seconds": 5.0, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 

@@ -1,0 +1,47 @@
+"""How the configurations stand at the target, as figures: means, intervals, chances to be the best or near it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.curves.curve import Vector
+from planner.pooling.draws import Worlds
+from planner.sweeping.view import Configuration, View
+from planner.trials import TrialState
+
+NEAR = 0.02  # of the best: the same, for seeds differ by as much
+
+
+class Chances:
+    """What the draws say of the configurations that can be chosen: those with a trial that has not failed, or none."""
+
+    def __init__(self, view: View, worlds: Worlds) -> None:
+        self.worlds = worlds
+        states: dict[Configuration, list[TrialState]] = {}
+        for trial in view.trials.values():
+            states.setdefault(trial.configuration, []).append(trial.state)
+        out = {TrialState.FAILED, TrialState.PRUNED}
+        alive = [each for each in worlds.configurations if not states.get(each) or not out.issuperset(states[each])]
+        self.candidates = alive or list(worlds.configurations)
+        self.place = {configuration: index for index, configuration in enumerate(self.candidates)}
+        self.places: NDArray[np.intp] = np.array(
+            [row for row, each in enumerate(worlds.configurations) if each in self.place], dtype=np.intp
+        )
+        scores = worlds.at(1.0)[:, self.places]
+        highest = scores.max(axis=1, keepdims=True)
+        self.mean: Vector = scores.mean(axis=0)
+        self.low, self.median, self.high = np.quantile(scores, (0.05, 0.5, 0.95), axis=0)
+        self.best: Vector = np.bincount(scores.argmax(axis=1), minlength=len(self.candidates)) / len(scores)
+        self.near: Vector = (scores >= highest - NEAR).mean(axis=0)
+        self.leader = int(np.argmax(self.mean))
+        order = np.argsort(-self.mean, kind="stable")
+        self.protected = {int(place) for place in (*order[:2], int(np.argmax(self.best)))}
+
+    def figures(self, place: int) -> dict[str, float]:
+        """Return what is stored with a decision about a configuration."""
+        return {
+            "probability_best": float(self.best[place]),
+            "probability_near_best": float(self.near[place]),
+            "median": float(self.median[place]),
+            "low": float(self.low[place]),
+            "high": float(self.high[place]),
+        }

@@ -1,0 +1,111 @@
+"""What is stored with the decisions of the policy `rlplan`: sentences, the figures behind them, and alternatives."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.curves.curve import Vector
+from planner.sweeping.actions import Advance, Why
+from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named, named_configuration
+from planner.sweeping.chances import NEAR, Chances
+from planner.sweeping.offers import Offer
+from planner.sweeping.view import TrialView, View
+
+FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
+
+
+def advance(
+    view: View, trial: TrialView, to_step: int, reason: str, numbers: dict[str, Any], ranked: list[dict[str, Any]]
+) -> Advance:
+    """Advance a trial, with what it costs before the reason."""
+    price = trial.price(to_step)
+    moves = "starts, up to" if trial.step == 0 else f"goes on from step {trial.step:,} to"
+    spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
+    seen = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
+    return Advance(
+        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", seen, ranked)
+    )
+
+
+def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[str, Any]:
+    """Return the figures that an offer was chosen by."""
+    return {
+        **chances.figures(chances.place[offer.configuration]),
+        "expected_gain": gain,
+        "gain_per_gpu_hour": rate,
+    }
+
+
+def reason(view: View, numbers: dict[str, Any]) -> str:
+    """Say why a segment is bought."""
+    return (
+        f"what it shows is expected to raise the score of the choice by {numbers['expected_gain']:.2g}; at "
+        f"{hours(view.target_gpu_hours)} GPU-hours it is predicted {numbers['median']:.2f} ({numbers['low']:.2f} to "
+        f"{numbers['high']:.2f}) and P(best) is {numbers['probability_best']:.2g}"
+    )
+
+
+def alternatives(
+    chances: Chances, offered: Sequence[Offer], gains: Vector, rates: Vector, pick: int
+) -> list[dict[str, Any]]:
+    """Return the next best offers, one of each configuration."""
+    named_already = {offered[pick].configuration}
+    found: list[dict[str, Any]] = []
+    for place in np.argsort(-rates, kind="stable"):
+        offer = offered[int(place)]
+        if offer.configuration in named_already:
+            continue
+        named_already.add(offer.configuration)
+        what = {"trial": offer.trial.trial, "name": offer.trial.name} if offer.trial is not None else {}
+        found.append(
+            {
+                "action": "propose" if offer.trial is None else "advance",
+                "configuration": named_configuration(offer.configuration),
+                **what,
+                "to_step": offer.to_step,
+                "price_gpu_hours": offer.price,
+                **numbers(chances, offer, float(gains[place]), float(rates[place])),
+            }
+        )
+        if len(found) == MOST_ALTERNATIVES:
+            break
+    return found
+
+
+def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit: float) -> Why:
+    """Say why a trial is given up, with the weakest of the others, which could have been instead."""
+    leader = chances.leader
+    told, told_best = (
+        f"{chances.median[each]:.2f} ({chances.low[each]:.2f} to {chances.high[each]:.2f})" for each in (place, leader)
+    )
+    best = named_configuration(chances.candidates[leader])
+    weakest = [int(each) for each in np.argsort(chances.near, kind="stable") if each != place][:MOST_ALTERNATIVES]
+    return Why(
+        f"P({named(trial)} is within {NEAR:g} of the best at {hours(view.target_gpu_hours)} GPU-hours) is "
+        f"{chances.near[place]:.2g}, below {limit:.2g}; {best} is predicted {told_best} against {told}",
+        {
+            "limit": limit,
+            "target_gpu_hours": view.target_gpu_hours,
+            **chances.figures(place),
+            **{f"leader_{name}": figure for name, figure in chances.figures(leader).items()},
+        },
+        [
+            {
+                "action": "prune",
+                "configuration": named_configuration(chances.candidates[each]),
+                **chances.figures(each),
+            }
+            for each in weakest
+        ],
+    )
+
+
+def nothing_to_gain(view: View, chances: Chances) -> str:
+    """Say that no segment is worth anything to the choice."""
+    leader = chances.leader
+    return (
+        f"nothing can be gained by what could still be trained; P({named_configuration(chances.candidates[leader])} is "
+        f"best at {hours(view.target_gpu_hours)} GPU-hours) is {chances.best[leader]:.3f}, within {NEAR:g} of it "
+        f"{chances.near[leader]:.3f}"
+    )
