@@ -14,6 +14,7 @@ from planner.pooling.points import clock
 from planner.sweeping.view import Configuration
 
 EARLIEST = 1e-12
+LEVEL_WITHIN = 1e-12  # scores that were clipped are level
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Worlds:
         seeds = np.bincount(runs.of, minlength=known)
         return np.where(seeds > 0, summed / np.maximum(seeds, 1), np.clip(fresh, 0.0, 1.0))
 
+    def smooth(self, x: float) -> Vector:
+        """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
+        steep, middle, top = self._shapes
+        return np.asarray(self.start[:, None] + top * expit(steep * (np.log(max(x, EARLIEST)) - middle)))
+
     def observed(self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector) -> Vector:
         """Return draws × rows × computes of what runs would score, a row of computes for each.
 
@@ -89,6 +95,12 @@ class Worlds:
         """B, log C_mid, and the gain from R0 to A."""
         steep = np.exp(np.clip(self.local[..., 2], -STEEPEST, STEEPEST))
         return steep, self.local[..., 1], (1 - self.start[:, None]) * expit(self.local[..., 0])
+
+
+def shares_of_best(scores: Vector) -> Vector:
+    """Return how often each column is the highest of its row; those that are level share it."""
+    highest = scores >= scores.max(axis=1, keepdims=True) - LEVEL_WITHIN
+    return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def draw(

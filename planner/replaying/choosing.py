@@ -7,13 +7,12 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.pooling.opening import Pool, has_curve
+from planner.sweeping.chances import NEAR, choosable
 from planner.sweeping.view import Configuration, TrialView, View
-from planner.trials import TrialState
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
 
 SMOOTHED: Final = 3  # last points of a trial that `highest_of_the_longest` takes together
-EQUIVALENT: Final = 0.02  # differences within it are seed noise
 LONG: Final = 0.5  # share of the steps of the trial that has come farthest
 
 
@@ -43,7 +42,7 @@ def highest_of_the_longest(view: View) -> Configuration | None:
 class HighestExpected:
     """Chooses by the expected score at the target, given what all curves say together.
 
-    Those whose every trial has failed are left out; configurations without a curve can be chosen as well.
+    Those whose every trial failed or was given up are left out; configurations without a curve can be chosen as well.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -55,22 +54,19 @@ class HighestExpected:
         if not any(has_curve(trial) for trial in view.trials.values()):
             return highest_seen(view)
         configurations, scores = self._possible(view)
-        return configurations[int(scores.mean(axis=0).argmax())] if configurations else None
+        return configurations[int(scores.mean(axis=0).argmax())]
 
-    def within(self, view: View, margin: float = EQUIVALENT) -> float | None:
+    def within(self, view: View, margin: float = NEAR) -> float | None:
         """Return the probability that the choice is at most so far from the best; None while nothing was seen."""
         if not any(has_curve(trial) for trial in view.trials.values()):
             return None
-        configurations, scores = self._possible(view)
-        if not configurations:
-            return None
+        _, scores = self._possible(view)
         chosen = scores[:, int(scores.mean(axis=0).argmax())]
         return float((chosen >= scores.max(axis=1) - margin).mean())
 
     def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
         worlds = self._pool.worlds(view)
-        possible = {trial.configuration for trial in view.trials.values() if trial.state is not TrialState.FAILED}
-        rows = [row for row, each in enumerate(worlds.configurations) if each in possible]
+        rows = choosable(view, worlds)
         return [worlds.configurations[row] for row in rows], worlds.at(1.0)[:, rows]
 
 

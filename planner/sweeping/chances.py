@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import Worlds, shares_of_best
 from planner.sweeping.view import Configuration, View
 from planner.trials import TrialState
 
@@ -16,21 +16,14 @@ class Chances:
 
     def __init__(self, view: View, worlds: Worlds) -> None:
         self.worlds = worlds
-        states: dict[Configuration, list[TrialState]] = {}
-        for trial in view.trials.values():
-            states.setdefault(trial.configuration, []).append(trial.state)
-        out = {TrialState.FAILED, TrialState.PRUNED}
-        alive = [each for each in worlds.configurations if not states.get(each) or not out.issuperset(states[each])]
-        self.candidates = alive or list(worlds.configurations)
+        self.places = choosable(view, worlds)
+        self.candidates = [worlds.configurations[row] for row in self.places]
         self.place = {configuration: index for index, configuration in enumerate(self.candidates)}
-        self.places: NDArray[np.intp] = np.array(
-            [row for row, each in enumerate(worlds.configurations) if each in self.place], dtype=np.intp
-        )
         scores = worlds.at(1.0)[:, self.places]
         highest = scores.max(axis=1, keepdims=True)
         self.mean: Vector = scores.mean(axis=0)
         self.low, self.median, self.high = np.quantile(scores, (0.05, 0.5, 0.95), axis=0)
-        self.best: Vector = np.bincount(scores.argmax(axis=1), minlength=len(self.candidates)) / len(scores)
+        self.best: Vector = shares_of_best(scores)
         self.near: Vector = (scores >= highest - NEAR).mean(axis=0)
         self.leader = int(np.argmax(self.mean))
         order = np.argsort(-self.mean, kind="stable")
@@ -45,3 +38,13 @@ class Chances:
             "low": float(self.low[place]),
             "high": float(self.high[place]),
         }
+
+
+def choosable(view: View, worlds: Worlds) -> NDArray[np.intp]:
+    """Return the places of the configurations that can be chosen: not those whose every trial failed or was pruned."""
+    out = {TrialState.FAILED, TrialState.PRUNED}
+    states: dict[Configuration, set[TrialState]] = {}
+    for trial in view.trials.values():
+        states.setdefault(trial.configuration, set()).add(trial.state)
+    rows = [row for row, each in enumerate(worlds.configurations) if not states.get(each) or states[each] - out]
+    return np.array(rows or range(len(worlds.configurations)), dtype=np.intp)

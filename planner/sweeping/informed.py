@@ -160,7 +160,7 @@ class InformedPolicy:
             return None
         more = 1 + view.gpu_hours_left / view.target_gpu_hours
         row = chances.places[chances.leader]
-        gained = float(chances.worlds.at(more)[:, row].mean() - chances.mean[chances.leader])
+        gained = float((chances.worlds.smooth(more) - chances.worlds.smooth(1.0))[:, row].mean())
         final_rate = gained / view.gpu_hours_left
         # A pilot of what becomes the final run goes on from its checkpoint: its GPU-hours are not lost.
         lost = 1.0 - float(chances.best[chances.place[offer.configuration]]) if offer.trial is not None else 1.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import Worlds, shares_of_best
 from planner.pooling.opening import Pool, has_curve
 from planner.sweeping.beliefs import LEVEL, Belief, Beliefs
 from planner.sweeping.predictions import Explained
@@ -37,8 +37,7 @@ class _Beliefs(Mapping[int, Belief]):
         self._seen, self._worlds, self._beliefs = seen, worlds, beliefs
         if worlds is not None:
             self._at_target = worlds.at(1.0)
-            best = np.bincount(self._at_target.argmax(axis=1), minlength=len(worlds.configurations))
-            self._best = best / len(self._at_target)
+            self._best = shares_of_best(self._at_target)
             self._place = {configuration: index for index, configuration in enumerate(worlds.configurations)}
             self._run = {trial: index for index, trial in enumerate(worlds.runs.trials)}
 

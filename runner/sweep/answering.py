@@ -50,4 +50,7 @@ def planned_of(board: Board) -> dict[Configuration, Planned]:
 
 
 def _final_gpu_hours(board: Board) -> float:
-    return board.spec.target_gpu_hours + (board.ledger.left if board.spec.rest_to_final else 0.0)
+    if not board.spec.rest_to_final:
+        return board.spec.target_gpu_hours
+    # What is set aside for workers that wait is given back in the end.
+    return board.spec.target_gpu_hours + max(0.0, board.ledger.budget - board.ledger.spent)

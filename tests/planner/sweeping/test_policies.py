@@ -4,11 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planner.pooling.opening import Pool, has_curve
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
-from planner.sweeping.beliefs import Beliefs
+from planner.sweeping.chances import Chances
 from planner.sweeping.grants import grant
+from planner.sweeping.informed import DRAWS
 from planner.sweeping.opening import POLICIES, open_policy
-from planner.sweeping.pruning import Front
 from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import MOVES, TrialState
 from tests.planner.sweeping.views import view
@@ -122,17 +123,12 @@ def test_what_a_policy_keeps_never_changes_its_answer(policy: str, history: list
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(views(), st.floats(0.0, 0.49))
 def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View, alpha: float) -> None:
-    standing = Beliefs().standing(seen)
-    leader = Front.of(standing).leader
     pruned = {a.trial for a in open_policy("rlplan", alpha=alpha).decide(seen) if isinstance(a, Prune)}
-    if leader is None:
+    if not any(has_curve(each) for each in seen.trials.values()):
         assert not pruned
         return
-    assert standing.table.trials[leader].trial not in pruned
-    competing = {trial.cell for row, trial in enumerate(standing.table.trials) if standing.competes[row]}
-    left = {
-        trial.cell
-        for row, trial in enumerate(standing.table.trials)
-        if standing.competes[row] and trial.trial not in pruned
-    }
-    assert len(left) >= min(2, len(competing))
+    chances = Chances(seen, Pool().worlds(seen, DRAWS))
+    leader = chances.candidates[chances.leader]
+    assert leader not in {seen.trials[trial].configuration for trial in pruned}
+    kept = set(chances.candidates) - {seen.trials[trial].configuration for trial in pruned}
+    assert len(kept) >= min(2, len(chances.candidates))

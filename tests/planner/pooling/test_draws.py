@@ -1,0 +1,120 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.pooling.draws import Worlds
+from planner.pooling.opening import joint_of
+from planner.sweeping.view import Cell, Seen, TrialView
+from tests.planner.pooling.sweeps import TARGET, along, configuration, smooth, sweep
+from tests.planner.sweeping.views import trial, view
+
+CELLS = ((8, 32), (8, 64), (16, 32), (16, 64), (32, 64))
+TRUTH = smooth(1)
+STEPS: dict[Cell, int] = {(8, 32): 30, (16, 64): 50, (32, 64): 12}
+HALF_WIDTH = 4.0  # standard errors
+
+
+@pytest.fixture(scope="module")
+def worlds() -> Worlds:
+    return joint_of(sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS), 500)
+
+
+def of_runs(worlds: Worlds, x: float) -> np.ndarray:
+    count = len(worlds.runs.of)
+    return worlds.observed(worlds.runs.of, np.arange(count), np.full((count, 1), x))[:, :, 0]
+
+
+def test_scores_are_draws_by_configurations_by_computes(worlds: Worlds) -> None:
+    scores = worlds.scores([10.0, 50.0, 100.0, 300.0])
+    assert scores.shape == (500, len(CELLS), 4)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert set(worlds.configurations) == {configuration(cell) for cell in CELLS}
+
+
+def test_a_row_is_one_state_of_the_world_at_every_compute(worlds: Worlds) -> None:
+    both = worlds.scores([TARGET, TARGET])
+    assert (both[..., 0] == both[..., 1]).all()
+    assert (worlds.scores([TARGET])[..., 0] == worlds.at(1.0)).all()
+    ahead = worlds.scores([TARGET, 1.02 * TARGET])
+    assert np.abs(ahead[..., 1] - ahead[..., 0]).max() < 0.05
+    assert ahead[..., 0].std(axis=0).max() > 0.02
+
+
+def test_more_compute_is_better_in_expectation(worlds: Worlds) -> None:
+    means = worlds.scores([1.0, 10.0, 50.0, 100.0, 300.0]).mean(axis=0)
+    unseen = [place for place, each in enumerate(worlds.configurations) if each[:2] not in STEPS]
+    assert (np.diff(means, axis=1) > -0.005).all()
+    assert (np.diff(means[unseen], axis=1) > 0).all()
+
+
+def test_runs_agree_with_the_scores_they_have_shown() -> None:
+    shown = sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS)
+    worlds = joint_of(shown, 500)
+    for place, number in enumerate(worlds.runs.trials):
+        last = shown.trials[number].scores[-1]
+        ends = of_runs(worlds, last.gpu_hours / TARGET)[:, place]
+        true = TRUTH[shown.trials[number].cell].at(last.gpu_hours / TARGET)
+        assert ends.mean() == pytest.approx(true, abs=0.02)
+        assert ends.std() < 0.015
+        assert of_runs(worlds, 1.0)[:, place].std() > ends.std()
+
+
+def test_a_run_is_less_certain_the_farther_it_is_ahead(worlds: Worlds) -> None:
+    spreads = [of_runs(worlds, x)[:, worlds.runs.trials.index(5)].std() for x in (0.12, 0.3, 1.0)]
+    assert spreads == sorted(spreads)
+
+
+def collapsed(number: int, cell: Cell, fallen: float) -> TrialView:
+    good = along(number, cell, TRUTH[cell], 40)
+    more = tuple(Seen(step, float(step), fallen, 0.01) for step in (42, 44, 46))
+    return replace(good, step=46, scores=good.scores + more)
+
+
+def test_a_collapsed_run_stays_where_it_fell() -> None:
+    shown = view([collapsed(1, (16, 64), 0.03), along(2, (8, 64), TRUTH[8, 64], 40), trial(3, cell=(16, 32))])
+    worlds = joint_of(shown, 200)
+    for x in (0.5, 1.0, 3.0):
+        assert of_runs(worlds, x)[:, worlds.runs.trials.index(1)] == pytest.approx(0.03)
+    assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 64)))] == pytest.approx(0.03)
+    assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 32)))].mean() > 0.2
+
+
+def test_a_configuration_is_the_mean_over_its_seeds() -> None:
+    curve = TRUTH[16, 64]
+    runs = [along(number, (16, 64), curve, 30) for number in (1, 2, 3)]
+    worlds = joint_of(view([*runs, along(4, (8, 64), TRUTH[8, 64], 30)]), 300)
+    of = np.array(worlds.runs.of) == worlds.configurations.index(configuration((16, 64)))
+    assert of.sum() == 3
+    mean = np.clip(of_runs(worlds, 1.0)[:, of], 0, 1).mean(axis=1)
+    assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 64)))] == pytest.approx(mean)
+
+
+def test_a_good_and_a_collapsed_seed_are_averaged() -> None:
+    both = [along(1, (16, 64), TRUTH[16, 64], 40), collapsed(2, (16, 64), 0.0)]
+    worlds = joint_of(view(both), 200)
+    good = of_runs(worlds, 1.0)[:, worlds.runs.trials.index(1)]
+    assert worlds.at(1.0)[:, 0] == pytest.approx(np.clip(good, 0, 1) / 2)
+
+
+def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worlds) -> None:
+    place = worlds.configurations.index(configuration((16, 64)))
+    fresh = worlds.observed(np.array([place]), np.array([-1]), np.array([[0.5]]))[:, 0, 0]
+    old = of_runs(worlds, 0.5)[:, worlds.runs.trials.index(4)]
+    assert fresh.std() > old.std()
+    assert abs(fresh.mean() - old.mean()) < HALF_WIDTH * fresh.std()
+
+
+def test_more_draws_tell_the_same(worlds: Worlds) -> None:
+    shown = sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS)
+    few, many = worlds.at(1.0), joint_of(shown, 2000).at(1.0)
+    error = np.sqrt(few.var(axis=0) / len(few) + many.var(axis=0) / len(many))
+    assert (np.abs(few.mean(axis=0) - many.mean(axis=0)) < HALF_WIDTH * error + 1e-3).all()
+
+
+def test_without_any_curve_there_are_still_worlds() -> None:
+    worlds = joint_of(view([trial(1, cell=(8, 32)), trial(2, cell=(16, 64))]), 100)
+    scores = worlds.at(1.0)
+    assert scores.shape == (100, 2)
+    assert np.isfinite(scores).all()
+    assert scores.std(axis=0).min() > 0.05

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.pooling.features import CURVATURE_MEANS, INTERCEPTS, MIDDLE, STEEPNESS, TOP, features, places
+from planner.sweeping.view import Axes, Configuration
+
+GRID = [Configuration(n, B) for n in (4, 8, 16) for B in (16, 64, 256)]
+
+
+def used(configurations: list[Configuration], local: int) -> np.ndarray:
+    block = features(configurations).design[:, local]
+    return block[:, np.abs(block).sum(axis=0) > 0]
+
+
+def with_axis(name: str, values: list[str | float]) -> list[Configuration]:
+    return [Configuration(8, 32, ((name, value),)) for value in values]
+
+
+def test_an_asymptote_is_any_quadratic_in_octaves() -> None:
+    place = np.log2([[each.rollouts_per_prompt, each.prompts_per_batch] for each in GRID])
+    x, y = place.T
+    for term in (np.ones(9), x, y, x * x, y * y, x * y):
+        for local in (TOP, MIDDLE):
+            design = used(GRID, local)
+            solved = design @ np.linalg.lstsq(design, term, rcond=None)[0]
+            assert solved == pytest.approx(term)
+    assert used(GRID, TOP).shape == (9, 6)
+    assert np.linalg.lstsq(used(GRID, TOP), x**2 * y, rcond=None)[1][0] > 0.1
+
+
+def test_steepness_has_no_curvature() -> None:
+    assert used(GRID, STEEPNESS).shape == (9, 3)
+
+
+def test_priors_belong_to_their_columns() -> None:
+    made = features(GRID)
+    assert made.mean.shape == made.sd.shape == (made.design.shape[2],)
+    assert (made.sd > 0).all()
+    assert made.mean[made.middle] == INTERCEPTS[MIDDLE][0]
+    assert (made.design[:, MIDDLE, made.middle] == 1).all()
+    assert (made.mean == CURVATURE_MEANS[TOP]).sum() == 2
+
+
+@pytest.mark.parametrize("only", [GRID[:1], [Configuration(8, B) for B in (16, 64)]])
+def test_an_axis_with_one_value_gives_no_column(only: list[Configuration]) -> None:
+    assert used(only, TOP).shape[1] == (1 if len(only) == 1 else 3)
+    assert np.isfinite(features(only).design).all()
+
+
+def test_every_name_has_a_shift_of_its_own() -> None:
+    made = used(with_axis("recipe", ["grpo", "scalerl", "dapo"]), TOP)
+    assert made.shape == (3, 4)
+    assert sorted(made[:, 1:].sum(axis=0)) == [1, 1, 1]
+    assert (made[:, 1:].sum(axis=1) == 1).all()
+    assert used(with_axis("recipe", ["grpo", "grpo"]), TOP).shape == (2, 1)
+
+
+def test_names_are_the_same_wherever_they_stand() -> None:
+    forth = features(with_axis("recipe", ["a", "b"])).design
+    back = features(with_axis("recipe", ["b", "a"])).design
+    assert (forth == back[::-1]).all()
+
+
+def test_positive_numbers_are_on_an_axis_of_logarithms_and_others_are_not() -> None:
+    assert places(with_axis("learning_rate", [0.25, 1.0, 4.0])).ravel() == pytest.approx([-1, 0, 1])
+    assert places(with_axis("temperature", [0.0, 1.0, 4.0])).ravel() == pytest.approx([-1, -0.5, 1])
+    assert places(with_axis("offset", [-2.0, 0.0, 2.0])).ravel() == pytest.approx([-1, 0, 1])
+
+
+def test_an_axis_that_some_lack_is_of_names() -> None:
+    mixed = [Configuration(8, 32), *with_axis("learning_rate", [1.0, 2.0])]
+    assert places(mixed).shape == (3, 3)
+    assert used(mixed, TOP).shape == (3, 4)
+
+
+CONFIGURATIONS = st.builds(
+    lambda n, B, axes: Configuration(2**n, 2**B, axes),
+    st.integers(0, 8),
+    st.integers(0, 10),
+    st.sampled_from([(), (("recipe", "a"),), (("recipe", "b"),), (("learning_rate", 2.0),), (("shift", -1.0),)]),
+)
+
+
+@given(st.lists(CONFIGURATIONS, min_size=1, max_size=12, unique=True))
+def test_places_lie_within_the_box_and_tell_configurations_apart(chosen: list[Configuration]) -> None:
+    points = places(chosen)
+    assert len(points) == len(chosen)
+    assert (np.abs(points) <= 1).all()
+    assert len(np.unique(points.round(9), axis=0)) == len(chosen)
+    design = features(chosen).design
+    assert design.shape[:2] == (len(chosen), 3)
+    assert (np.abs(design) <= 1).all()
+
+
+def test_axes_are_read_by_name_not_by_order() -> None:
+    forth: Axes = (("learning_rate", 2.0), ("recipe", "a"))
+    other = Configuration(4, 16, (("learning_rate", 1.0), ("recipe", "a")))
+    first = places([other, Configuration(4, 16, forth)])
+    second = places([other, Configuration(4, 16, forth[::-1])])
+    assert (first == second).all()

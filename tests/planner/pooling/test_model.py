@@ -1,0 +1,177 @@
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.pooling.draws import Worlds
+from planner.pooling.features import features
+from planner.pooling.model import SCATTER, SCATTERS, Fit, Model, inverse, sigmoid
+from planner.pooling.opening import joint_of
+from planner.pooling.points import binned, stacked
+from planner.sweeping.view import Cell, Seen, View
+from tests.planner.pooling.sweeps import TARGET, Curve, configuration, seen, smooth, sweep, unrelated
+from tests.planner.sweeping.views import CELLS
+
+CORNERS = ((4, 16), (64, 16), (4, 256), (64, 256))
+EVERY_OTHER = CELLS[::2]
+
+
+def fitted(view: View) -> tuple[Fit, Model]:
+    trials = list(view.trials.values())
+    curves = [each for each in trials if each.scores]
+    configurations = [each.configuration for each in trials]
+    of = np.array([configurations.index(each.configuration) for each in curves], dtype=np.intp)
+    model = Model(features(configurations), stacked([binned(each.scores) for each in curves], TARGET), of)
+    return model.fit(), model
+
+
+def scatter_weights(view: View) -> dict[float, float]:
+    """Return how much of the evidence is for each scatter of configurations about the smooth surface."""
+    fit, model = fitted(view)
+    scales = model.scatter[:, 0] / SCATTER[0]
+    return {scale: float(fit.weights[np.isclose(scales, scale)].sum()) for scale in SCATTERS}
+
+
+def interval(worlds: Worlds, cell: Cell) -> tuple[float, float]:
+    low, high = np.quantile(worlds.at(1.0)[:, worlds.configurations.index(configuration(cell))], (0.05, 0.95))
+    return float(low), float(high)
+
+
+def width(worlds: Worlds, cell: Cell) -> float:
+    low, high = interval(worlds, cell)
+    return high - low
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
+def test_the_inverse_is_that_of_linear_algebra(seed: int, scale: float) -> None:
+    root = np.random.default_rng(seed).normal(size=(2, 5, 3, 3))
+    matrices = scale * (root @ root.swapaxes(-1, -2) + 0.1 * np.eye(3))
+    assert np.allclose(inverse(matrices) @ matrices, np.eye(3), atol=1e-8)
+    assert np.allclose(inverse(matrices), np.linalg.inv(matrices), rtol=1e-6)
+
+
+def test_the_sigmoid_starts_where_it_starts_and_is_half_way_in_the_middle() -> None:
+    local = np.array([0.5, -1.0, 0.3])
+    score, _, top, _ = sigmoid(local, np.array(0.2), np.array([-60.0, -1.0, 60.0]))
+    assert score == pytest.approx([0.2, 0.2 + (float(top) - 0.2) / 2, float(top)])
+    assert 0.2 < float(top) < 1.0
+
+
+def test_smooth_truths_lie_within_their_intervals() -> None:
+    with_curve: list[bool] = []
+    without: list[bool] = []
+    ranks: list[float] = []
+    for seed in range(20):
+        truth = smooth(seed)
+        steps = {cell: 10 + 4 * (place % 5) for place, cell in enumerate(EVERY_OTHER)}
+        worlds = joint_of(sweep(truth, steps, seed=seed), 400)
+        scores = worlds.at(1.0)
+        for place, each in enumerate(worlds.configurations):
+            rank = float((scores[:, place] < truth[each[:2]].at(1.0)).mean())
+            ranks.append(rank)
+            (with_curve if each[:2] in steps else without).append(0.05 <= rank <= 0.95)
+    assert 0.75 <= np.mean(with_curve) <= 0.99
+    assert 0.75 <= np.mean(without) <= 0.99
+    below, above = np.mean(np.array(ranks) < 0.5), np.mean(np.array(ranks) > 0.5)
+    assert min(below, above) > 0.3
+
+
+def test_curves_without_relation_are_scattered_widely_and_smooth_ones_are_not() -> None:
+    steps = dict.fromkeys(CELLS, 60)
+    narrow, wide = SCATTERS
+    assert scatter_weights(sweep(unrelated(0), steps))[wide] > 0.9
+    assert scatter_weights(sweep(smooth(0), steps))[narrow] > 0.9
+
+
+def test_unseen_cells_are_wide_among_unrelated_ones() -> None:
+    steps = {cell: 60 for cell in CELLS if cell != (16, 64)}
+    smoothly, wildly = (joint_of(sweep(kind(1), steps), 400) for kind in (smooth, unrelated))
+    assert width(wildly, (16, 64)) > 2 * width(smoothly, (16, 64))
+
+
+def test_a_curve_narrows_the_unseen_cells_about_it() -> None:
+    truth = smooth(3)
+    before = joint_of(sweep(truth, dict.fromkeys(CORNERS, 60)), 400)
+    after = joint_of(sweep(truth, dict.fromkeys((*CORNERS, (16, 64)), 60)), 400)
+    for cell in ((16, 32), (8, 64), (32, 64)):
+        assert width(after, cell) < 0.9 * width(before, cell)
+
+
+def test_more_of_a_curve_narrows_its_own_prediction() -> None:
+    truth = smooth(5)
+    short, long = (joint_of(sweep(truth, {**dict.fromkeys(CORNERS, 20), (16, 64): to}), 400) for to in (6, 80))
+    assert width(long, (16, 64)) < 0.5 * width(short, (16, 64))
+
+
+def strange(scores: tuple[Seen, ...]) -> tuple[Seen, ...]:
+    """Return a curve that rises and slides down far, too slowly to be cut as collapsed."""
+    half = len(scores) // 2
+    fall = np.linspace(0.0, 0.35, len(scores) - half)
+    return (
+        *scores[:half],
+        *(replace(each, score=max(0.0, each.score - down)) for each, down in zip(scores[half:], fall, strict=True)),
+    )
+
+
+def with_a_strange_one(view: View, cell: Cell) -> View:
+    trials = {
+        number: replace(each, scores=strange(each.scores)) if each.cell == cell else each
+        for number, each in view.trials.items()
+    }
+    return replace(view, trials=trials)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_strange_curve_does_not_move_the_others_much(seed: int) -> None:
+    truth = smooth(seed)
+    cells = [cell for cell in CELLS[::2] if cell != (16, 64)]
+    view = sweep(truth, dict.fromkeys((*cells, (16, 64)), 50))
+    plain, bent = joint_of(view, 400), joint_of(with_a_strange_one(view, (16, 64)), 400)
+    moved = np.abs(bent.at(1.0).mean(axis=0) - plain.at(1.0).mean(axis=0))
+    others = [place for place, each in enumerate(plain.configurations) if each[:2] in cells]
+    assert moved[plain.configurations.index(configuration((16, 64)))] > 0.15
+    assert moved[others].max() < 0.04
+
+
+@pytest.mark.parametrize("steps", [{(16, 64): 20}, dict.fromkeys(CORNERS, 40)])
+def test_the_evidence_weighs_members_that_sum_to_one(steps: Mapping[Cell, int]) -> None:
+    fit, _ = fitted(sweep(smooth(2), steps))
+    assert fit.weights.sum() == pytest.approx(1.0)
+    assert (fit.weights >= 0).all()
+    assert len(fit.weights) == len(fit.drift) == len(fit.coefficients)
+
+
+def test_the_same_curves_give_the_same_fit_to_the_bit() -> None:
+    view = sweep(smooth(7), dict.fromkeys(EVERY_OTHER, 30))
+    first, again = fitted(view)[0], fitted(view)[0]
+    for name in ("start", "coefficients", "deviation", "own", "cross", "shared", "log_evidence"):
+        assert (getattr(first, name) == getattr(again, name)).all()
+
+
+def test_the_order_of_trials_does_not_matter_beyond_the_draws() -> None:
+    view = sweep(smooth(8), dict.fromkeys(EVERY_OTHER, 30))
+    back = replace(view, trials=dict(reversed(list(view.trials.items()))))
+    forth_worlds, back_worlds = joint_of(view, 1000), joint_of(back, 1000)
+    forth, turned = forth_worlds.at(1.0), back_worlds.at(1.0)
+    places = [back_worlds.configurations.index(each) for each in forth_worlds.configurations]
+    error = np.sqrt((forth.var(axis=0) + turned[:, places].var(axis=0)) / 1000)
+    assert (np.abs(forth.mean(axis=0) - turned[:, places].mean(axis=0)) < 5 * error + 1e-3).all()
+
+
+def test_a_late_start_is_not_taken_for_a_low_top() -> None:
+    late = Curve(0.2, 0.9, 0.5, 2.0)
+    truth = {cell: late if cell == (16, 64) else curve for cell, curve in smooth(9).items()}
+    low, high = interval(joint_of(sweep(truth, {**dict.fromkeys(CORNERS, 60), (16, 64): 20}), 400), (16, 64))
+    assert low < late.at(1.0) + 0.02
+    assert high > late.at(0.2) + 0.15
+
+
+def test_without_a_score_at_the_start_the_start_is_not_taken_to_be_zero() -> None:
+    curve = Curve(0.5, 0.8, 0.15, 1.5)
+    view = sweep({(16, 64): curve, (8, 64): curve}, {(16, 64): 40, (8, 64): 40})
+    without = {number: replace(each, scores=each.scores[1:]) for number, each in view.trials.items()}
+    model = fitted(replace(view, trials=without))[1]
+    assert model.start_mean == pytest.approx(seen(curve, 2)[1].score, abs=0.1)

@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.pooling.draws import Worlds
+from planner.pooling.opening import MOST_RUNS, Pool, has_curve, joint_of
+from planner.sweeping.view import Seen, View
+from planner.trials import TrialState
+from tests.planner.pooling.sweeps import along, configuration, open_cell, smooth, sweep
+from tests.planner.sweeping.views import trial, view
+
+TRUTH = smooth(2)
+CELLS = ((8, 32), (8, 64), (16, 64))
+SOME = {cell: TRUTH[cell] for cell in CELLS}
+
+
+def same(first: Worlds, second: Worlds) -> bool:
+    return first.configurations == second.configurations and bool((first.at(1.0) == second.at(1.0)).all())
+
+
+def history() -> list[View]:
+    """Return views of one sweep as it goes on, the last of another one with the same trials."""
+    views = [sweep(SOME, dict.fromkeys(CELLS[:count], to)) for count, to in ((1, 10), (2, 10), (2, 20), (3, 30))]
+    views.append(replace(views[-1], open_cells={configuration((4, 16)): open_cell((4, 16))}))
+    views.append(replace(views[-1], target_gpu_hours=150.0))
+    views.append(replace(views[0], seed=5))
+    return [*views, sweep({cell: smooth(3)[cell] for cell in CELLS}, {CELLS[0]: 10}, seed=5)]
+
+
+def test_what_a_pool_keeps_never_changes_its_answer() -> None:
+    used = Pool()
+    for seen in [*history(), *reversed(history())]:
+        assert same(used.worlds(seen, 50), Pool().worlds(seen, 50))
+
+
+def test_the_number_of_draws_asked_for_before_changes_nothing() -> None:
+    seen, used = history()[3], Pool()
+    used.worlds(seen, 20)
+    assert same(used.worlds(seen, 50), joint_of(seen, 50))
+
+
+def test_an_unchanged_view_is_not_fitted_again() -> None:
+    seen, pool = history()[2], Pool()
+    assert pool.worlds(seen, 20) is pool.worlds(replace(seen, gpu_hours_left=1.0, free_workers=0), 20)
+
+
+def test_the_seed_of_the_view_is_that_of_the_draws() -> None:
+    seen = history()[2]
+    assert not (joint_of(seen, 50).at(1.0) == joint_of(replace(seen, seed=1), 50).at(1.0)).all()
+
+
+def test_of_one_configuration_the_farthest_few_runs_are_fitted() -> None:
+    steps = [10, 30, 14, 50, 12, 20, 40, 16, 18]
+    runs = [along(number, (16, 64), TRUTH[16, 64], to) for number, to in enumerate(steps, start=1)]
+    other = along(20, (8, 64), TRUTH[8, 64], 6)
+    worlds = joint_of(view([*runs, other]), 20)
+    farthest = sorted(range(1, 10), key=lambda number: -steps[number - 1])[:MOST_RUNS]
+    assert set(worlds.runs.trials) == {*farthest, 20}
+
+
+def test_open_cells_are_in_it_once_after_those_with_trials() -> None:
+    shown = sweep(SOME, {CELLS[0]: 20})
+    opened = {configuration(cell): open_cell(cell) for cell in ((4, 16), CELLS[1])}
+    worlds = joint_of(replace(shown, open_cells=opened), 20)
+    assert worlds.configurations == (*(configuration(cell) for cell in CELLS), configuration((4, 16)))
+
+
+@pytest.mark.parametrize("state", list(TrialState))
+def test_a_curve_counts_whatever_became_of_its_trial(state: TrialState) -> None:
+    run = replace(along(1, (16, 64), TRUTH[16, 64], 20), state=state)
+    worlds = joint_of(view([run, trial(2, cell=(8, 32))]), 20)
+    assert worlds.runs.trials == (1,)
+
+
+def test_a_score_before_the_first_update_is_no_curve() -> None:
+    start = trial(1, cell=(16, 64), seen=(Seen(0, 0.0, 0.2, 0.01),))
+    assert not has_curve(start)
+    assert not has_curve(trial(2))
+    assert has_curve(along(3, (16, 64), TRUTH[16, 64], 2))
+    worlds = joint_of(view([start, along(3, (8, 64), TRUTH[8, 64], 10)]), 20)
+    assert worlds.runs.trials == (3,)
+    assert np.isfinite(worlds.at(1.0)).all()

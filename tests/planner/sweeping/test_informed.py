@@ -1,0 +1,227 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import RlplanError
+from planner.pooling.opening import Pool
+from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
+from planner.sweeping.grants import grant
+from planner.sweeping.informed import InformedPolicy
+from planner.sweeping.view import Cell, Configuration, OpenCell, View
+from planner.trials import TrialState
+from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
+from tests.planner.sweeping.views import CELLS, trial, view
+
+GOOD, FAIR, POOR = (Curve(0.2, top, 0.08, 1.5) for top in (0.85, 0.75, 0.25))
+LINE: tuple[Cell, ...] = ((8, 16), (8, 32), (8, 64), (8, 128), (8, 256))
+DISTANT = Curve(0.1, 0.9, 0.3, 1.5)
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> View:
+    """Draw a sweep along a smooth truth, with trials in every state and any number of seeds."""
+    truth = smooth(draw(st.integers(0, 30)))
+    chosen = draw(st.lists(st.sampled_from(CELLS), min_size=1, max_size=6))
+    trials = []
+    for number, cell in enumerate(chosen, start=1):
+        steps = draw(st.sampled_from([0, 5, 20, 60, 100]))
+        state = draw(st.sampled_from(list(TrialState))) if steps else TrialState.PLANNED
+        one = along(number, cell, truth[cell], steps) if steps else trial(number, cell=cell)
+        trials.append(replace(one, state=state, resting=state is TrialState.PAUSED and draw(st.integers(0, 5)) == 0))
+    opened = [open_cell(cell) for cell in CELLS[::3] if cell not in chosen]
+    seen = view(
+        trials,
+        left=draw(st.sampled_from([0.0, 0.5, 4.0, 30.0, 500.0])),
+        free=draw(st.integers(0, 4)),
+        open_cells=opened if draw(st.booleans()) else [],
+    )
+    return replace(seen, rest_to_final=draw(st.booleans()))
+
+
+def decided(seen: View) -> list[Action]:
+    return list(InformedPolicy().decide(seen))
+
+
+def check(seen: View, actions: list[Action]) -> None:
+    left, touched = seen.gpu_hours_left, []
+    for action in actions:
+        assert action.why.reason
+        assert len(action.why.alternatives) <= 5
+        json.dumps([action.why.seen, action.why.alternatives], allow_nan=False)
+        if isinstance(action, Propose):
+            asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
+            assert seen.open_cells[asked].price <= left
+        elif isinstance(action, Advance):
+            one = seen.trials[action.trial]
+            assert one.ready
+            assert one.step < action.to_step <= one.most_steps
+            granted = grant(one, action.to_step, left)
+            assert granted is not None
+            left -= granted.gpu_hours
+        elif isinstance(action, Prune):
+            assert seen.trials[action.trial].state is TrialState.PAUSED
+        if not isinstance(action, Stop | Propose):
+            touched.append(action.trial)
+    assert len(touched) == len(set(touched))
+    assert sum(isinstance(action, Advance) for action in actions) <= seen.free_workers
+    if any(isinstance(action, Stop) for action in actions):
+        assert not any(isinstance(action, Advance | Propose) for action in actions)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(sweeps())
+def test_decisions_are_legal_affordable_and_the_same_again(seen: View) -> None:
+    actions = decided(seen)
+    check(seen, actions)
+    assert decided(seen) == actions
+    if not seen.rest_to_final:
+        assert not any("final run gains" in action.why.reason for action in actions)
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(sweeps(), min_size=2, max_size=3))
+def test_what_was_decided_before_changes_nothing(history: list[View]) -> None:
+    kept = InformedPolicy(pool=Pool())
+    for seen in history:
+        assert list(kept.decide(seen)) == decided(seen)
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(sweeps())
+def test_two_configurations_are_never_given_up(seen: View) -> None:
+    out = {TrialState.PRUNED, TrialState.FAILED}
+    alive = {one.configuration for one in seen.trials.values() if one.state not in out} | set(seen.open_cells)
+    pruned = {action.trial for action in decided(seen) if isinstance(action, Prune)}
+    left = {
+        one.configuration for one in seen.trials.values() if one.state not in out and one.trial not in pruned
+    } | set(seen.open_cells)
+    assert len(left) >= min(2, len(alive))
+
+
+def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
+    curves = (GOOD, FAIR, POOR, POOR, POOR)
+    seen = view([along(n, cell, curve, 50) for n, (cell, curve) in enumerate(zip(LINE, curves, strict=True), start=1)])
+    pruned = {action.trial: action for action in decided(seen) if isinstance(action, Prune)}
+    assert set(pruned) == {3, 4, 5}
+    why = pruned[3].why
+    assert "within 0.02 of the best" in why.reason
+    assert why.seen["probability_near_best"] < why.seen["limit"]
+    assert why.alternatives
+
+
+def test_of_two_the_worse_is_kept() -> None:
+    seen = view([along(1, LINE[0], GOOD, 60), along(2, LINE[3], POOR, 60)])
+    assert not any(isinstance(action, Prune) for action in decided(seen))
+
+
+def test_nothing_is_pruned_without_alpha_and_alpha_is_checked() -> None:
+    seen = view(
+        [along(n, cell, curve, 50) for n, cell, curve in zip((1, 2, 3), LINE, (GOOD, FAIR, POOR), strict=False)]
+    )
+    assert not any(isinstance(each, Prune) for each in InformedPolicy(alpha=0.0).decide(seen))
+    for wrong in (-0.1, 0.5):
+        with pytest.raises(RlplanError, match=r"alpha .* lies in \[0, 0.5\)"):
+            InformedPolicy(alpha=wrong)
+
+
+def test_a_late_starter_that_is_behind_is_not_pruned_while_its_end_is_open() -> None:
+    late = Curve(0.2, 0.95, 0.45, 2.5)
+    early = Curve(0.2, 0.6, 0.06, 1.5)
+    runs = [along(1, (4, 16), early, 30), along(2, (16, 16), early, 30), along(3, (64, 256), late, 15)]
+    seen = view(runs)
+    assert late.at(0.15) < early.at(0.15) - 0.1
+    assert late.at(1.0) > early.at(1.0) + 0.1
+    assert not any(isinstance(action, Prune) and action.trial == 3 for action in decided(seen))
+
+
+def test_the_money_goes_to_the_final_run_only_where_that_is_so() -> None:
+    runs = [along(1, (4, 16), DISTANT, 90), along(2, (64, 256), POOR, 90), trial(3, cell=(64, 128))]
+    seen = view(runs, left=20.0)
+    (stop,) = [each for each in decided(replace(seen, rest_to_final=True)) if not isinstance(each, Prune)]
+    assert isinstance(stop, Stop)
+    assert "the final run gains more by the 20" in stop.why.reason
+    assert stop.why.seen["final_gain_per_gpu_hour"] > stop.why.seen["gain_per_gpu_hour"]
+    assert stop.why.seen["gpu_hours_left"] == 20.0
+    assert not any("final run" in each.why.reason for each in decided(seen))
+
+
+def test_pilots_go_on_while_they_tell_more_than_the_final_run_gains() -> None:
+    flat = Curve(0.3, 0.7, 0.005, 2.0)
+    runs = [along(1, (4, 16), flat, 10), *(trial(n, cell=cell) for n, cell in enumerate(CELLS[5:12], start=2))]
+    actions = decided(replace(view(runs, left=300.0), rest_to_final=True))
+    assert any(isinstance(action, Advance) for action in actions)
+
+
+@pytest.mark.parametrize("free", [1, 2, 4])
+def test_the_first_pilots_are_spread_over_configurations(free: int) -> None:
+    seen = view([trial(n, cell=cell) for n, cell in enumerate(CELLS * 2, start=1)], free=free)
+    actions = decided(seen)
+    check(seen, actions)
+    assert len(actions) == free
+    chosen = {seen.trials[each.trial].cell for each in actions if isinstance(each, Advance)}
+    assert len(chosen) == free
+    if free == 1:
+        assert chosen == {(16, 64)}
+
+
+def test_workers_are_given_different_configurations() -> None:
+    truth = smooth(2)
+    some = [along(n, cell, truth[cell], 10) for n, cell in enumerate(CELLS[:3], start=1)]
+    seeds = [trial(10 + n, cell=cell, seed=n % 2) for n, cell in enumerate(CELLS[5:15] * 2)]
+    seen = view([*some, *seeds], free=4)
+    advanced = [each for each in decided(seen) if isinstance(each, Advance)]
+    assert len(advanced) == 4
+    assert len({seen.trials[each.trial].configuration for each in advanced}) >= 3
+    why = advanced[0].why
+    assert {"expected_gain", "gain_per_gpu_hour", "probability_best", "price_gpu_hours"} <= set(why.seen)
+    assert "expected to raise the score of the choice" in why.reason
+    assert 1 <= len(why.alternatives) <= 5
+
+
+def proposing(proposed: int, planned: int = 5) -> View:
+    """Return a sweep whose trials are at their end, with open cells beyond where scores rise towards."""
+    tops = (0.4, 0.5, 0.6, 0.65, 0.7)
+    runs = [
+        replace(along(n, cell, Curve(0.2, tops[n - 1], 0.08, 1.5), 100), most_steps=100)
+        for n, cell in enumerate(LINE[:planned], start=1)
+    ]
+    runs = [replace(one, proposed=one.trial <= proposed) for one in runs]
+    return view(runs, open_cells=[open_cell((8, 512)), open_cell((8, 1024)), open_cell((16, 512))], left=200.0)
+
+
+def test_an_open_cell_that_promises_more_is_proposed() -> None:
+    actions = decided(proposing(0))
+    (asked,) = [each for each in actions if isinstance(each, Propose)]
+    assert asked.prompts_per_batch >= 512
+    assert "has no trial yet" in asked.why.reason
+    assert asked.why.seen["expected_gain"] > 0
+
+
+def test_no_more_is_proposed_than_there_is_room_for() -> None:
+    assert not any(isinstance(each, Propose) for each in decided(proposing(2)))
+
+
+@pytest.mark.parametrize("free", [2, 4])
+def test_what_was_bought_before_is_no_money_for_a_proposal(free: int) -> None:
+    truth = smooth(1)
+    runs = [along(n, cell, truth[cell], 10) for n, cell in enumerate(CELLS[:4], start=1)]
+    opened = [OpenCell(*cell, 5, 3.0, 0.1) for cell in CELLS[4:]]
+    seen = view(runs, left=20.0, free=free, open_cells=opened)
+    actions = decided(seen)
+    assert any(isinstance(action, Advance) for action in actions)
+    check(seen, actions)
+
+
+def test_without_free_workers_nothing_is_bought() -> None:
+    seen = view([along(1, LINE[0], GOOD, 20), trial(2)], free=0)
+    assert decided(seen) == []
+
+
+def test_when_nothing_can_be_gained_it_says_so() -> None:
+    seen = view([along(1, LINE[0], GOOD, 100), along(2, LINE[4], POOR, 100)])
+    reasons = [each.why.reason for each in decided(seen) if isinstance(each, Stop)]
+    assert len(reasons) == 1
+    assert "nothing can be gained" in reasons[0]

@@ -1,0 +1,181 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from planner.pooling.draws import Runs, Worlds
+from planner.pooling.opening import joint_of
+from planner.sweeping.offers import Offer, money_of, offers
+from planner.sweeping.value import Value
+from planner.sweeping.view import Configuration, TrialView, View
+from planner.trials import TrialState
+from tests.planner.pooling.sweeps import smooth, sweep
+from tests.planner.sweeping.views import trial, view
+
+CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))
+CONFIGURATIONS = tuple(Configuration(*cell) for cell in CELLS)
+
+
+class Normal(Worlds):
+    """Worlds whose scores are jointly normal and the same at every compute."""
+
+    def at(self, x: float) -> np.ndarray:
+        return self.departed
+
+    def observed(self, configuration: np.ndarray, run: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return self.departed[:, configuration, None] * np.ones(x.shape[1])
+
+
+def normal(mean: np.ndarray, covariance: np.ndarray, noise: float, size: int = 20_000) -> Normal:
+    draws = np.random.default_rng(0).multivariate_normal(mean, covariance, size)
+    draws -= draws.mean(axis=0)
+    draws = draws @ np.linalg.inv(np.linalg.cholesky(draws.T @ draws / size)).T
+    known, nothing = len(mean), np.zeros(0)
+    runs = Runs((), np.zeros(0, dtype=np.intp), nothing, nothing)
+    scores = mean + draws @ np.linalg.cholesky(covariance).T
+    start, local = np.zeros(size), np.zeros((size, known, 3))
+    return Normal(CONFIGURATIONS[:known], 1.0, local, start, start, nothing, runs, noise, scores, scores, scores)
+
+
+def segment(place: int, scores: float = 1.0) -> Offer:
+    return Offer(CONFIGURATIONS[place], None, None, 0.0, 1.0, 10, scores, 1.0)
+
+
+MEAN = np.array([0.5, 0.52, 0.45])
+COVARIANCE = np.array([[0.01, 0.006, 0.0], [0.006, 0.008, 0.002], [0.0, 0.002, 0.02]])
+NOISE = 0.004
+
+
+def brute_force(
+    place: int, mean: np.ndarray = MEAN, covariance: np.ndarray = COVARIANCE, size: int = 400_000
+) -> tuple[float, float]:
+    """Return E[max of the means after two scores, each with twice the noise], less the best mean, and its error."""
+    rng = np.random.default_rng(1)
+    told = covariance[place, place] + NOISE  # the mean of two scores of variance 2·noise
+    move = covariance[place] / np.sqrt(told)
+    best = (mean + rng.normal(size=(size, 1)) * move).max(axis=1)
+    return float(best.mean() - mean.max()), float(best.std() / np.sqrt(size))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_the_gain_is_that_of_a_brute_force_simulation(place: int) -> None:
+    gain = float(Value(normal(MEAN, COVARIANCE, NOISE)).gains([segment(place)])[0])
+    expected, error = brute_force(place)
+    assert gain == pytest.approx(expected, abs=4 * error + 0.04 * expected)
+
+
+def test_what_is_certain_gains_nothing() -> None:
+    covariance = np.diag([1e-12, 0.01, 0.01])
+    gains = Value(normal(MEAN, covariance, NOISE)).gains([segment(0), segment(1)])
+    assert gains[0] < 1e-6
+    assert gains[1] > 1e-3
+
+
+def test_what_cannot_win_gains_nothing() -> None:
+    gains = Value(normal(np.array([0.9, 0.2]), np.diag([1e-4, 1e-4]), NOISE)).gains([segment(0), segment(1)])
+    assert (gains < 1e-6).all()
+
+
+def test_with_one_configuration_there_is_nothing_to_choose() -> None:
+    assert Value(normal(MEAN[:1], COVARIANCE[:1, :1], NOISE)).gains([segment(0)])[0] < 1e-9
+
+
+def test_more_scores_gain_more_and_no_offers_no_gains() -> None:
+    value = Value(normal(MEAN, COVARIANCE, 0.05))
+    gains = value.gains([segment(0, 1), segment(0, 4), segment(0, 64)])
+    assert (np.diff(gains) > 0).all()
+    assert value.gains([]).shape == (0,)
+
+
+def test_a_segment_tells_of_what_it_is_correlated_with() -> None:
+    mean = np.array([0.5, 0.5])
+    together = np.array([[0.01, 0.0099], [0.0099, 0.01]])
+    alike = Value(normal(mean, together, NOISE)).gains([segment(0)])[0]
+    apart = Value(normal(mean, np.diag([0.01, 0.01]), NOISE)).gains([segment(0)])[0]
+    assert alike < 0.1 * apart  # both move alike, so that the choice does not
+
+
+def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
+    value = Value(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001))
+    before = value.gains([segment(0), segment(1)])
+    value.expect(segment(0))
+    after = value.gains([segment(0), segment(1)])
+    assert after[0] < 0.5 * before[0]
+    assert after[1] == pytest.approx(before[1], rel=0.15)
+
+
+@pytest.mark.parametrize(("first", "then"), [(0, 0), (1, 2), (2, 2), (2, 0)])
+def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first: int, then: int) -> None:
+    even = np.full(3, 0.5)  # with equal means no gain is one of rare outcomes only
+    value = Value(normal(even, COVARIANCE, NOISE))
+    value.expect(segment(first))
+    told = COVARIANCE[first, first] + NOISE
+    left = COVARIANCE - np.outer(COVARIANCE[first], COVARIANCE[first]) / told
+    expected, error = brute_force(then, even, left)
+    assert float(value.gains([segment(then)])[0]) == pytest.approx(expected, abs=4 * error + 0.08 * expected)
+
+
+def test_only_candidates_are_chosen_among() -> None:
+    worlds = normal(MEAN, COVARIANCE, NOISE)
+    some = Value(worlds, np.array([0, 2], dtype=np.intp))
+    assert some.means == pytest.approx(MEAN[[0, 2]])
+    assert some.gains([segment(1)])[0] > 0  # it speaks of the first
+    assert Value(worlds, np.array([2], dtype=np.intp)).gains([segment(2)])[0] < 1e-9
+
+
+def seen_sweep() -> tuple[View, list[Offer], Worlds]:
+    seen = sweep(smooth(4, CELLS), {CELLS[0]: 10, CELLS[1]: 30, CELLS[2]: 20})
+    return seen, offers(seen, money_of(seen)), joint_of(seen, 400)
+
+
+def test_gains_of_a_sweep_are_never_negative_and_never_above_perfect_knowledge() -> None:
+    _, offered, worlds = seen_sweep()
+    scores = worlds.at(1.0)
+    perfect = scores.max(axis=1).mean() - scores.mean(axis=0).max()
+    gains = Value(worlds).gains(offered)
+    assert (gains >= 0).all()
+    assert gains.max() > 0
+    assert (gains <= 1.2 * perfect + 1e-3).all()
+
+
+def test_a_longer_segment_gains_about_as_much_or_more() -> None:
+    _, offered, worlds = seen_sweep()
+    gains = Value(worlds).gains(offered)
+    of: dict[TrialView | None, list[float]] = {}
+    for offer, gain in zip(offered, gains, strict=True):
+        of.setdefault(replace(offer.trial) if offer.trial else None, []).append(float(gain))
+    assert any(len(each) > 1 for each in of.values())
+    for each in of.values():
+        assert all(later >= 0.85 * earlier - 2e-4 for earlier, later in pairwise(each))
+
+
+def test_expected_segments_gain_less_when_offered_again() -> None:
+    _, offered, worlds = seen_sweep()
+    value = Value(worlds)
+    gains = value.gains(offered)
+    pick = int(np.argmax(gains))
+    value.expect(offered[pick])
+    assert value.gains(offered)[pick] < 0.8 * gains[pick]
+
+
+def test_a_collapsed_run_gains_nothing() -> None:
+    seen = sweep(smooth(4, CELLS), {CELLS[0]: 10, CELLS[2]: 20})
+    one = seen.trials[1]
+    fallen = tuple(replace(each, score=0.01 if each.step > 4 else 0.4) for each in one.scores)
+    seen = view([replace(one, scores=fallen), *list(seen.trials.values())[1:]])
+    offered = [each for each in offers(seen, money_of(seen)) if each.trial is not None and each.trial.trial == 1]
+    assert offered
+    assert offered[0].trial is not None
+    assert offered[0].trial.state is TrialState.PAUSED
+    assert Value(joint_of(seen, 200)).gains(offered) == pytest.approx(0.0, abs=1e-4)
+
+
+def test_a_run_is_told_from_the_one_that_has_not_begun() -> None:
+    curves = smooth(4, CELLS)
+    seen = sweep(curves, {CELLS[0]: 40, CELLS[1]: 40, CELLS[2]: 40})
+    fresh = trial(9, cell=CELLS[0])
+    both = view([*seen.trials.values(), fresh])
+    found = {each.trial.trial for each in offers(both, money_of(both)) if each.trial is not None}
+    assert {1, 9} <= found
+    assert np.isfinite(Value(joint_of(both, 200)).gains(offers(both, money_of(both)))).all()
