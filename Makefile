@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TRL    := .venv-trl
 VLLM   := .venv-vllm
+PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
 
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 
-.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps base-models clean
+.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps bench-decisions bench-live allocbench base-models clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,9 +86,28 @@ bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 
 	-$(BIN)/python bench/sweep_overhead.py
 	-$(BIN)/python bench/scheduler_scale.py
 
+REPEATS := 30
+bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
+	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out docs/data
+
+$(PEERS)/.installed:
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python $(PIP) syne-tune==0.16.0 huggingface_hub hpbandster==0.7.4 'ConfigSpace>=1.2,<2' 'optuna>=5,<6'
+	@touch $@
+
+LIVE := bench-live
+bench-live: setup  ## the whole loop on the embedded tasks, ten times (half an hour on a quiet machine)
+	-$(BIN)/python bench/live.py --db-folder $(LIVE)
+
+ALLOCBENCH := allocbench
+allocbench: setup  ## make the table of real runs, over as many sittings as it takes (hours), and its page
+	$(BIN)/python bench/allocbench.py make --folder $(ALLOCBENCH)
+	$(BIN)/python bench/allocbench.py export --folder $(ALLOCBENCH)
+	$(BIN)/python bench/allocbench.py findings --page docs/allocbench.md
+
 base-models: setup  ## make the embedded tasks' models and pass rates anew (minutes)
 	$(BIN)/python -m runner.tasks.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(PEERS) .decisions-cache demo .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

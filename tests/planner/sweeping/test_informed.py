@@ -181,6 +181,16 @@ def test_workers_are_given_different_configurations() -> None:
     assert 1 <= len(why.alternatives) <= 5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_second_worker_is_not_given_what_the_first_will_tell(seed: int) -> None:
+    truth = smooth(seed)
+    pair = ((4, 16), (64, 256))
+    runs = [along(n, pair[n // 3], truth[pair[n // 3]], 10, seed=seed) for n in range(6)]
+    seen = view(runs, left=300.0, free=2)
+    chosen = [seen.trials[each.trial].cell for each in decided(seen) if isinstance(each, Advance)]
+    assert sorted(chosen) == sorted(pair)
+
+
 def proposing(proposed: int, planned: int = 5) -> View:
     """Return a sweep whose trials are at their end, with open cells beyond where scores rise towards."""
     tops = (0.4, 0.5, 0.6, 0.65, 0.7)
