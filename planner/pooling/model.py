@@ -88,8 +88,8 @@ class Model:
         self.wander = np.ones(len(of))
         self.whitening, self.log_noise = _whitening(points, self.drift[:, None] * self.wander)
         filled = points.variance < 1.0
-        first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, :2].min(axis=1)
-        self.start_mean = float(np.clip(np.mean(first), 0.0, 1.0))
+        first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, 1]
+        self.start_mean = float(np.clip(np.mean(first) if len(first) else 0.2, 0.0, 1.0))
         self.design = features.design  # (c, 3, p)
 
     def fit(self) -> Fit:

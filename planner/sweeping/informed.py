@@ -14,7 +14,7 @@ from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import at_end, hours, named_configuration, nothing_left
 from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.chances import Chances
-from planner.sweeping.grants import grant
+from planner.sweeping.grants import MARGIN, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.pruning import ALPHA, bar
 from planner.sweeping.region import may_propose
@@ -194,6 +194,8 @@ def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -
         if gains[pick] < LEAST_GAIN:
             break
         if offer.trial is None:
+            if offer.price * MARGIN > left:
+                continue
             return int(pick), offer.price
         granted = grant(offer.trial, offer.to_step, left)
         if granted is not None:

@@ -29,7 +29,7 @@ class Value:
         self.scores = at_target if candidates is None else at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
         self._rest = self.scores - self.means
-        self._shown: list[tuple[Vector, float]] = []
+        self._shown: list[Vector] = []
         self._place = {configuration: index for index, configuration in enumerate(worlds.configurations)}
         self._run = {trial: index for index, trial in enumerate(worlds.runs.trials)}
 
@@ -38,28 +38,27 @@ class Value:
         if not offered:
             return np.zeros(0)
         shown, noise = self._would_show(offered)
-        for known, of_it in self._shown:
-            shown = shown - known @ np.linalg.solve(
-                _covariance(known[None], np.array([of_it]))[0], known.T @ shown
-            ) / len(known)
-        size = len(self._rest)
-        flat = shown.transpose(1, 0, 2).reshape(size, -1)
+        shown = self._left(shown)
+        size = len(self.scores)
+        flat = shown.transpose(1, 0, 2).reshape(shown.shape[1], -1)
         cross = (self._rest.T @ flat / size).reshape(-1, len(offered), 2).transpose(1, 0, 2)
-        moves = cross @ np.linalg.cholesky(np.linalg.inv(_covariance(shown, noise)))
+        moves = cross @ np.linalg.cholesky(np.linalg.inv(_covariance(shown, noise, size)))
         best = (self.means + _OUTCOMES @ moves.transpose(0, 2, 1)).max(axis=2)
         return np.asarray(np.maximum(best.mean(axis=1) - self.means.max(), 0.0))
 
     def expect(self, offer: Offer) -> None:
         """Count what a segment will show as known, though not yet what it is."""
         shown, noise = self._would_show([offer])
-        own = shown[0]
-        for known, of_it in self._shown:
-            own = own - known @ np.linalg.solve(_covariance(known[None], np.array([of_it]))[0], known.T @ own) / len(
-                known
-            )
-        inner = np.linalg.solve(_covariance(own[None], noise)[0], own.T @ self._rest) / len(own)
-        self._rest = self._rest - own @ inner
-        self._shown.append((own, float(noise[0])))
+        # Rows of the noise alone make least squares give exactly the covariance that is left.
+        known = np.concatenate([self._left(shown)[0], np.sqrt(noise[0] * len(self.scores)) * np.eye(2)])
+        self._rest = _residual(known, np.concatenate([self._rest, np.zeros((2, self._rest.shape[1]))]))
+        self._shown.append(known)
+
+    def _left(self, shown: Vector) -> Vector:
+        """Return what of the scores the expected segments leave open."""
+        for known in self._shown:
+            shown = _residual(known, np.concatenate([shown, np.zeros((len(shown), 2, 2))], axis=1))
+        return shown
 
     def _would_show(self, offered: Sequence[Offer]) -> tuple[Vector, Vector]:
         """Return draws of the scores in the middle and at the end of each segment, centred, and their noise."""
@@ -73,16 +72,23 @@ class Value:
         return (scores - scores.mean(axis=0)).transpose(1, 0, 2), noise
 
 
-def _covariance(shown: Vector, noise: Vector) -> Vector:
+def _residual(known: Vector, of: Vector) -> Vector:
+    inner = known.T @ known + 1e-12 * len(known) * np.eye(2)
+    return np.asarray(of - known @ np.linalg.solve(inner, known.T @ of))
+
+
+def _covariance(shown: Vector, noise: Vector, size: int) -> Vector:
     """Of the two scores of each segment."""
-    return np.asarray(shown.transpose(0, 2, 1) @ shown / shown.shape[1] + (noise + 1e-12)[:, None, None] * np.eye(2))
+    return np.asarray(shown.transpose(0, 2, 1) @ shown / size + (noise + 1e-12)[:, None, None] * np.eye(2))
 
 
 def _spread_outcomes() -> Vector:
     """Return pairs of normal numbers that are spread evenly: a rank-one lattice through the inverse distribution."""
     number = np.arange(OUTCOMES)
     golden = 0.618033988749895
-    return np.stack([ndtri((number + 0.5) / OUTCOMES), ndtri((number * golden + 0.5 / OUTCOMES) % 1.0)], axis=1)
+    pairs = np.stack([ndtri((number + 0.5) / OUTCOMES), ndtri((number * golden + 0.5) % 1.0)], axis=1)
+    pairs -= pairs.mean(axis=0)
+    return np.asarray(pairs @ np.linalg.inv(np.linalg.cholesky(np.cov(pairs.T, bias=True))).T)
 
 
 _OUTCOMES = _spread_outcomes()
