@@ -75,7 +75,7 @@ def findings(given: argparse.Namespace) -> None:
 def export(folder: Path, task: str, out: Path) -> None:
     """Write the table of a task, and one with several recipes on the sub-grid where there are such runs."""
     own = Part(folder, task)
-    whole = recorded(own.database, task, own.budget)
+    whole = recorded(own.database, task)
     if not whole:
         print(f"{task}: no run that has ended in {own.database}")
         return
@@ -84,7 +84,7 @@ def export(folder: Path, task: str, out: Path) -> None:
     size = write((each.run(prices) for each in whole), out / f"allocbench-{task}.csv.gz")
     print(f"  allocbench-{task}.csv.gz: {len(whole)} runs, {size / 1000:.0f} kB")
     others = [part for path in sorted(folder.glob(f"{own.name}-*.db")) for part in [recipe_part(own, path)]]
-    runs = [each for part in others for each in recorded(part.database, task, part.budget)]
+    runs = [each for part in others for each in recorded(part.database, task)]
     if not runs:
         return
     cells, seeds = {(each.n, each.B) for each in runs}, {each.seed for each in runs}

@@ -24,7 +24,7 @@ FROM points WHERE trial_id = ? GROUP BY optimizer_step ORDER BY optimizer_step
 _TRIALS = """
 SELECT trials.id, trials.rollouts_per_prompt, trials.prompts_per_batch, trials.seed, trials.recipe
 FROM trials JOIN sweeps ON sweeps.id = trials.sweep_id JOIN plans ON plans.id = sweeps.plan_id
-WHERE sweeps.policy = 'full' AND abs(plans.budget_gpu_hours - ?) < 1e-6
+WHERE sweeps.policy = 'full' AND json_extract(plans.config, '$.pilot.cells') = 'all'
   AND (trials.state IN ('finished', 'failed')
        OR trials.state = 'paused' AND sweeps.status IN ('finished', 'failed'))
 ORDER BY trials.id
@@ -65,8 +65,8 @@ class Recorded:
         )
 
 
-def recorded(database: Path, task: str, budget: float) -> list[Recorded]:
-    """Return the runs of the plan with this budget that have ended, in failure too; a running sweep may go on.
+def recorded(database: Path, task: str) -> list[Recorded]:
+    """Return the runs of full grids that have ended, in failure too; a running sweep may go on.
 
     Of a seed that was swept again the longest run counts.
     """
@@ -74,15 +74,15 @@ def recorded(database: Path, task: str, budget: float) -> list[Recorded]:
         return []
     longest: dict[tuple[str, int, int, int], Recorded] = {}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        for each in _recorded(connection, task, budget):
+        for each in _recorded(connection, task):
             key = each.recipe, each.n, each.B, each.seed
             if key not in longest or len(longest[key].points) < len(each.points):
                 longest[key] = each
     return list(longest.values())
 
 
-def _recorded(connection: sqlite3.Connection, task: str, budget: float) -> Iterator[Recorded]:
-    for trial, n, B, seed, recipe in connection.execute(_TRIALS, (budget,)).fetchall():
+def _recorded(connection: sqlite3.Connection, task: str) -> Iterator[Recorded]:
+    for trial, n, B, seed, recipe in connection.execute(_TRIALS).fetchall():
         points = connection.execute(_POINTS, (trial,)).fetchall()
         if points:
             yield Recorded(task, recipe, n, B, seed, points, _work(points, n, B))
