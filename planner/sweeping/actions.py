@@ -42,7 +42,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """Plan a trial of an open cell, which the next decision can then start.
+    """Plan a trial of an open cell, or another run of a configuration, which the next decision can then start.
 
     The axes are the open cell's; where its learning rate is searched for, with the factor that the trial is to have.
     """
@@ -51,6 +51,7 @@ class Propose:
     prompts_per_batch: int
     why: Why
     axes: Axes = ()
+    seed: int | None = None  # of a further run of a configuration that has one; without it, the sweep's
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from planner.pooling.draws import Worlds, shares_of_best
 from planner.sweeping.view import Configuration, View
 from planner.trials import TrialState
 
+FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
 NEAR = 0.02  # of the best: the same, for seeds differ by as much
 
 
@@ -28,6 +29,11 @@ class Chances:
         self.leader = int(np.argmax(self.mean))
         order = np.argsort(-self.mean, kind="stable")
         self.protected = {int(place) for place in (*order[:2], int(np.argmax(self.best)))}
+
+    @property
+    def finalists(self) -> list[Configuration]:
+        """Return those with a fair chance to be within 0.02 of the best."""
+        return [each for each, near in zip(self.candidates, self.near, strict=True) if near >= FINALIST]
 
     def figures(self, place: int) -> dict[str, float]:
         """Return what is stored with a decision about a configuration."""

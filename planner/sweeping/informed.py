@@ -101,7 +101,8 @@ class InformedPolicy:
         pruned = self._prunes(view, chances)
         gone = {action.trial for action in pruned}
         money = money_of(view)
-        offered = [each for each in offers(view, money) if each.trial is None or each.trial.trial not in gone]
+        every = offers(view, money, chances.finalists)
+        offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
         if not may_propose(self._table):
             offered = [each for each in offered if each.trial is not None]
         value = Value(worlds, chances.places)
@@ -132,14 +133,15 @@ class InformedPolicy:
         self, view: View, offer: Offer, figures: dict[str, Any], ranked: list[dict[str, Any]]
     ) -> list[Action]:
         """Plan a trial of an open cell; a sampler of Optuna has the word where one was asked for."""
-        cell = offer.cell
-        assert cell is not None, "an offer without a trial is of an open cell"
+        cell, (n, B, axes) = offer.cell, offer.configuration
+        if cell is None:
+            sentence = f"{named_configuration(offer.configuration)} is to be run with seed {offer.seed} as well"
+            return [Propose(n, B, Why(f"{sentence}: {reason(view, figures)}", figures, ranked), axes, offer.seed)]
         if self._search is not None or cell.learning_rates is not None:
             searched = propose_cell(view, self._beliefs, self._search or SEARCH, self._alpha)
             if searched is not None:
                 return [searched]
         sentence = f"{named_configuration(offer.configuration)} has no trial yet: {reason(view, figures)}"
-        n, B, axes = offer.configuration
         return [Propose(n, B, Why(sentence, figures, ranked), axes)]
 
     def _prunes(self, view: View, chances: Chances) -> list[Prune]:

@@ -1,8 +1,8 @@
 """What could be trained next: segments of several lengths of every trial, and pilots of cells that have none."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from planner.sweeping.grants import MARGIN
 from planner.sweeping.view import Configuration, OpenCell, TrialView, View
@@ -16,11 +16,15 @@ MOST_PILOT = 8  # shortest pilots of an open cell that are looked at in one go
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A segment that could be bought; `trial` is None for a first pilot of an open cell."""
+    """A segment that could be bought; `trial` is None for a pilot that is to be planned first.
+
+    That is one of an open cell, or a run with another seed of a configuration that has some.
+    """
 
     configuration: Configuration
     trial: TrialView | None
     cell: OpenCell | None
+    seed: int | None
     from_gpu_hours: float  # of the run's own training
     to_gpu_hours: float
     to_step: int
@@ -28,8 +32,11 @@ class Offer:
     price: float
 
 
-def offers(view: View, money: float) -> list[Offer]:
-    """List the segments that the money left pays for; of trials that have not begun, one of each configuration."""
+def offers(view: View, money: float, finalists: Collection[Configuration] = ()) -> list[Offer]:
+    """List the segments that the money left pays for; of trials that have not begun, one of each configuration.
+
+    Of finalists a run with another seed is offered too, where the view allows that.
+    """
     found: list[Offer] = []
     for trials in _ready(view).values():
         begun = sorted((each for each in trials if each.step > 0), key=lambda each: (-each.step, each.trial))
@@ -38,6 +45,8 @@ def offers(view: View, money: float) -> list[Offer]:
             found += _segments(view, trial, money)
     for cell in view.open_cells.values():
         found += _pilots(view, cell)
+    if view.replicates:
+        found += _replicates(view, finalists)
     return found
 
 
@@ -83,6 +92,7 @@ def _segment(trial: TrialView, to_step: int) -> Offer:
         configuration=trial.configuration,
         trial=trial,
         cell=None,
+        seed=None,
         from_gpu_hours=done,
         to_gpu_hours=done + (to_step - trial.step) * per_step,
         to_step=to_step,
@@ -97,7 +107,26 @@ def _pilots(view: View, cell: OpenCell) -> Iterator[Offer]:
         price = cell.start_up_gpu_hours + steps * cell.gpu_hours_per_step
         if price * MARGIN > view.gpu_hours_left:
             return
-        yield Offer(cell.configuration, None, cell, 0.0, steps * cell.gpu_hours_per_step, steps, 4.0 * length, price)
+        yield Offer(
+            cell.configuration, None, cell, None, 0.0, steps * cell.gpu_hours_per_step, steps, 4.0 * length, price
+        )
+
+
+def _replicates(view: View, finalists: Collection[Configuration]) -> Iterator[Offer]:
+    """Offer a run with the next seed, as far as the longest one went; none while a seed has not begun."""
+    runs: dict[Configuration, list[TrialView]] = {}
+    for trial in view.trials.values():
+        runs.setdefault(trial.configuration, []).append(trial)
+    for configuration in finalists:
+        trials = runs.get(configuration, [])
+        if not trials or min(trial.step for trial in trials) == 0:
+            continue
+        longest = max(trials, key=lambda trial: trial.step)
+        seed = max(trial.seed for trial in trials) + 1
+        begun = replace(longest, step=0, seed=seed, scores=(), gpu_hours_spent=0.0)
+        offer = replace(_segment(begun, longest.step), trial=None, seed=seed)
+        if offer.price * MARGIN <= view.gpu_hours_left:
+            yield offer
 
 
 def _quantum(trial: TrialView, money: float) -> float:

@@ -123,3 +123,4 @@ class View:
     seed: int
     open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
+    replicates: bool = False  # whether further seeds of a configuration can be proposed

@@ -103,15 +103,16 @@ class Board:
             seed=self.spec.seed,
             open_cells=self._open_cells(),
             rest_to_final=self.spec.rest_to_final,
+            replicates=True,
         )
 
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""
         return self._candidates[self._place(configuration)]
 
-    def has_trial(self, configuration: Configuration) -> bool:
-        """Say whether there is a trial of a configuration."""
-        return any(trial.configuration == configuration for trial in self.trials.values())
+    def has_trial(self, configuration: Configuration, seed: int) -> bool:
+        """Say whether there is a trial of a configuration with a seed."""
+        return any(trial.configuration == configuration and trial.seed == seed for trial in self.trials.values())
 
     def price(self, candidate: Candidate) -> float:
         """Return a cell's GPU-hours per step: measured by its trials, or the plan's with what others measured."""

@@ -117,14 +117,15 @@ class Dispatcher:
 
     def _propose(self, action: Propose) -> None:
         asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
-        if self._board.has_trial(asked):
+        seed = self._board.spec.seed if action.seed is None else action.seed
+        if self._board.has_trial(asked, seed):
             raise IllegalTransitionError(
-                f"policy '{self._policy.name}' wants to plan {asked}, of which the sweep has a trial"
+                f"policy '{self._policy.name}' wants to plan {asked} with seed {seed}, of which the sweep has a trial"
             )
         candidate = self._board.candidate(asked)
         # The candidate's rate has the candidate's factor on the rule.
         rate = candidate.learning_rate * rate_factor(asked.axes) / rate_factor(candidate.axes)
-        new = new_trial(self._board.spec, candidate, asked.axes, rate)
+        new = new_trial(self._board.spec, candidate, asked.axes, rate, seed)
         now = self._executor.clock.now()
 
         def store(session: Session) -> None:

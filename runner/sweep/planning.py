@@ -96,17 +96,20 @@ def new_trials(spec: SweepSpec, plan: Plan) -> list[NewTrial]:
     return trials
 
 
-def new_trial(spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float) -> NewTrial:
+def new_trial(
+    spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float, seed: int | None = None
+) -> NewTrial:
     """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
+    seed = spec.seed if seed is None else seed
     n, B = candidate.rollouts_per_prompt, candidate.prompts_per_batch
-    config = spec.trial(n, B, learning_rate, spec.seed, axes)
+    config = spec.trial(n, B, learning_rate, seed, axes)
     return NewTrial(
-        name=trial_name(n, B, spec.seed, axes),
+        name=trial_name(n, B, seed, axes),
         rollouts_per_prompt=n,
         prompts_per_batch=B,
         learning_rate=learning_rate,
         recipe=config.recipe.name,
-        seed=spec.seed,
+        seed=seed,
         config=config.model_dump(mode="json"),
         candidate_id=candidate.id,
         axes=axes,

@@ -38,7 +38,7 @@ def sweeps(draw: st.DrawFn) -> View:
         free=draw(st.integers(0, 4)),
         open_cells=opened if draw(st.booleans()) else [],
     )
-    return replace(seen, rest_to_final=draw(st.booleans()))
+    return replace(seen, rest_to_final=draw(st.booleans()), replicates=draw(st.booleans()))
 
 
 def decided(seen: View) -> list[Action]:
@@ -53,7 +53,12 @@ def check(seen: View, actions: list[Action]) -> None:
         json.dumps([action.why.seen, action.why.alternatives], allow_nan=False)
         if isinstance(action, Propose):
             asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
-            assert seen.open_cells[asked].price <= left
+            if action.seed is None:
+                assert seen.open_cells[asked].price <= left
+            else:
+                seeds = {each.seed for each in seen.trials.values() if each.configuration == asked}
+                assert seen.replicates
+                assert action.seed == max(seeds) + 1
         elif isinstance(action, Advance):
             one = seen.trials[action.trial]
             assert one.ready

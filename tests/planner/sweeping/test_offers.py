@@ -110,6 +110,22 @@ def test_open_cells_are_offered_as_pilots_while_there_is_money() -> None:
     assert offers(view([], left=5.5 * MARGIN - 0.1, open_cells=[cell]), 1000.0) == []
 
 
+def test_finalists_are_offered_with_another_seed_where_the_view_allows_it() -> None:
+    first = trial(1, TrialState.PAUSED, step=60, cell=(8, 32))
+    second = trial(2, TrialState.FINISHED, step=100, cell=(8, 32), seed=3)
+    other = trial(3, TrialState.PAUSED, step=60, cell=(64, 256))
+    seen = replace(view([first, second, other], left=500.0), replicates=True)
+    (offer,) = [each for each in offers(seen, 700.0, [first.configuration]) if each.trial is None]
+    assert (offer.configuration, offer.seed, offer.to_step, offer.from_gpu_hours) == (first.configuration, 4, 100, 0.0)
+    assert offer.price == first.start_up_gpu_hours + 100 * first.gpu_hours_per_step
+    assert all(each.trial for each in offers(seen, 700.0))
+    assert all(each.trial for each in offers(replace(seen, replicates=False), 700.0, [first.configuration]))
+    waiting = replace(seen, trials={**seen.trials, 4: trial(4, cell=(8, 32), seed=4)})
+    assert all(each.trial for each in offers(waiting, 700.0, [first.configuration]))
+    poor = replace(seen, gpu_hours_left=offer.price)
+    assert all(each.trial for each in offers(poor, 700.0, [first.configuration]))
+
+
 def test_the_money_of_a_sweep_is_what_is_left_and_what_was_spent() -> None:
     assert money_of(view([trial(1, step=20), trial(2, step=5)], left=75.0)) == 100.0
 

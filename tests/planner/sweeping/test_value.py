@@ -39,7 +39,7 @@ def normal(mean: np.ndarray, covariance: np.ndarray, noise: float, size: int = 2
 
 
 def segment(place: int, scores: float = 1.0) -> Offer:
-    return Offer(CONFIGURATIONS[place], None, None, 0.0, 1.0, 10, scores, 1.0)
+    return Offer(CONFIGURATIONS[place], None, None, None, 0.0, 1.0, 10, scores, 1.0)
 
 
 MEAN = np.array([0.5, 0.52, 0.45])

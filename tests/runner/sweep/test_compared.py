@@ -14,7 +14,7 @@ from planner.proposals import propose
 from planner.store import open_store
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
 from planner.store.standing import standing
-from planner.sweeping.actions import Action, Propose, Why
+from planner.sweeping.actions import Action, Propose, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.opening import open_policy
 from planner.sweeping.view import View
@@ -127,12 +127,14 @@ class Proposing:
 
     name = "rlplan"
 
-    def __init__(self, axes: tuple[tuple[str, str | float], ...]) -> None:
-        self.axes = axes
+    def __init__(self, axes: tuple[tuple[str, str | float], ...], seed: int | None = None) -> None:
+        self.axes, self.seed = axes, seed
 
     def decide(self, view: View) -> list[Action]:
         trial = next(iter(view.trials.values()))
-        return [Propose(trial.rollouts_per_prompt, trial.prompts_per_batch, Why("try it"), self.axes)]
+        if self.seed in {each.seed for each in view.trials.values()} - {trial.seed}:
+            return [Stop(Why("it is there"))]
+        return [Propose(trial.rollouts_per_prompt, trial.prompts_per_batch, Why("try it"), self.axes, self.seed)]
 
 
 def test_a_configuration_that_has_a_trial_is_not_planned_again(tmp_path: Path) -> None:
@@ -140,6 +142,16 @@ def test_a_configuration_that_has_a_trial_is_not_planned_again(tmp_path: Path) -
     first = new_trials(given.spec, given.plan)[0]
     with pytest.raises(IllegalTransitionError, match="of which the sweep has a trial"):
         given.run(Proposing(first.axes))
+
+
+def test_another_seed_of_a_configuration_is_a_trial_of_its_own(tmp_path: Path) -> None:
+    given = sweep(tmp_path, RECIPES)
+    first = new_trials(given.spec, given.plan)[0]
+    given.run(Proposing(first.axes, seed=first.seed + 1))
+    (added,) = [trial for trial in rows(given, Trial) if trial.seed == first.seed + 1]
+    assert added.name == first.name.removesuffix(f"-s{first.seed}") + f"-s{first.seed + 1}"
+    assert added.config["seed"] == first.seed + 1
+    assert (added.rollouts_per_prompt, added.learning_rate) == (first.rollouts_per_prompt, first.learning_rate)
 
 
 def test_models_at_one_cell_are_two_trials(tmp_path: Path) -> None:
