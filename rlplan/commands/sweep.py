@@ -58,7 +58,7 @@ def sweep(
         str | None,
         typer.Option(
             metavar="tpe|gp|qmc|none",
-            help="What proposes allocations beyond the plan's pilots; none, or tpe where learning rates are searched.",
+            help="A sampler of Optuna that names cells beyond the plan's pilots; none: what is believed of all names them.",
         ),
     ] = None,
     seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
