@@ -58,7 +58,7 @@ def sweep(
         str | None,
         typer.Option(
             metavar="tpe|gp|qmc|none",
-            help="A sampler of Optuna that names cells beyond the plan's pilots; none: what is believed of all names them.",
+            help="Which of Optuna's samplers names cells without a pilot; none: the policy itself.",
         ),
     ] = None,
     seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
