@@ -30,6 +30,8 @@ MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)
 DRIFT_WEIGHTS = (0.35, 0.4, 0.25)
 SCATTER: Vector = np.array([0.30, 0.25, 0.12])
 START_SD = 0.15
+HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn
+NO_START = 0.2  # where no score says where runs begin
 STEEPEST = 3.0  # |log B|
 ROUNDS = 12
 SETTLED = 0.02  # change of the objective
@@ -89,7 +91,7 @@ class Model:
         self.whitening, self.log_noise = _whitening(points, self.drift[:, None] * self.wander)
         filled = points.variance < 1.0
         first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, 1]
-        self.start_mean = float(np.clip(np.mean(first) if len(first) else 0.2, 0.0, 1.0))
+        self.start_mean = float(np.clip(np.mean(first), 0.0, HIGHEST_START)) if len(first) else NO_START
         self.design = features.design  # (c, 3, p)
 
     def fit(self) -> Fit:
@@ -169,9 +171,9 @@ class Model:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
         start, coefficients, deviation = state
         local = np.einsum("clp,hp->hcl", self.design, coefficients) + deviation
-        score, gained, top, steep = sigmoid(local[:, self.of, None, :], start[:, None, None], self.log_x)
         from_start = start[:, None, None]
-        share = (top - from_start) / (1 - from_start)
+        score, gained, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
+        share = expit(local[:, self.of, 0, None])
         inner = (top - from_start) * gained * (1 - gained)
         with np.errstate(invalid="ignore"):
             distance = np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)

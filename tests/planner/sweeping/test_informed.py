@@ -10,7 +10,7 @@ from planner.pooling.opening import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.view import Cell, Configuration, OpenCell, View
+from planner.sweeping.view import Cell, Configuration, OpenCell, Seen, View
 from planner.trials import TrialState
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.views import CELLS, trial, view
@@ -239,3 +239,10 @@ def test_when_nothing_can_be_gained_it_says_so() -> None:
     reasons = [each.why.reason for each in decided(seen) if isinstance(each, Stop)]
     assert len(reasons) == 1
     assert "nothing can be gained" in reasons[0]
+
+
+def test_a_run_that_begins_at_the_ceiling_is_no_error() -> None:
+    seen = view(
+        [replace(trial(1, TrialState.PAUSED, step=2, cell=(8, 32)), scores=(Seen(2, 2.0, 1.0, None),))], left=0.0
+    )
+    assert isinstance(decided(seen)[-1], Stop)
