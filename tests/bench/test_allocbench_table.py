@@ -77,12 +77,12 @@ def test_the_newest_attempt_of_runs_that_have_ended_is_read(tmp_path: Path) -> N
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             """
-            CREATE TABLE plans (id, budget_gpu_hours);
+            CREATE TABLE plans (id, config);
             CREATE TABLE sweeps (id, plan_id, policy, status);
             CREATE TABLE trials (id, sweep_id, rollouts_per_prompt, prompts_per_batch, seed, recipe, state);
             CREATE TABLE points (trial_id, optimizer_step, attempt, rollouts, tokens, seconds, score,
                                  score_standard_error, metrics);
-            INSERT INTO plans VALUES (1, 0.06), (2, 1.3);
+            INSERT INTO plans VALUES (1, '{"pilot": {"cells": "informative"}}'), (2, '{"pilot": {"cells": "all"}}');
             INSERT INTO sweeps VALUES (1, 1, 'full', 'finished'), (2, 2, 'full', 'running'), (3, 2, 'full', 'finished');
             INSERT INTO trials VALUES (1, 1, 4, 8, 0, 'easy', 'finished'), (2, 2, 4, 8, 0, 'easy', 'finished'),
                                       (3, 2, 8, 8, 0, 'easy', 'paused'), (4, 3, 8, 8, 1, 'easy', 'paused'),
@@ -97,7 +97,7 @@ def test_the_newest_attempt_of_runs_that_have_ended_is_read(tmp_path: Path) -> N
         for trial in (3, 4, 5):  # one that goes on, one whose sweep has ended, a shorter one of the same seed
             connection.execute("INSERT INTO points VALUES (?, 0, 1, 0, 0, 1.0, 0.3, 0.02, ?)", (trial, parts))
         connection.commit()
-    found, short = recorded(path, "sum-easy", 1.3)
+    found, short = recorded(path, "sum-easy")
     assert (short.n, short.seed, len(short.points)) == (8, 1, 1)
     priced = found.run(Prices(Price(1.0, 0.0, 0.0), Price(2.0, 0.0, 0.0), 0.5))
     assert priced.score.tolist() == [0.3, 0.45, 0.6]

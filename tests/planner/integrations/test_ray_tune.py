@@ -88,6 +88,7 @@ def test_the_late_starter_that_the_median_kills_is_kept(tmp_path: Path) -> None:
     assert scheduler.debug_string() == f"Using PredictedScoreScheduler: {len(stopped)} trials stopped."
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_an_interrupted_experiment_is_restored_with_the_curves_that_it_had(tmp_path: Path) -> None:
     """Its worst trial fails early; after the restart it is stopped for what the others had scored before."""
@@ -101,6 +102,7 @@ def test_an_interrupted_experiment_is_restored_with_the_curves_that_it_had(tmp_p
     assert FAILS_AT < used(results)[WORST] < STEPS
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_trials_without_hope_can_be_paused_instead(tmp_path: Path) -> None:
     scheduler = predicted_score_scheduler(STEPS, bounds=(0, 1), hard_stop=False)

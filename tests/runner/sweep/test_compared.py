@@ -86,6 +86,7 @@ def test_the_candidates_of_a_plan_show_their_recipe_before_anything_ran(tmp_path
     }
 
 
+@pytest.mark.soak
 def test_killed_drivers_change_nothing_but_the_bill_of_a_sweep_with_axes(tmp_path: Path) -> None:
     undisturbed = sweep(tmp_path / "whole", RECIPES, room=ROOM)
     undisturbed.run(open_policy("full"))

@@ -136,7 +136,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return essence(given)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kills=st.lists(st.integers(0, 60), min_size=1, max_size=6))
 def test_killed_drivers_change_nothing_but_the_bill(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, Any], kills: list[int]
