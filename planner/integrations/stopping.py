@@ -1,6 +1,6 @@
 """Which runs can be stopped, judged by what they are predicted to score at the target: for any tool that runs trials.
 
-The rule is that of a sweep's pruning (`planner.sweeping.pruning`), on any scale, and each trial stands for itself.
+The bar is that of a sweep (`planner.sweeping.pruning`), here for P(best), on any scale; each trial stands for itself.
 """
 
 import math

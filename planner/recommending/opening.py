@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.curves.verdicts import Verdict
-from planner.pooling.opening import Pool
+from planner.pooling.opening import joint_of
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.noise import level
+from planner.recommending.status import PROPOSED, status_of
 from planner.sweeping.joint import Joint
 from planner.sweeping.predictions import SingleCurves, has_curve
-from planner.sweeping.recommendation import PROPOSED, status_of
 from planner.sweeping.view import Configuration, TrialView, View
 from planner.trials import TrialState
 
@@ -29,7 +29,7 @@ class Planned:
 
 def joint_for(view: View, draws: int = DRAWS) -> Joint:
     """Return the joint belief about every configuration of a view, those without a curve too."""
-    return Pool().worlds(view, draws)
+    return joint_of(view, draws)
 
 
 def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Configuration, ConfigurationFacts]:

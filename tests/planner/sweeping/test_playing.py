@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from planner.pooling.opening import Pool
+from planner.replaying.choosing import HighestExpected
 from planner.sweeping.actions import Advance, Propose, Prune, Stop
-from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.opening import POLICIES, open_policy
-from planner.sweeping.recommendation import CellFacts, recommend
 from planner.trials import TrialState
 from tests.planner.sweeping.playing import World, surface, unrelated
 from tests.planner.sweeping.views import CELLS
@@ -21,8 +21,7 @@ def played(policy: str, seed: int, *, budget: float = BUDGET, failing: float = 0
 
 
 def regret(world: World) -> float:
-    facts = {cell: CellFacts(1e-6, "grpo", 0.5) for cell in world.cells}
-    chosen = recommend(world.view(), Beliefs(), world.target, facts).chosen
+    chosen = HighestExpected(Pool())(world.view())
     assert chosen is not None
     return world.best - world.score((chosen.rollouts_per_prompt, chosen.prompts_per_batch))
 
