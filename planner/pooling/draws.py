@@ -1,6 +1,6 @@
 """Draws of the fitted model: whole worlds, in which every configuration and every run has its curve."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,8 +62,7 @@ class Worlds:
 
     def smooth(self, x: float) -> Vector:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
-        steep, middle, top = self._shapes
-        return np.asarray(self.start[:, None] + top * expit(steep * (np.log(max(x, EARLIEST)) - middle)))
+        return sigmoid(self.local, self.start[:, None], np.log(max(x, EARLIEST)))[0]
 
     def observed(self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector) -> Vector:
         """Return draws × rows × computes of what runs would score, a row of computes for each.
@@ -89,6 +88,21 @@ class Worlds:
             level = np.where(run < 0, np.nan, self.runs.collapsed[run])
             scores = np.where(np.isnan(level)[:, None], scores, level[:, None])
         return np.asarray(scores)
+
+    @cached_property
+    def at_target(self) -> Vector:
+        """Draws × configurations at the target, which every decision looks at several times."""
+        return self.at(1.0)
+
+    @cached_property
+    def place(self) -> Mapping[Configuration, int]:
+        """The column of each configuration."""
+        return {configuration: column for column, configuration in enumerate(self.configurations)}
+
+    @cached_property
+    def run_of(self) -> Mapping[int, int]:
+        """The curve of each trial that was fitted."""
+        return {trial: curve for curve, trial in enumerate(self.runs.trials)}
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:

@@ -9,6 +9,7 @@ from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import Fit, Model
 from planner.pooling.points import Binned, binned, stacked
+from planner.sweeping.predictions import has_curve
 from planner.sweeping.view import Configuration, Seen, TrialView, View
 
 DRAWS = 1000
@@ -71,11 +72,6 @@ class Pool:
             known = trial.scores, binned(trial.scores)
             self._binned[trial.trial] = known
         return known[1]
-
-
-def has_curve(trial: TrialView) -> bool:
-    """Say whether a trial has a score after its first update."""
-    return bool(trial.scores) and trial.scores[-1].gpu_hours > 0
 
 
 def _configurations(view: View) -> tuple[Configuration, ...]:

@@ -8,10 +8,10 @@ from planner.recommending.equivalent import TIE
 from planner.recommending.facts import Facts, named, require_choice
 from planner.recommending.frontier import Frontier, frontier
 from planner.recommending.noise import SEED_SD
-from planner.recommending.odds import NEAR
 from planner.recommending.pareto import Pareto, pareto
 from planner.recommending.prospect import Prospect
 from planner.recommending.rival import Rival, rival
+from planner.sweeping.chances import NEAR
 from planner.sweeping.joint import Joint
 
 FACTORS = ((-2, 0.25), (-1, 0.5), (0, 1.0), (1, 2.0), (2, 4.0))  # octaves and times the target

@@ -7,8 +7,8 @@ from planner.proposals.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choice import Choice, Chooser
 from planner.recommending.collapse import octaves_between
 from planner.recommending.facts import ConfigurationFacts, named
-from planner.recommending.odds import NEAR
 from planner.recommending.prospect import Prospect
+from planner.sweeping.chances import NEAR
 
 FAR = 8.0  # times the longest pilot, from which on a prediction is called far
 RISKY = 0.10  # risk to collapse

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.recommending.collapse import collapse_risks
-from planner.recommending.odds import NEAR, beats
+from planner.recommending.odds import beats
 from planner.recommending.prospect import Prospect, Vector
+from planner.sweeping.chances import NEAR
 
 TOSS_UP = 0.25  # P(it beats the best), from which on the two cannot be told apart
 TIE = 0.005  # in expected score

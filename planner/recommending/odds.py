@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from planner.pooling.draws import shares_of_best
 from planner.recommending.prospect import LEVEL, Mask, Prospect, Vector
+from planner.sweeping.chances import NEAR
 
-NEARLY, NEAR = 0.01, 0.02  # in score; differences within NEAR are seed noise in the best study there is
+NEARLY = 0.01  # in score; differences within NEAR are seed noise in the best study there is
 NORMAL_PARTS = 16  # equally likely values that stand for a seed's normal deviation
 
 
@@ -29,12 +31,10 @@ def odds(prospect: Prospect, rung: int) -> Odds:
     """Return the figures at one compute; draws that tie, such as at a score of 1, share their chance."""
     able, scores = prospect.able[rung], prospect.scores[rung]
     best = prospect.best(rung)[:, None]
-    first = (scores >= best) & able
-    shared = first / first.sum(axis=1, keepdims=True)
     expected = prospect.expected[rung]
     return Odds(
         expected=expected,
-        best=np.asarray(shared.mean(axis=0)),
+        best=shares_of_best(np.where(able, scores, -np.inf)),
         within_nearly=_share((scores >= best - NEARLY) & able),
         within_near=_share((scores >= best - NEAR) & able),
         regret=np.maximum(0.0, best.mean() - expected),

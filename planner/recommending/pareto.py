@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from planner.recommending.choice import Choice, Chooser
-from planner.recommending.odds import NEAR
+from planner.sweeping.chances import NEAR
 
 OCTAVES = (-6, 2)  # from 1/64 to 4 × the target
 

@@ -6,8 +6,9 @@ from typing import Final
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.pooling.opening import Pool, has_curve
+from planner.pooling.opening import Pool
 from planner.sweeping.chances import NEAR, choosable
+from planner.sweeping.predictions import has_curve
 from planner.sweeping.view import Configuration, TrialView, View
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
@@ -67,7 +68,7 @@ class HighestExpected:
     def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
         worlds = self._pool.worlds(view)
         rows = choosable(view, worlds)
-        return [worlds.configurations[row] for row in rows], worlds.at(1.0)[:, rows]
+        return [worlds.configurations[row] for row in rows], worlds.at_target[:, rows]
 
 
 def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:

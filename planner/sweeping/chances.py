@@ -20,7 +20,7 @@ class Chances:
         self.places = choosable(view, worlds)
         self.candidates = [worlds.configurations[row] for row in self.places]
         self.place = {configuration: index for index, configuration in enumerate(self.candidates)}
-        scores = worlds.at(1.0)[:, self.places]
+        scores = worlds.at_target[:, self.places]
         highest = scores.max(axis=1, keepdims=True)
         self.mean: Vector = scores.mean(axis=0)
         self.low, self.median, self.high = np.quantile(scores, (0.05, 0.5, 0.95), axis=0)

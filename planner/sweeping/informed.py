@@ -8,7 +8,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import Pool, has_curve
+from planner.pooling.opening import Pool
 from planner.pooling.spread import spread_out
 from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import at_end, hours, named_configuration, nothing_left
@@ -16,6 +16,7 @@ from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.chances import Chances
 from planner.sweeping.grants import MARGIN, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
+from planner.sweeping.predictions import has_curve
 from planner.sweeping.pruning import ALPHA, bar
 from planner.sweeping.region import may_propose
 from planner.sweeping.search import check_sampler, propose_cell

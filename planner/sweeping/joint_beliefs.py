@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.pooling.draws import Worlds, shares_of_best
-from planner.pooling.opening import Pool, has_curve
+from planner.pooling.opening import Pool
 from planner.sweeping.beliefs import LEVEL, Belief, Beliefs
-from planner.sweeping.predictions import Explained
+from planner.sweeping.predictions import Explained, has_curve
 from planner.sweeping.view import TrialView, View
 from planner.trials import TrialState
 
@@ -36,10 +36,7 @@ class _Beliefs(Mapping[int, Belief]):
     def __init__(self, seen: Mapping[int, TrialView], worlds: Worlds | None, beliefs: JointBeliefs) -> None:
         self._seen, self._worlds, self._beliefs = seen, worlds, beliefs
         if worlds is not None:
-            self._at_target = worlds.at(1.0)
-            self._best = shares_of_best(self._at_target)
-            self._place = {configuration: index for index, configuration in enumerate(worlds.configurations)}
-            self._run = {trial: index for index, trial in enumerate(worlds.runs.trials)}
+            self._best = shares_of_best(worlds.at_target)
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -50,10 +47,10 @@ class _Beliefs(Mapping[int, Belief]):
     def __getitem__(self, trial: int) -> Belief:
         view, worlds = self._seen[trial], self._worlds
         assert worlds is not None, "whoever was seen has worlds"
-        place = self._place[view.configuration]
-        run = self._run.get(trial)
+        place = worlds.place[view.configuration]
+        run = worlds.run_of.get(trial)
         if run is None:  # of a configuration with many runs only some are fitted
-            scores = self._at_target[:, place]
+            scores = worlds.at_target[:, place]
         else:
             scores = np.clip(worlds.observed(np.array([place]), np.array([run]), np.ones((1, 1)))[:, 0, 0], 0.0, 1.0)
         low, median, high = np.quantile(scores, ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))

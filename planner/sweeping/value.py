@@ -25,13 +25,10 @@ class Value:
     def __init__(self, worlds: Worlds, candidates: NDArray[np.intp] | None = None) -> None:
         """Take the worlds as they are; `candidates` are the configurations that can be chosen, all without it."""
         self._worlds = worlds
-        at_target = worlds.at(1.0)
-        self.scores = at_target if candidates is None else at_target[:, candidates]
+        self.scores = worlds.at_target if candidates is None else worlds.at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
         self._rest = self.scores - self.means
         self._shown: list[Vector] = []
-        self._place = {configuration: index for index, configuration in enumerate(worlds.configurations)}
-        self._run = {trial: index for index, trial in enumerate(worlds.runs.trials)}
 
     def gains(self, offered: Sequence[Offer]) -> Vector:
         """Return for each offer how much the expected score of the choice would rise."""
@@ -65,8 +62,10 @@ class Value:
         target = self._worlds.target
         ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / target
         x = np.stack([ends.mean(axis=1), ends[:, 1]], axis=1)
-        configuration = np.array([self._place[each.configuration] for each in offered])
-        run = np.array([-1 if each.trial is None else self._run.get(each.trial.trial, -1) for each in offered])
+        configuration = np.array([self._worlds.place[each.configuration] for each in offered])
+        run = np.array(
+            [-1 if each.trial is None else self._worlds.run_of.get(each.trial.trial, -1) for each in offered]
+        )
         scores = self._worlds.observed(configuration, run, x)
         noise = 2 * self._worlds.noise_of_a_score / np.array([each.scores for each in offered])
         return (scores - scores.mean(axis=0)).transpose(1, 0, 2), noise

@@ -95,7 +95,7 @@ class Worker:
         if trial is not None:
             try:
                 trial.close()
-            except Exception:  # it is given up anyhow
+            except Exception:  # a user's model or reward may raise anything; what led here is still to be reported
                 traceback.print_exc()
 
     def _executed(self, work: Work, stopping: Callable[[], bool]) -> Ended:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import MOST_RUNS, Pool, has_curve, joint_of
+from planner.pooling.opening import MOST_RUNS, Pool, joint_of
+from planner.sweeping.predictions import has_curve
 from planner.sweeping.view import Seen, View
 from planner.trials import TrialState
 from tests.planner.pooling.sweeps import along, configuration, open_cell, smooth, sweep

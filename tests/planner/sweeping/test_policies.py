@@ -4,12 +4,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.pooling.opening import Pool, has_curve
+from planner.pooling.opening import Pool
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.chances import Chances
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import DRAWS
 from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.predictions import has_curve
 from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import MOVES, TrialState
 from tests.planner.sweeping.views import view
