@@ -1,0 +1,1 @@
+"""The pages: pictures as plain data, the report, and the dashboard."""

@@ -1,0 +1,1 @@
+"""Pictures of a sweep, as plotly figures in plain data."""
