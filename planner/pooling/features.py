@@ -11,12 +11,12 @@ from planner.sweeping.view import Configuration
 
 TOP, MIDDLE, STEEPNESS = 0, 1, 2
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.
-INTERCEPTS = ((0.3, 1.5), (-1.6, 0.8), (0.4, 0.4))
+INTERCEPTS = ((0.6, 2.5), (-1.6, 0.9), (0.5, 0.3))
 # Standard deviations per half of the grid's width: slope, curvature, product.
-SLOPES = (0.7, 0.9, 0.15)
-CURVATURES = (0.5, 0.5, 0.0)
+SLOPES = (0.4, 0.6, 0.15)
+CURVATURES = (0.4, 0.4, 0.0)
 CURVATURE_MEANS = (-0.2, 0.0, 0.0)
-PRODUCTS = (0.4, 0.4, 0.0)
+PRODUCTS = (0.3, 0.3, 0.0)
 OF_A_NAME = (0.6, 0.6, 0.2)  # what a recipe or a model may shift
 
 

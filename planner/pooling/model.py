@@ -22,11 +22,11 @@ from planner.pooling.points import EMPTY, Points
 State = tuple[Vector, ...]  # R0, coefficients, deviations
 
 LOCAL = 3  # logit A, log C_mid, log B
-DRIFTS = (0.004, 0.012, 0.04)
-SCATTERS = (0.35, 4.0)  # times those below
-SCATTER_WEIGHTS = (0.6, 0.4)
-MIDDLES = (-3.0, -1.6, -0.2)  # where the common log(C_mid / target) is thought to lie
-MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)
+DRIFTS = (0.006, 0.016, 0.045)
+SCATTERS = (0.35, 1.2, 4.0)  # times those below
+SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
+MIDDLES = (-2.4, -0.8)  # where the common log(C_mid / target) is thought to lie
+MIDDLE_WEIGHTS = (0.5, 0.5)
 DRIFT_WEIGHTS = (0.35, 0.4, 0.25)
 SCATTER: Vector = np.array([0.30, 0.25, 0.12])
 START_SD = 0.15

@@ -81,7 +81,7 @@ def test_smooth_truths_lie_within_their_intervals() -> None:
 
 def test_curves_without_relation_are_scattered_widely_and_smooth_ones_are_not() -> None:
     steps = dict.fromkeys(CELLS, 60)
-    narrow, wide = SCATTERS
+    narrow, wide = min(SCATTERS), max(SCATTERS)
     assert scatter_weights(sweep(unrelated(0), steps))[wide] > 0.9
     assert scatter_weights(sweep(smooth(0), steps))[narrow] > 0.9
 
@@ -93,11 +93,13 @@ def test_unseen_cells_are_wide_among_unrelated_ones() -> None:
 
 
 def test_a_curve_narrows_the_unseen_cells_about_it() -> None:
-    truth = smooth(3)
-    before = joint_of(sweep(truth, dict.fromkeys(CORNERS, 60)), 400)
-    after = joint_of(sweep(truth, dict.fromkeys((*CORNERS, (16, 64)), 60)), 400)
-    for cell in ((16, 32), (8, 64), (32, 64)):
-        assert width(after, cell) < 0.9 * width(before, cell)
+    ratios = []
+    for seed in range(6):  # a curve that surprises may widen them, as it should
+        truth = smooth(seed)
+        before = joint_of(sweep(truth, dict.fromkeys(CORNERS, 60)), 400)
+        after = joint_of(sweep(truth, dict.fromkeys((*CORNERS, (16, 64)), 60)), 400)
+        ratios += [width(after, cell) / width(before, cell) for cell in ((16, 32), (8, 64), (32, 64))]
+    assert np.median(ratios) < 0.85
 
 
 def test_more_of_a_curve_narrows_its_own_prediction() -> None:
