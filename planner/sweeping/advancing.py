@@ -93,7 +93,7 @@ def named_configuration(configuration: Configuration) -> str:
 
 def hours(gpu_hours: float) -> str:
     """GPU-hours for a sentence."""
-    return f"{gpu_hours:,.6g}" if abs(gpu_hours) < 10 else f"{gpu_hours:,.1f}".removesuffix(".0")
+    return f"{gpu_hours:,.3g}" if abs(gpu_hours) < 100 else f"{gpu_hours:,.0f}"
 
 
 def _advance(

@@ -14,7 +14,7 @@ from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import at_end, hours, named_configuration, nothing_left
 from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.chances import Chances
-from planner.sweeping.grants import MARGIN, grant
+from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.predictions import has_curve
 from planner.sweeping.pruning import ALPHA, bar
@@ -124,8 +124,9 @@ class InformedPolicy:
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
                 return [*pruned, *bought, *self._proposal(view, offer, figures, ranked)]
-            bought.append(advance(view, offer.trial, offer.to_step, reason(view, figures), figures, ranked))
-            left -= granted
+            assert granted is not None, "an offer of a trial is picked with its grant"
+            bought.append(advance(view, offer.trial, granted.to_step, reason(view, figures), figures, ranked))
+            left -= granted.gpu_hours
             value.expect(offer)
             offered = [each for each in offered if each.trial is None or each.trial.trial != offer.trial.trial]
         return [*pruned, *(bought or self._nothing_left(view, chances))]
@@ -190,8 +191,8 @@ class InformedPolicy:
         return nothing_left(view, self._table, wanted, done)
 
 
-def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -> tuple[int | None, float]:
-    """Return the first of the best offers that the money pays for, and what is set aside for it."""
+def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -> tuple[int | None, Grant | None]:
+    """Return the first of the best offers that the money pays for, and the grant where it is a trial's."""
     for pick in np.argsort(-rates, kind="stable"):
         offer = offered[int(pick)]
         if gains[pick] < LEAST_GAIN:
@@ -199,8 +200,8 @@ def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -
         if offer.trial is None:
             if offer.price * MARGIN > left:
                 continue
-            return int(pick), offer.price
+            return int(pick), None
         granted = grant(offer.trial, offer.to_step, left)
         if granted is not None:
-            return int(pick), granted.gpu_hours
-    return None, 0.0
+            return int(pick), granted
+    return None, None
