@@ -8,9 +8,10 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
 from planner.recommending.answer import Answer
-from planner.store import open_store
-from planner.store.schema import Plan, SweepStatus
+from planner.store import Store, open_store
+from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
+from planner.sweeping.joint import Joint
 from rlplan.recommend_launching import Launch, launch
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
@@ -37,15 +38,36 @@ def recommended(
 
     `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
     """
-    with open_store(database, read_only=True) as store, store.read() as session:
+    with open_store(database, read_only=True) as store:
+        known = stored(store, sweep)
+    return recommended_for(known, _final(known.board, budget, target))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What an answer is worked out from, as the rows have it."""
+
+    sweep: Sweep
+    plan: Plan
+    board: Board
+
+
+def stored(store: Store, sweep: str | None) -> Stored:
+    """Read a sweep, by default the newest."""
+    with store.read() as session:
         row = sweep_named(session, sweep)
         plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
-        board = _board(session, row.name)
-    answer = answer_of(board, plan.workload.get("prompt_set_size"), _final(board, budget, target))
+        return Stored(row, plan, _board(session, row.name))
+
+
+def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Joint | None = None) -> Recommended:
+    """Return the answer for a final run, by default the plan's; who has fitted the curves already gives the `joint`."""
+    board, plan = known.board, known.plan
+    answer = answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
     return Recommended(
-        sweep=row.name,
-        status=row.status,
-        policy=row.policy,
+        sweep=known.sweep.name,
+        status=known.sweep.status,
+        policy=known.sweep.policy,
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
         spent_gpu_hours=board.ledger.spent,
         answer=answer,

@@ -5,18 +5,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Select, Table, case, func, null, select
 from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
 from planner.store.schema import Candidate, Fit, Point, Segment, SegmentOutcome, Trial
+from rlplan.overview.damage import Damage
 from rlplan.sweep_picture import Forecast, Score, TrialRow
 
 Reached = tuple[tuple[int, ...], ...]
-# Scores that were read before, by trial, each with the mark that tells whether there are new ones.
-Memory = dict[int, tuple[object, tuple[Score, ...]]]
+# What was read before, each with the mark that tells whether there is more: scores by trial, other rows by their name.
+Memory = dict[int | str, tuple[object, tuple[Any, ...]]]
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Granted:
         return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
 
 
-def granted(session: Session, sweep_id: int) -> Granted:
+def granted(session: Session, sweep_id: int, damage: Damage) -> Granted:
     """Add up the segments of a sweep."""
     still_open = Segment.outcome == SegmentOutcome.RESERVED
     wanted = (
@@ -52,7 +53,8 @@ def granted(session: Session, sweep_id: int) -> Granted:
         .group_by(Segment.trial_id, Segment.attempt, Segment.outcome)
     )
     total = Granted()
-    for trial, attempt, outcome, from_step, to_step, charged, reserved, since in session.execute(wanted):
+    rows = damage.rows(session, wanted, "what was granted to trial and attempt", Segment.trial_id, Segment.attempt)
+    for trial, attempt, outcome, from_step, to_step, charged, reserved, since in rows:
         total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
         total.reserved += reserved
         if outcome is SegmentOutcome.RESERVED:
@@ -69,7 +71,7 @@ def _of(sweep_id: int) -> Select[int]:
 
 
 def trial_rows(
-    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric
+    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric, damage: Damage
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
     columns = (
@@ -92,11 +94,11 @@ def trial_rows(
         .where(Trial.sweep_id == sweep_id)
         .order_by(Trial.id)
     )
-    rows = session.execute(wanted).all()
+    rows = damage.rows(session, wanted, "trial", Trial.id)
     starts = {row.id: grants.start_of(row.id, row.attempt) for row in rows}
     reached = _reached(session, sweep_id)
-    _scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, reached, memory, metric)
-    forecasts = _forecasts(session, sweep_id)
+    _scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, reached, memory, metric, damage)
+    forecasts = _forecasts(session, sweep_id, damage)
     trials = tuple(
         TrialRow(
             **{column.key: getattr(row, column.key) for column in columns},
@@ -132,13 +134,14 @@ def _scores(
     reached: Mapping[int, Reached],
     memory: Memory,
     metric: Metric,
+    damage: Damage,
 ) -> None:
     """Bring the memory up to date: each trial's scores by step, of every step the newest attempt's.
 
     What attempts before the present one did beyond the step where it began is void. Points are never changed, so a
     trial whose attempts have reached what they had reached before is not read again.
     """
-    marks = {trial: (*attempts[trial], seen) for trial, seen in reached.items()}
+    marks = {trial: (*attempts[trial], seen) for trial, seen in reached.items() if trial in attempts}
     changed = [trial for trial, mark in marks.items() if memory.get(trial, (None,))[0] != mark]
     point = cast(Table, Point.__table__).c  # not the mapped class: many rows come twice as fast without it
     wanted = (
@@ -155,17 +158,22 @@ def _scores(
         .order_by(point.trial_id, point.optimizer_step, point.attempt)
     )
     memory |= {trial: (marks[trial], ()) for trial in changed}
-    for trial, rows in groupby(session.connection().execute(wanted).all() if changed else (), key=itemgetter(0)):
+    keys = (point.trial_id, point.optimizer_step, point.attempt)
+    before = len(damage.found)
+    found = damage.rows(session.connection(), wanted, "the point of trial, step, attempt", *keys) if changed else ()
+    if len(damage.found) > before:
+        memory |= dict.fromkeys(changed, (None, ()))  # read again each time, so that it is said each time
+    for trial, rows in groupby(found, key=itemgetter(0)):
         newest, start = attempts[trial]
         by_step = {
             step: Score(step, gpu_hours, *measured)
             for _, attempt, step, gpu_hours, *stored in rows
             if (attempt == newest or step <= start) and (measured := metric.of(*stored)) is not None
         }
-        memory[trial] = (marks[trial], tuple(by_step.values()))
+        memory[trial] = (memory[trial][0], tuple(by_step.values()))
 
 
-def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
+def _forecasts(session: Session, sweep_id: int, damage: Damage) -> dict[int, Forecast]:
     newest = select(func.max(Fit.id)).where(Fit.trial_id.in_(_of(sweep_id))).group_by(Fit.trial_id)
     columns = (
         Fit.predicted_mean,
@@ -176,5 +184,5 @@ def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
         Fit.target_gpu_hours,
         Fit.probability_best,
     )
-    rows = session.execute(select(Fit.trial_id, *columns).where(Fit.id.in_(newest)))
+    rows = damage.rows(session, select(Fit.trial_id, *columns).where(Fit.id.in_(newest)), "fit", Fit.id)
     return {row[0]: Forecast(*row[1:]) for row in rows}

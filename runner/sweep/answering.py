@@ -7,6 +7,7 @@ from planner.recommending.facts import require_choice
 from planner.recommending.noise import seed_sd
 from planner.recommending.opening import Planned, facts_of, joint_for
 from planner.store.standing import standing
+from planner.sweeping.joint import Joint
 from planner.sweeping.view import Configuration
 from runner.sweep.board import Board
 from runner.sweep.spec import SweepSpec
@@ -18,18 +19,21 @@ def stored_board(session: Session, sweep: str) -> Board:
     return Board(SweepSpec.model_validate(stands.sweep.config), stands)
 
 
-def answer_of(board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None) -> Answer:
+def answer_of(
+    board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None, joint: Joint | None = None
+) -> Answer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
     Where the sweep decides how much the pilots take, the final run has what they leave over as well.
 
-    What is believed does not depend on what is asked: the curves are always fitted for the plan's own target.
+    What is believed does not depend on what is asked: the curves are always fitted for the plan's own target. Who has
+    fitted them already gives the `joint`.
     """
     view = board.view(0)
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        joint_for(view),
+        joint_for(view) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),

@@ -1,0 +1,34 @@
+"""Thins a curve for drawing, so that it looks as the whole one would."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from budgets.errors import InputError
+
+FEWEST = 4  # the first and the last, the lowest and the highest
+
+
+def thinned(x: ArrayLike, y: ArrayLike, most: int) -> NDArray[np.intp]:
+    """Return at most so many indices, in rising order: the first, the last, and what is lowest and highest between.
+
+    Points are taken together half by their place along x and half by rank, and of each part the lowest and the highest
+    stay: a collapse or a spike of a single point is among them. `x` rises, and all numbers are finite.
+    """
+    places, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if len(places) != len(values):
+        raise InputError(f"{len(places)} places and {len(values)} values: give as many of both")
+    if most < FEWEST:
+        raise InputError(f"a curve cannot be thinned to {most} points: give at least {FEWEST}")
+    count = len(values)
+    if count <= most:
+        return np.arange(count)
+    parts = (most - 2) // 2
+    span = places[-1] - places[0]
+    rank = np.arange(count) / (count - 1)
+    along = (places - places[0]) / span if span > 0 else rank
+    part = np.minimum((0.5 * (along + rank) * parts).astype(np.intp), parts - 1)
+    # Sorted by part and then by value: the lowest of a part is its first, the highest its last.
+    order = np.lexsort((values, part))
+    bounds = np.flatnonzero(np.diff(part[order], prepend=-1))
+    ends = np.append(bounds[1:], count) - 1
+    return np.unique(np.concatenate(([0, count - 1], order[bounds], order[ends])))
