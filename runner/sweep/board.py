@@ -169,13 +169,14 @@ class Board:
     def most_of_a_segment(self, trial: TrialView) -> float:
         """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
 
-        Planned segments are a quarter of it, and always allowed. Where prices turn out many times the plan's, one
-        segment would otherwise hold all the money, and the other workers would wait.
+        Planned segments are a quarter of it, and always allowed, and so is what makes a start-up worth while: a small
+        budget's half may be less. Where prices turn out many times the plan's, one segment would otherwise hold all
+        the money, and the other workers would wait.
         """
         share = self.ledger.budget / (2 * max(1, len(self.trials)))
         planned = trial.segment_steps * self.facts[trial.trial].planned_price
-        next_update = trial.gpu_hours_per_step
-        return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + max(planned, next_update)))
+        updates = max(planned, trial.start_up_gpu_hours + trial.gpu_hours_per_step)
+        return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + updates))
 
     @property
     def start_up_seconds(self) -> float:
