@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from budgets.errors import InputError
+from rlplan.completing import models, policies, recipes
 
 
 class Format(StrEnum):
@@ -17,11 +18,33 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class FileFormat(StrEnum):
+    """How a table is written into a file."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 DatabaseOption = Annotated[
     str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
 ]
 DEFAULT_DATABASE = "rlplan.db"
+
+# Of rows that are listed.
+TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]
+ReverseOption = Annotated[bool, typer.Option("--reverse", help="The other way round.")]
+
+# Of what decides, in a sweep, a replay and a preview.
+PolicyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="<name>",
+        help="What decides: rlplan, full, random, median, asha or hyperband.",
+        autocompletion=policies,
+    ),
+]
 
 
 def number(text: str | None) -> int | float | str | None:
@@ -32,6 +55,13 @@ def number(text: str | None) -> int | float | str | None:
         except ValueError:
             continue
     return text
+
+
+def one_name(argument: str | None, option: str | None, flag: str) -> str | None:
+    """Return the name that was given as an argument or with a flag; both must not differ."""
+    if argument is not None and option is not None and argument != option:
+        raise InputError(f"'{argument}' and {flag} '{option}' are both given: leave one of them out")
+    return argument if argument is not None else option
 
 
 def names(text: str | None) -> list[str] | None:
@@ -56,8 +86,14 @@ def gpu_hours(text: str | None, what: str = "budget") -> float | None:
 
 
 # Of what is compared beside n and B, for a plan and for a sweep that makes one.
-RecipesOption = Annotated[str | None, typer.Option(metavar="<a>,<b>", help="Recipes to compare with each other.")]
-ModelsOption = Annotated[str | None, typer.Option(metavar="<a>,<b>", help="Base models to compare with each other.")]
+RecipesOption = Annotated[
+    str | None,
+    typer.Option(metavar="<a>,<b>", help="Recipes to compare with each other.", autocompletion=recipes),
+]
+ModelsOption = Annotated[
+    str | None,
+    typer.Option(metavar="<a>,<b>", help="Base models to compare with each other.", autocompletion=models),
+]
 
 # Of the training, for one run and for a sweep.
 ModelOption = Annotated[

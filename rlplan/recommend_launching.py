@@ -1,5 +1,6 @@
 """The command that runs what is recommended: from the base model, or from the checkpoint of its longest pilot."""
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from planner.config import embedded_tasks
 from planner.layering import flattened
 from planner.recipes import Recipe, load_recipe
 from planner.recommending.choice import Choice
-from planner.sweeping.view import TrialView
+from planner.sweeping.view import Configuration, TrialView
 from planner.trials import TrialState
 from rlplan.train_request import TRIAL_FLAGS
 from runner.sweep.board import Board
@@ -84,7 +85,7 @@ def launch(board: Board, chosen: Choice, recipes: Sequence[str]) -> Launch:
         return Launch(None, 0.0, pilot, note)
     config = _config(board, chosen, trials, pilot)
     recipe, changed = _recipe(config.recipe, recipes)
-    command = (*_command(config, recipe, chosen.update_steps), "--out", str(_out(config, chosen)))
+    command = (*_command(config, recipe, chosen.update_steps), "--out", str(_out(config, chosen.configuration)))
     if pilot is None:
         return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{changed}")
     left = chosen.gpu_hours * (1 - pilot.step / chosen.update_steps)
@@ -92,6 +93,26 @@ def launch(board: Board, chosen: Choice, recipes: Sequence[str]) -> Launch:
         f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {pilot.gpu_hours:.3g} GPU-hours are not lost: "
         f"{left:.3g} are still to be paid{changed}"
     )
+    return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
+
+
+def launch_of_trial(board: Board, trial: int, recipes: Sequence[str]) -> Launch:
+    """Return how to train one trial up to the target: on from its checkpoint, or from the base model without one."""
+    seen, target = board.trials[trial], board.spec.target_gpu_hours
+    if board.spec.training.simulation is not None:
+        return Launch(None, 0.0, None, "the sweep is of a simulated world: there is nothing to train")
+    steps = math.floor(target / seen.gpu_hours_per_step)
+    if seen.step >= steps:
+        return Launch(None, 0.0, None, f"it has made the {steps:,} updates that {target:.3g} GPU-hours buy already")
+    config = TrialConfig.model_validate(board.facts[trial].config)
+    recipe, changed = _recipe(config.recipe, recipes)
+    command = (*_command(config, recipe, steps), "--out", str(_out(config, seen.configuration)))
+    pilot = _pilot(board, [seen])
+    if pilot is None:
+        saved = "its checkpoint is not where it was saved, so that" if seen.step else "it has no checkpoint yet:"
+        return Launch(command, target, None, f"{saved} this starts from the base model{changed}")
+    left = (steps - pilot.step) * seen.gpu_hours_per_step
+    note = f"it goes on from step {pilot.step:,} of {steps:,}, for about {left:.3g} GPU-hours{changed}"
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
 
 
@@ -145,6 +166,6 @@ def _recipe(used: Recipe, recipes: Sequence[str]) -> tuple[str, str]:
     return used.name, f"; mind that the file of recipe {used.name} is gone"
 
 
-def _out(config: TrialConfig, chosen: Choice) -> Path:
-    name = f"n{chosen.rollouts_per_prompt}-B{chosen.prompts_per_batch}{suffix(chosen.axes)}-s{config.seed}"
+def _out(config: TrialConfig, of: Configuration) -> Path:
+    name = f"n{of.rollouts_per_prompt}-B{of.prompts_per_batch}{suffix(of.axes)}-s{config.seed}"
     return FINALS / f"final-{Path(config.task.name).stem}-{name}"

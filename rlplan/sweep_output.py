@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.axes import said
@@ -11,6 +12,8 @@ from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.numbers import aligned_hours, hours, steps
 from rlplan.options import DEFAULT_DATABASE, Format
+from rlplan.row_choice import axis_cells, axis_columns
+from rlplan.status_choice import ALL, TrialChoice
 from rlplan.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
 from rlplan.sweep_picture import Answer, Picture
 from rlplan.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
@@ -57,18 +60,23 @@ def sweep_name(database: str, sweep: str | None) -> str:
         return sweep_named(session, sweep).name
 
 
-def print_status(database: str, sweep: str, format: Format) -> int:
-    """Print how a sweep stands."""
+def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice = ALL) -> int:
+    """Print how a sweep stands, with all of its trials or those that are asked for."""
     with open_store(database, read_only=True) as store:
         seen = picture(store, sweep)
+    wanted = chosen.of(seen.trials)
     if format is Format.JSON:
-        print_json(sweep_data(seen))
+        print_json(sweep_data(replace(seen, trials=wanted)))
     elif format is Format.CSV:
-        print_csv(TRIAL_COLUMNS, (trial_row(trial) for trial in seen.trials))
+        axes = axis_columns(trial.axes for trial in seen.trials)
+        print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
         console = tables_console()
         paper = paper_of(console)
-        print_tables(console, [*screen(seen, paper), *_failures(seen, paper)])
+        listed = None if chosen == ALL else wanted
+        left_out = [] if listed is None else chosen.said(seen.trials, wanted)
+        below = (line for text in left_out for line in paper.lines(text, "dim"))
+        print_tables(console, [*screen(seen, paper, listed=listed), *below, *_failures(seen, paper)])
     return ExitCode.DONE
 
 

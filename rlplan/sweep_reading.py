@@ -12,9 +12,11 @@ from sqlalchemy.orm import Session
 from planner.metrics import Metric
 from planner.store import Store
 from planner.store.driving import is_driven
-from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Sweep, Trial
+from planner.store.requests import in_force, unended
+from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Request, Sweep, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.sweep_picture import Answer, Decided, Driver, Money, Picture, Ranked
+from rlplan.overview.damage import Damage
+from rlplan.sweep_picture import Answer, Decided, Driver, Hold, Money, Picture, Ranked
 from rlplan.sweep_trials import Granted, Memory, granted, trial_rows
 from rlplan.train_view import SECONDS_PER_HOUR
 from runner.sweep.drivers import is_dead
@@ -33,22 +35,29 @@ def picture(
         return read_picture(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
 
 
-def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory | None = None) -> Picture:
-    """Read the picture of a sweep in a transaction that is open already."""
+def read_picture(
+    session: Session, sweep: Sweep, now: datetime, memory: Memory | None = None, damage: Damage | None = None
+) -> Picture:
+    """Read the picture of a sweep in a transaction that is open already; who gives `damage` learns what was left out.
+
+    Rows that are damaged are left out in any case: one of them hides nothing else.
+    """
+    damage = damage or Damage()
     plan = session.execute(
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()
     driven = is_driven(sweep, now) and not is_dead(sweep)
-    grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
+    grants, metric = granted(session, sweep.id, damage), Metric.of_sweep(sweep.config)
     money = _money(session, sweep, plan.pilot_gpu_hours, grants)
-    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
-    count, decided = _decisions(session, sweep.id)
+    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric, damage)
+    count, decided = _decisions(session, sweep.id, damage)
+    hold = _hold(session, sweep.id, damage)
     return Picture(
         sweep=sweep.name,
         plan=plan.name,
         policy=sweep.policy,
         metric=metric.name,
-        workload=_workload(sweep.config, plan.workload),
+        workload=workload_name(sweep.config, plan.workload),
         seed=sweep.seed,
         status=sweep.status,
         driver=_driver(sweep, now, driven),
@@ -57,13 +66,19 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         decisions=count,
         last_decisions=decided,
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
-        seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven else None,
-        answer=_answer(session, sweep.id),
+        seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven and hold is None else None,
+        answer=_answer(session, sweep.id, damage),
         config=sweep.config,
+        hold=hold,
     )
 
 
-def _workload(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
+def _hold(session: Session, sweep_id: int, damage: Damage) -> Hold | None:
+    row = in_force([each for (each,) in damage.rows(session, unended(sweep_id), "request", Request.id)])
+    return None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
+
+
+def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
     """Name what is trained: the task where the sweep says one, else the plan's model."""
     task = config.get("training", {}).get("task", {}).get("name")
     return Path(task).stem if task else str(planned.get("model", ""))
@@ -84,7 +99,7 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
     )
 
 
-def _decisions(session: Session, sweep_id: int) -> tuple[int, tuple[Decided, ...]]:
+def _decisions(session: Session, sweep_id: int, damage: Damage) -> tuple[int, tuple[Decided, ...]]:
     """Return how many decisions there are, and the last of them."""
     wanted = (
         select(Decision.number, Decision.at, Decision.action, Trial.name, Decision.reason)
@@ -93,19 +108,21 @@ def _decisions(session: Session, sweep_id: int) -> tuple[int, tuple[Decided, ...
         .order_by(Decision.number.desc())
         .limit(LAST_DECISIONS)
     )
-    last = [Decided(*row) for row in session.execute(wanted)]
+    last = [Decided(*row) for row in damage.rows(session, wanted, "decision", Decision.number)]
     return (last[0].number if last else 0), tuple(reversed(last))
 
 
-def _answer(session: Session, sweep_id: int) -> Answer | None:
-    row = session.scalar(
+def _answer(session: Session, sweep_id: int, damage: Damage) -> Answer | None:
+    newest = (
         select(Recommendation).where(Recommendation.sweep_id == sweep_id).order_by(Recommendation.id.desc()).limit(1)
     )
+    row = next((found for (found,) in damage.rows(session, newest, "recommendation", Recommendation.id)), None)
     if row is None:
         return None
-    ranking = session.scalars(select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank))
+    wanted = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
+    ranking = damage.rows(session, wanted, "rank", Ranking.rank)
     return Answer(
-        ranking=tuple(Ranked(**_fields(each, Ranked)) for each in ranking),
+        ranking=tuple(Ranked(**_fields(each, Ranked)) for (each,) in ranking),
         **_fields(row, Answer, without="ranking"),
     )
 

@@ -17,8 +17,11 @@ FEWEST_ROWS = 3  # of trials, before the decisions give way
 WIDEST_BAR = 60
 
 
-def screen(picture: Picture, paper: Paper, status: str = "") -> list["Text"]:
-    """Return the lines of the screen, none wider and not more than the paper holds."""
+def screen(picture: Picture, paper: Paper, status: str = "", listed: Sequence[TrialRow] | None = None) -> list["Text"]:
+    """Return the lines of the screen, none wider and not more than the paper holds.
+
+    `listed` are the trials to show, in that order; without it all that find room, the most promising first.
+    """
     top = [
         paper.line(title(picture), "bold"),
         paper.line(time_of(picture), "yellow" if picture.abandoned else "dim"),
@@ -31,13 +34,13 @@ def screen(picture: Picture, paper: Paper, status: str = "") -> list["Text"]:
     if paper.height is not None and paper.height - len(top) - len(below) - 3 < FEWEST_ROWS:
         below = foot
     room = None if paper.height is None else max(0, paper.height - len(top) - len(below) - 2)  # blank line, heading
-    trials = _trials(picture.trials, room, paper)
+    trials = _trials(picture.trials, room, paper) if listed is None else table(listed, paper) if listed else []
     return [*top, *_spaced(trials), *below][: paper.height]
 
 
 def title(picture: Picture) -> str:
     """Name a sweep and its state in one line."""
-    state = "without a driver" if picture.abandoned else picture.status.value
+    state = "without a driver" if picture.abandoned else "paused" if picture.paused_since else picture.status.value
     scored = "" if picture.metric.startswith("mean") else f", scored by {picture.metric}"
     return f"{picture.sweep} of {picture.plan}: {picture.workload}{scored}, policy {picture.policy}, {state}"
 

@@ -83,7 +83,7 @@ class Conclusions:
             axes=chosen.axes,
             details=details(found),
         )
-        rows = [*_ranked(found), *_left_out(found)]
+        rows = rankings(found)
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, row, rows))
 
@@ -92,6 +92,11 @@ def details(found: Answer) -> dict[str, Any]:
     """Return what a stored recommendation has beside its columns: the reason, and the whole answer as data."""
     reason = " ".join([found.how_sure, *([f"{found.runner_up.sentence}."] if found.runner_up else [])])
     return {"reason": reason, **answer_data(found)}
+
+
+def rankings(found: Answer) -> list[NewRanking]:
+    """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot."""
+    return [*_ranked(found), *_left_out(found)]
 
 
 def _ranked(found: Answer) -> list[NewRanking]:

@@ -75,3 +75,13 @@ def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, sha
 @pytest.mark.parametrize(("count", "wide"), [(1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (24, 4)])
 def test_panels_form_a_grid(count: int, wide: int) -> None:
     assert columns(count) == wide
+
+
+def test_a_page_takes_the_light_or_the_dark_of_its_reader(run: Run, tmp_path: Path) -> None:
+    one = write(tmp_path / "a<b.csv")
+    assert run("fit", str(one), "--plot", "fit.html").code == 0
+    page = (tmp_path / "fit.html").read_text()
+    assert "<title>a&lt;b: " in page
+    assert '<meta name="color-scheme" content="light dark">' in page
+    assert page.count("prefers-color-scheme: dark") == 2  # the paper's colour, and the ink's
+    assert '"paper_bgcolor":"rgba(0,0,0,0)"' in page

@@ -1,0 +1,164 @@
+"""Shell completion: names from the database and values of flags, silently nothing where there are none."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets import catalogue
+from planner.config import embedded_tasks
+from planner.recipes import recipe_names
+from planner.sweeping.opening import POLICIES
+from planner.trials import TrialState
+from rlplan import completing
+from tests.planner.store import samples
+from tests.planner.store.samples import at
+from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import SETTINGS, seeded
+
+RLPLAN = str(Path(sys.executable).with_name("rlplan"))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    seeder = seeded(tmp_path / "rlplan.db")
+    with seeder.store as store:
+        later = store.create_sweep(None, samples.sweep(config=SETTINGS), created_at=at(500))
+        store.add_trial(later, samples.trial(16, 128, 0), at=at(501))
+    return tmp_path / "rlplan.db"
+
+
+@pytest.fixture
+def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> "Run":
+    """Return what a shell offers at the end of a line, as bash asks for it."""
+
+    def call(line: str) -> list[str]:
+        words = line.split(" ")
+        monkeypatch.setenv("_RLPLAN_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        ran = run()
+        assert (ran.code, ran.err) == (0, ""), line
+        return ran.out.split()
+
+    return call
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("rlplan stat", ["status"]),
+        ("rlplan status s", ["sweep-2", "sweep-1"]),
+        ("rlplan resume sweep-1", ["sweep-1"]),
+        ("rlplan rank ", ["sweep-2", "sweep-1", "plan-1"]),
+        ("rlplan sweep p", ["plan-1"]),
+        ("rlplan show n", ["n16-B128-s0"]),
+        ("rlplan show --sweep sweep-1 n5", ["n512-B32-s0"]),
+        ("rlplan show sw", ["sweep-2", "sweep-1"]),
+        ("rlplan decisions sweep-1 --trial n1", ["n128-B64-s0", "n16-B128-s0", "n1024-B1024-s0"]),
+        ("rlplan export --sweep sweep-1", ["sweep-1"]),
+        ("rlplan export --what tr", ["trials"]),
+        ("rlplan status --format ", ["table", "json", "csv"]),
+        ("rlplan export --format p", ["parquet"]),
+        ("rlplan status --status paused,pr", ["paused,pruned"]),
+        ("rlplan rank --status prop", ["proposed"]),
+        ("rlplan rank --sort p", ["p-best"]),
+        ("rlplan decisions --action st", ["start", "stop"]),
+        ("rlplan sweep --policy me", ["median"]),
+        ("rlplan preview --policy h", ["hyperband"]),
+        ("rlplan propose --gpu h", ["h100", "h200"]),
+        ("rlplan propose --recipes easy,da", ["easy,dapo"]),
+    ],
+)
+def test_a_shell_is_offered(offered: "Run", line: str, names: list[str]) -> None:
+    assert offered(line) == names
+
+
+def test_what_comes_along_is_offered_whole(offered: "Run") -> None:
+    assert offered("rlplan propose --recipe ") == recipe_names()
+    assert offered("rlplan propose --model ") == catalogue.names("models")
+    assert offered("rlplan train --task ") == embedded_tasks()
+    assert offered("rlplan sweep --policy ") == list(POLICIES)
+
+
+def test_what_is_written_down_here_is_what_there_is() -> None:
+    """The lists that are repeated, so that a press of the key imports nothing."""
+    assert set(completing.POLICIES) == set(POLICIES)
+    assert set(completing.STATES) == {state.value for state in TrialState}
+
+
+@pytest.mark.parametrize("by", ["path", "url", "environment"])
+def test_the_database_is_the_one_the_line_or_the_environment_names(
+    offered: "Run", database: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    elsewhere = database.with_name("other.db")
+    database.rename(elsewhere)
+    assert offered("rlplan status s") == []
+    if by == "environment":
+        monkeypatch.setenv("RLPLAN_DB", str(elsewhere))
+    given = {"path": "--db other.db ", "url": f"--db sqlite:///{elsewhere} ", "environment": ""}[by]
+    assert offered(f"rlplan status {given}s") == ["sweep-2", "sweep-1"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database at all", b"SQLite format 3\0 and then nonsense"])
+def test_what_cannot_be_read_offers_nothing_and_says_nothing(
+    offered: "Run", tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "rlplan.db").write_bytes(content)
+    assert offered("rlplan status ") == []
+    assert offered("rlplan show --sweep sweep-1 n") == []
+    assert offered("rlplan status --db postgresql://nobody@nowhere/x ") == []
+    assert content is not None or not (tmp_path / "rlplan.db").exists()
+
+
+def test_a_database_that_is_locked_is_not_waited_for(
+    offered: "Run", database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, waited = sqlite3.connect, []
+
+    def watched(*args: Any, **options: Any) -> sqlite3.Connection:
+        waited.append(options["timeout"])
+        return connect(*args, **options)
+
+    monkeypatch.setattr(completing.sqlite3, "connect", watched)
+    assert offered("rlplan status s") == ["sweep-2", "sweep-1"]
+    assert max(waited) <= 0.5
+
+
+def test_it_imports_nothing_slow(database: Path) -> None:
+    heavy = {"sqlalchemy", "numpy", "scipy", "rich.table", "planner.store"}
+    code = (
+        "import sys\nsys.argv = ['rlplan']\nfrom rlplan.cli import app\n"
+        "try: app()\nexcept SystemExit: pass\n"
+        f"print({heavy!r} & set(sys.modules), file=sys.stderr)"
+    )
+    asked = {"_RLPLAN_COMPLETE": "complete_bash", "COMP_WORDS": "rlplan status s", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=database.parent, env={**os.environ, **asked}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["sweep-2", "sweep-1"], "set()\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(process: Run, shell: str) -> None:
+    ran = process("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert (ran.code, ran.err) == (0, "")
+    assert "_RLPLAN_COMPLETE" in ran.out
+
+
+def test_bash_completes_with_the_script(database: Path) -> None:
+    """As a person has it: the script is read by a real bash, which then asks for the names."""
+    script = (
+        f'export PATH="{Path(RLPLAN).parent}:$PATH"\n'
+        "source <(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION=1 rlplan --show-completion bash)\n"
+        'COMP_WORDS=(rlplan show n16) COMP_CWORD=2\n_rlplan_completion rlplan\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "-c", script], cwd=database.parent, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("n16-B128-s0\n", "")

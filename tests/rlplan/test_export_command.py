@@ -1,0 +1,227 @@
+"""`rlplan export`: tables of a sweep as files, whole or not at all, and points that `rlplan replay` reads."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+from sqlalchemy import select
+
+from planner.store import open_store
+from planner.store.schema import Trial
+from rlplan import export_writing
+from rlplan.export_output import WHAT
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON
+from tests.rlplan.conftest import Run
+from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.sweep_rows import seeded
+
+TABLES = [what for what in WHAT if what != "all"]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    seeder = seeded(tmp_path / "rlplan.db")
+    seeder.recommend()
+    seeder.store.close()
+    return str(tmp_path / "rlplan.db")
+
+
+def besides(folder: Path) -> list[str]:
+    """Return what lies beside the database and its write-ahead log."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("rlplan.db"))
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_every_table_holds_the_same_rows_in_every_format(run: Run, database: str, tmp_path: Path, what: str) -> None:
+    printed = rows_of(run("export", "-", "--what", what).out)
+    document = json.loads(run("export", "-", "--what", what, "--format", "json").out)
+    assert run("export", "table.parquet", "--what", what).code == 0
+    stored = parquet.read_table(tmp_path / "table.parquet").to_pylist()
+    assert (document["sweep"], document["what"]) == ("sweep-1", what)
+    assert len(printed) == len(document["rows"]) == len(stored) > 0
+    assert list(printed[0]) == document["columns"] == list(stored[0])
+    assert {row["sweep"] for row in stored} == {"sweep-1"}
+    for name in ("score", "charged_gpu_hours", "predicted_mean", "expected_score"):
+        if name in printed[0]:
+            as_text = [None if row[name] == "" else float(row[name]) for row in printed]
+            assert as_text == [row[name] for row in stored] == [row.get(name) for row in document["rows"]]
+
+
+def test_points_tell_everything_and_mark_what_counts(run: Run, tmp_path: Path) -> None:
+    seeder = seeded(tmp_path / "rlplan.db")
+    seeder.score(1, 30, 0.9, attempt=2)
+    seeder.store.close()
+    rows = rows_of(run("export", "-").out)
+    twice = [row for row in rows if (row["trial"], row["step"]) == ("n512-B32-s0", "30")]
+    assert [(row["attempt"], row["score"], row["counts"]) for row in twice][1] == ("2", "0.9", "True")
+    assert twice[0]["counts"] == "False"
+    assert sum(row["counts"] == "False" for row in rows) == 1
+    assert float(rows[0]["metrics.pass_rate"]) == float(rows[0]["score"])
+
+
+def test_what_is_nested_stays_so_in_json_alone(run: Run, database: str) -> None:
+    document = json.loads(run("export", "-", "--what", "decisions", "--format", "json").out)
+    assert document["rows"][0]["seen"] == {"p": 0.5}
+    rows = rows_of(run("export", "-", "--what", "decisions").out)
+    assert json.loads(rows[0]["seen"]) == {"p": 0.5}
+
+
+def test_all_tables_go_into_a_folder_or_one_document(run: Run, database: str, tmp_path: Path) -> None:
+    ran = run("export", "tables")
+    assert (ran.code, ran.out) == (0, "")
+    assert "of sweep-1 to tables" in ran.err
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == sorted(f"{what}.csv" for what in TABLES)
+    assert run("export", "all.json", "--what", "all").code == 0
+    document = json.loads((tmp_path / "all.json").read_text())
+    assert list(document) == ["sweep", *TABLES]
+    assert len(document["trials"]) == len(rows_of((tmp_path / "tables" / "trials.csv").read_text())) == 7
+    assert run("export", "parquets", "--format", "parquet", "--what", "all").code == 0
+    assert parquet.read_table(tmp_path / "parquets" / "trials.parquet").num_rows == 7
+
+
+def test_replay_reads_what_was_exported_for_it(run: Run, tmp_path: Path) -> None:
+    ended(tmp_path / "rlplan.db")
+    assert run("export", "runs.csv", "--for", "replay").code == 0
+    rows = rows_of((tmp_path / "runs.csv").read_text())
+    needed = ["run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score"]
+    assert list(rows[0])[:6] == needed
+    assert len({row["run"] for row in rows}) == 8
+    ran = run("replay", "runs.csv", "--budget", "50%", "--target", "0.02", "--policy", "asha", "--format", "json")
+    assert ran.code == 0, ran.err
+    played = json.loads(ran.out)
+    assert played["regret"] >= 0
+    chosen = (str(played["chosen"]["rollouts_per_prompt"]), str(played["chosen"]["prompts_per_batch"]))
+    assert chosen in {(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in rows}
+
+
+def test_axes_are_columns_of_a_replay_and_cannot_hide_others(run: Run, database: str) -> None:
+    with open_store(database) as store, store.write() as session:
+        for trial in session.scalars(select(Trial)):
+            trial.axes = (("recipe", "dapo" if trial.id % 2 else "easy"), ("learning_rate", 0.5))
+    rows = rows_of(run("export", "-", "--for", "replay").out)
+    assert {(row["recipe"], row["learning_rate"]) for row in rows} == {("dapo", "0.5"), ("easy", "0.5")}
+    trials = rows_of(run("export", "-", "--what", "trials").out)
+    assert {(row["axis_learning_rate"], row["learning_rate"]) for row in trials} == {("0.5", "1e-06")}
+    listed = rows_of(run("status", "--format", "csv").out)
+    assert {(row["axis_recipe"], row["learning_rate"]) for row in listed} == {("dapo", "1e-06"), ("easy", "1e-06")}
+
+
+def test_a_file_is_never_replaced_but_by_force(run: Run, database: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("mine\n")
+    ran = run("export", "mine.csv")
+    assert ran.code == 2
+    assert "exists already; give another path, or --force" in ran.err
+    assert (tmp_path / "mine.csv").read_text() == "mine\n"
+    assert run("export", "mine.csv", "--force").code == 0
+    assert (tmp_path / "mine.csv").read_text().startswith("sweep,trial,")
+    assert besides(tmp_path) == ["mine.csv"]
+
+
+def test_a_folder_with_something_in_it_is_left_alone_but_by_force(run: Run, database: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    assert run("export", "tables").code == 0  # an empty one is taken
+    (folder / "notes.txt").write_text("mine\n")
+    ran = run("export", "tables")
+    assert (ran.code, "is there and not empty" in ran.err) == (2, True)
+    (folder / "trials.csv").write_text("old\n")
+    assert run("export", "tables", "--force").code == 0
+    assert (folder / "notes.txt").read_text() == "mine\n"
+    assert len(rows_of((folder / "trials.csv").read_text())) == 7
+
+
+def test_what_another_made_in_the_meantime_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new.csv"
+    fill = export_writing._fill
+
+    def meanwhile(part: Path, written: bytes) -> None:
+        path.write_bytes(b"theirs")
+        fill(part, written)
+
+    monkeypatch.setattr(export_writing, "_fill", meanwhile)
+    with pytest.raises(export_writing.InputError, match="exists already"):
+        export_writing.write_file(path, b"ours", force=False)
+    assert path.read_bytes() == b"theirs"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_write_that_fails_leaves_nothing_and_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    old = tmp_path / "old.csv"
+    old.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    for write in (
+        lambda: export_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force),
+        lambda: export_writing.write_folder(tmp_path / "tables", {"a.csv": b"a"}, force=force),
+    ):
+        with pytest.raises(export_writing.InputError, match="cannot be written: No space left on device"):
+            write()
+    assert list(tmp_path.iterdir()) == [old]
+    assert old.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("points.xlsx",), 2, "ends in none of .csv, .json and .parquet"),
+        (("points.csv", "--format", "json"), 2, "contradict each other"),
+        (("points.csv", "--what", "point"), 2, "did you mean 'points'"),
+        (("-", "--what", "all"), 2, "stdout takes one table"),
+        (("-", "--format", "parquet"), 2, "stdout takes no parquet"),
+        (("runs.csv", "--for", "replays"), 2, "did you mean 'replay'"),
+        (("runs.csv", "--for", "replay", "--what", "trials"), 2, "leave out --what trials"),
+        (("no/such/folder.csv",), 2, "cannot be written: No such file or directory"),
+        (("points.csv", "--sweep", "sweep-9"), 3, "there is no sweep 'sweep-9'"),
+        (("/dev/null", "--what", "points", "--force"), 2, "is no file that can be written"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(
+    run: Run, database: str, tmp_path: Path, args: tuple[str, ...], code: int, said: str
+) -> None:
+    ran = run("export", *args)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert not besides(tmp_path)
+
+
+def test_a_sweep_without_scores_has_nothing_to_replay(run: Run, tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store:
+        store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+        store.create_sweep(None, samples.sweep(), created_at=NOON)
+    ran = run("export", "runs.csv", "--for", "replay")
+    assert (ran.code, "has no scores yet" in ran.err) == (3, True)
+    assert run("export", "-", "--what", "segments").out.startswith("sweep,trial,number,")
+    assert run("export", "none.parquet", "--what", "fits").code == 0
+
+
+def test_parquet_says_what_is_missing(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "pyarrow", None)
+    ran = run("export", "points.parquet")
+    assert (ran.code, "Run: pip install pyarrow" in ran.err) == (2, True)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(database: str, tmp_path: Path) -> None:
+    command = f"{Path(sys.executable).with_name('rlplan')} export - | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sweep,trial,")
