@@ -17,7 +17,12 @@ from planner.store.store import Store
 LOCK_TIMEOUT_SECONDS = 30.0
 
 _OURS = {"alembic_version", "plans", "sweeps", "trials"}
+_SMALLEST_PAGE = 512  # bytes, of an SQLite file that is not empty
 _HOW_TO_BEGIN = "Run: rlplan propose --budget 5000"
+
+
+class OutdatedError(StoreError):
+    """The database is of an older version, which reading alone does not change."""
 
 
 def open_store(
@@ -52,7 +57,11 @@ def open_store(
 
 
 def _check_file(path: Path, read_only: bool, mountinfo: str) -> None:
-    """Refuse a path that cannot hold the database, before SQLite touches anything."""
+    """Refuse a path that cannot hold the database, before SQLite touches anything.
+
+    The file itself is left to SQLite, also to say that it is no database: whoever opens and closes it in another way
+    drops every lock that this process has on it, and another process then takes the write-ahead log away.
+    """
     refuse_network(path.resolve(), mountinfo)
     if path.is_dir():
         raise StoreError(f"{path} is a directory; give a file in it: --db {path / 'rlplan.db'}")
@@ -69,9 +78,7 @@ def _check_file(path: Path, read_only: bool, mountinfo: str) -> None:
     if not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         rights = "readable" if read_only else "readable and writable"
         raise StoreError(f"{path} cannot be used: this user may not; make it {rights}, or give another path with --db")
-    with path.open("rb") as file:
-        head = file.read(16)
-    if head and head != b"SQLite format 3\0":
+    if 0 < path.stat().st_size < _SMALLEST_PAGE:  # SQLite would take it for empty
         raise StoreError(f"{path} is not an SQLite database; it was left as it is. Give another path with --db")
 
 
@@ -123,7 +130,7 @@ def _check_readable(revision: str | None, shown: str) -> None:
     if revision is None:
         raise NotFoundError(f"{shown} is empty: nothing was stored in it yet. {_HOW_TO_BEGIN}")
     if revision != HEAD:
-        raise StoreError(
+        raise OutdatedError(
             f"{shown} was written by an older rlplan (version {revision}, this one reads {HEAD}), and reading alone "
             "does not upgrade it. Open it once for writing: any rlplan command that stores something does"
         )
