@@ -1,6 +1,5 @@
 """Puts a sweep's parts together and runs it: executor, policy, beliefs, driver."""
 
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Interrupts, Outcome, SweepDriver
 from runner.sweep.drivers import is_dead
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.orphans import sweep_orphans
+from runner.sweep.orphans import sweep_orphans, sweep_tag
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
 
@@ -83,4 +82,4 @@ def machine() -> tuple[float, float]:
 
 def process_tag(spec: SweepSpec) -> str:
     """Return the tag that all of a sweep's processes carry, the same for every driver that it ever has."""
-    return f"rlplan-{hashlib.sha256(spec.folder.encode()).hexdigest()[:12]}"
+    return sweep_tag(spec.folder)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from rlplan.sweep_picture import Answer, Money, Picture, Ranked, TrialRow
+from rlplan.sweep_picture import Answer, Hold, Money, Picture, Ranked, TrialRow
 
 RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__ if field != "axes")
 TRIAL_COLUMNS = (
@@ -41,6 +41,8 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "elapsed_seconds": picture.elapsed_seconds,
         "seconds_left_at_most": picture.seconds_left,
         "driver": None if driver is None else asdict(driver),
+        "paused_since": None if picture.paused_since is None else picture.paused_since.isoformat(),
+        "hold": None if picture.hold is None else hold_data(picture.hold),
         "recommendation": None if picture.answer is None else answer_data(picture.answer),
         "ranking": [with_axes(asdict(row)) for row in picture.answer.ranking] if picture.answer else [],
         "trials": [trial_data(trial) for trial in picture.trials],
@@ -48,6 +50,12 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "last_decisions": [asdict(each) | {"at": each.at.isoformat()} for each in picture.last_decisions],
         "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
     }
+
+
+def hold_data(hold: Hold) -> dict[str, Any]:
+    """Return who asked for a pause or a stop, and whether the driver has taken it."""
+    taken_at = None if hold.taken_at is None else hold.taken_at.isoformat()
+    return {"kind": hold.kind.value, "by": hold.by, "asked_at": hold.asked_at.isoformat(), "taken_at": taken_at}
 
 
 def budget_data(money: Money) -> dict[str, Any]:

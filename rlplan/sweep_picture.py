@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from planner.store.schema import SweepStatus
+from planner.store.schema import RequestKind, SweepStatus
 from planner.sweeping.view import Axes
 from planner.trials import TrialState
 
@@ -21,6 +21,16 @@ class Driver:
     pid: int
     silent_seconds: float  # since its last sign of life
     alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A pause or a stop that somebody asked for and that is not over."""
+
+    kind: RequestKind
+    by: str
+    asked_at: datetime
+    taken_at: datetime | None  # None until the driver has heard of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,7 @@ class Picture:
     answer: Answer | None = None
     config: dict[str, Any] = field(default_factory=dict)
     metric: str = "mean@1"  # what all scores here are, such as best@4
+    hold: Hold | None = None
 
     @property
     def at_rest(self) -> bool:
@@ -186,6 +197,12 @@ class Picture:
     def abandoned(self) -> bool:
         """Whether its driver died without a word."""
         return self.status is SweepStatus.RUNNING and not (self.driver and self.driver.alive)
+
+    @property
+    def paused_since(self) -> datetime | None:
+        """When its driver began to hand out no segments; None while it hands them out, or is no more."""
+        paused = self.hold is not None and self.hold.kind is RequestKind.PAUSE and not self.abandoned
+        return self.hold.taken_at if self.hold is not None and paused else None
 
     @property
     def failures(self) -> dict[str, list[TrialRow]]:

@@ -18,7 +18,12 @@ WATCH_SECONDS = 0.2
 
 
 def run_sweep(drive: "Callable[[Interrupts, Began], Finished]", database: str, format: Format) -> int:
-    """Drive a sweep while its screen follows it, print what came of it, and return the exit code.
+    """Drive a sweep while its screen follows it, print what came of it, and return the exit code."""
+    return print_finished(followed(drive, database), database, format)
+
+
+def followed(drive: "Callable[[Interrupts, Began], Finished]", database: str) -> "Finished":
+    """Drive a sweep while its screen follows it, and return how far it went.
 
     Until the sweep is stored an interrupt ends everything at once; from then on the first lets what runs be saved.
     """
@@ -33,12 +38,11 @@ def run_sweep(drive: "Callable[[Interrupts, Began], Finished]", database: str, f
                 interrupts.patient = True
                 follower.begin(sweep)
 
-            finished = drive(interrupts, began)
+            return drive(interrupts, began)
     except KeyboardInterrupt:
         if named:
             print(stopped(named[-1], database), file=sys.stderr)  # noqa: T201
         raise
-    return print_finished(finished, database, format)
 
 
 def watch(database: str, sweep: str) -> None:

@@ -6,9 +6,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from planner.axes import said
+from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.numbers import duration, hours, steps
-from rlplan.sweep_picture import Answer, Picture, Score, TrialRow
+from rlplan.sweep_picture import Answer, Hold, Picture, Score, TrialRow
 from rlplan.train_view import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def time_of(picture: Picture) -> str:
     if picture.abandoned:
         heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""
         return f"go on with `rlplan resume {picture.sweep}`: its driver is gone{heard}"
+    if driver and driver.alive and picture.hold is not None:
+        return f"{_held(picture, picture.hold)}; {so_far} so far"
     if driver and driver.alive:
         left = picture.seconds_left
         until = f", at most {duration(left / SECONDS_PER_HOUR)} left" if left is not None else ""
@@ -113,6 +116,19 @@ def time_of(picture: Picture) -> str:
     if picture.at_rest and picture.status not in ("finished", "failed"):
         return f"stopped after {so_far}; go on with `rlplan resume {picture.sweep}`"
     return f"took {so_far}" if picture.at_rest else "not begun yet"
+
+
+def _held(picture: Picture, hold: Hold) -> str:
+    """Say who holds a sweep since when, what still runs, and how to let it go on."""
+    stopped = hold.kind is RequestKind.STOP
+    if hold.taken_at is None:
+        state = "to be stopped" if stopped else "to be paused"
+    else:
+        state = f"{'stopping' if stopped else 'paused'} since {hold.taken_at:%H:%M:%S} UTC"
+    running = sum(trial.state is TrialState.RUNNING for trial in picture.trials)
+    first = f", {running} {'segment' if running == 1 else 'segments'} under way" if running else ""
+    go_on = "" if stopped else f"; go on with `rlplan resume {picture.sweep}`"
+    return f"{state} on request of {hold.by}{first}{go_on}"
 
 
 def tally(trials: Iterable[TrialRow]) -> str:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from budgets.errors import StoreError
-from planner.store.schema import Sweep, SweepStatus
+from planner.store.records import NewDecision
+from planner.store.results import record_decision
+from planner.store.schema import Request, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 
 # A driver that has not been heard of for so long is taken to be gone. Generous: it may wait for a lock, or sleep.
@@ -36,9 +39,11 @@ def take_lease(session: Session, sweep: str, driver: Driver, now: datetime, *, f
         age = 0.0 if row.heartbeat_at is None else (now - row.heartbeat_at).total_seconds()
         raise StoreError(
             f"{sweep} is being driven by process {row.driver_pid} on {row.driver_host} (last heard of "
-            f"{max(0.0, age):.0f} s ago): watch it with `rlplan status {sweep} --watch`, or stop that process first. "
-            f"A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
+            f"{max(0.0, age):.0f} s ago): watch it with `rlplan status {sweep} --watch`, or stop it with "
+            f"`rlplan stop {sweep}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be gone"
         )
+    if row.driver_id != driver.id:
+        _say_what_was_left(session, row, driver, now)
     row.driver_id, row.driver_host, row.driver_pid = driver.id, driver.host, driver.pid
     row.heartbeat_at, row.finished_at, row.status = now, None, SweepStatus.RUNNING
 
@@ -58,6 +63,9 @@ def end_lease(session: Session, sweep_id: int, driver: Driver, status: SweepStat
     """Let go of a sweep and say how it stands."""
     hold_lease(session, sweep_id, driver, now)
     row = session.get_one(Sweep, sweep_id)
+    left = update(Request).where(Request.sweep_id == sweep_id, Request.ended_at.is_(None))
+    session.execute(left.where(Request.taken_at.is_not(None)).values(ended_at=now, note=str(status)))
+    session.execute(left.values(ended_at=now, note=f"not taken: the sweep had ended ({status})"))
     row.status = status
     row.driver_id = row.driver_host = row.driver_pid = row.heartbeat_at = None
     row.finished_at = now if status in (SweepStatus.FINISHED, SweepStatus.FAILED) else None
@@ -66,3 +74,14 @@ def end_lease(session: Session, sweep_id: int, driver: Driver, status: SweepStat
 def is_driven(sweep: Sweep, now: datetime) -> bool:
     """Whether a driver holds the sweep and was heard of within the grace; a clock that was set back counts as now."""
     return sweep.status is SweepStatus.RUNNING and sweep.heartbeat_at is not None and now - sweep.heartbeat_at < GRACE
+
+
+def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: datetime) -> None:
+    """End what was asked of a driver that is gone, and log it: going on is the newer wish, but none is lost unseen."""
+    left = select(Request).where(Request.sweep_id == sweep.id, Request.ended_at.is_(None)).order_by(Request.id)
+    for request in list(session.scalars(left)):
+        state = "taken but not carried out to its end" if request.taken_at is not None else "not taken"
+        request.ended_at = now
+        request.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
+        reason = f"the {request.kind} that {request.by} asked for at {request.at:%H:%M:%S} UTC was {request.note}"
+        record_decision(session, sweep.name, NewDecision(now, "request", reason))

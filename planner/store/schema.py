@@ -8,6 +8,8 @@ from planner.store.result_tables import Decision, Fit, Ranking, Recommendation
 from planner.store.sweep_tables import (
     Charge,
     Point,
+    Request,
+    RequestKind,
     Segment,
     SegmentOutcome,
     Sweep,
@@ -32,6 +34,8 @@ __all__ = [
     "Point",
     "Ranking",
     "Recommendation",
+    "Request",
+    "RequestKind",
     "Segment",
     "SegmentOutcome",
     "Sweep",
@@ -43,7 +47,7 @@ __all__ = [
 
 # Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
 # does not import alembic; a test holds the two together.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 HEAD = REVISIONS[-1]
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.

@@ -1,10 +1,10 @@
-"""Tables of what is run: sweeps, trials, their segments, points and changes of state."""
+"""Tables of what is run: sweeps and what is asked of them, trials, their segments, points and changes of state."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from planner.store.base import Base, FurtherAxes, Large, LongText, PrimaryKey, child_of, may_refer_to, one_of
@@ -29,6 +29,14 @@ class SegmentOutcome(StrEnum):
     FAILED = "failed"
     LOST = "lost"
     RELEASED = "released"
+
+
+class RequestKind(StrEnum):
+    """What a running sweep can be asked for."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
 
 
 class Sweep(Base):
@@ -64,6 +72,22 @@ class Charge(Base):
     worker: Mapped[str]
     kind: Mapped[str]
     gpu_hours: Mapped[float]
+
+
+class Request(Base):
+    """What somebody asked of a sweep that was being driven, and what came of it."""
+
+    __tablename__ = "requests"
+    __table_args__ = (Index(None, "sweep_id", "ended_at"),)  # its driver looks for what has not ended twice a second
+
+    id: Mapped[PrimaryKey]
+    sweep_id: Mapped[int] = mapped_column(child_of("sweeps"))
+    at: Mapped[datetime]
+    kind: Mapped[RequestKind] = mapped_column(one_of(RequestKind, "kind"))
+    by: Mapped[str]
+    taken_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    note: Mapped[LongText | None]
 
 
 class Trial(Base):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlplan.commands.sweep import RayAddressOption, WorkersOption
+from rlplan.completing import sweeps
 from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 
 if TYPE_CHECKING:
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     from rlplan.sweeping import Finished
     from rlplan.train_signals import Interrupts
 
-SweepArgument = Annotated[str | None, typer.Argument(help="A sweep, such as sweep-2; the newest without it.")]
+SweepArgument = Annotated[
+    str | None,
+    typer.Argument(help="A sweep, such as sweep-2; the newest without it.", autocompletion=sweeps),
+]
 AcceptOption = Annotated[
     bool, typer.Option("--accept-changes", help="Go on although the code or the settings are not what they were.")
 ]
@@ -26,10 +30,18 @@ def resume(
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
 ) -> int:
-    """Go on with a sweep after any interruption: the plan minus what is finished. Failed trials stay as they are.
+    """Go on with a sweep after any interruption or pause: the plan minus what is finished. Failed trials stay failed.
 
     Example: rlplan resume sweep-1
     """
+    from rlplan.asking import let_go_on  # noqa: PLC0415
+
+    changes = {"--accept-changes": accept_changes, "--ray-address": ray_address, "--workers": workers}
+    asked = let_go_on(db, sweep, changes)
+    if asked is not None:
+        from rlplan.asking_output import print_asked  # noqa: PLC0415
+
+        return print_asked(asked, db, format)
     from rlplan.sweep_running import run_sweep  # noqa: PLC0415
     from rlplan.sweeping import resume as go_on  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ import typer
 
 from rlplan.commands.resume import AcceptOption, SweepArgument
 from rlplan.commands.sweep import RayAddressOption, WorkersOption
+from rlplan.completing import trials
 from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def retry(
     sweep: SweepArgument = None,
     trial: Annotated[
-        list[str] | None, typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.")
+        list[str] | None,
+        typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.", autocompletion=trials),
     ] = None,
     accept_changes: AcceptOption = False,
     ray_address: RayAddressOption = None,

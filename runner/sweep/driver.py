@@ -23,6 +23,7 @@ from runner.sweep.journal import Journal
 from runner.sweep.lives import lives
 from runner.sweep.notes import Log
 from runner.sweep.recovery import recover
+from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
 
 TICK_SECONDS = 0.5
@@ -78,6 +79,7 @@ class SweepDriver:
         self._tick = tick_seconds
         clock = executor.clock
         self._all_busy_at = clock.seconds()
+        self._released_beside: int | None = None  # so many segments under way, while paused
         with store.write() as session:
             notes = recover(session, sweep, spec, clock)
         with store.read() as session:
@@ -85,6 +87,7 @@ class SweepDriver:
             last = _last_decision(session, stands.sweep.id)
         self._journal = Journal(store, stands.sweep.id, driver, clock)
         self._log = Log(self._journal, clock, stands.sweep.id, last)
+        self._requests = Requests(store, stands.sweep.id, self._journal, self._log, clock)
         self._board = Board(spec, stands)
         self._intake = Intake(self._board, self._journal, self._log, clock, stands.sweep.id, stands.plan.workload)
         self._dispatcher = Dispatcher(self._board, self._journal, self._log, self._intake, executor, policy, sweep)
@@ -117,29 +120,41 @@ class SweepDriver:
         """Take turns until the sweep is over; return whether it was interrupted."""
         stopping: set[int] = set()
         while True:
-            if self._interrupts.requested:
+            self._requests.heed()
+            ending = self._interrupts.requested or self._requests.stopping
+            if ending:
                 for segment in self._board.running.keys() - stopping:
                     self._executor.stop(segment)
                 stopping |= self._board.running.keys()
                 if not self._board.running:
                     return True
             else:
-                self._intake.again(self._executor.clock.seconds())
-                if not self._hopeless():
-                    self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
-                    self._dispatcher.decide()
+                if not self._requests.paused:
+                    self._decide()
                 self._conclusions.fits(self._board, self._journal, self._executor.clock)
             self._journal.commit()
             self._dispatcher.start()
-            if not self._board.running and not self._interrupts.requested and self._nothing_comes():
+            held = ending or self._interrupts.requested or self._requests.paused
+            if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
             self._take(self._executor.wait(self._tick))
 
+    def _decide(self) -> None:
+        self._intake.again(self._executor.clock.seconds())
+        if not self._hopeless():
+            self._board.changed |= not self._board.running  # nothing ends before the policy had the last word
+            self._dispatcher.decide()
+
     def _release_idle(self) -> None:
-        """End workers for which nothing was found for as long as a new one would take to start."""
-        now = self._executor.clock.seconds()
-        if len(self._board.running) >= self._executor.workers:
+        """End workers for which nothing was found for as long as a new one would take to start; in a pause, at once."""
+        now, running = self._executor.clock.seconds(), len(self._board.running)
+        if not self._requests.paused:
+            self._released_beside = None
+        elif running != self._released_beside:
+            self._executor.release()
+            self._released_beside = running
+        if running >= self._executor.workers:
             self._all_busy_at = now
         elif now - self._all_busy_at > max(self._tick, self._board.start_up_seconds):
             self._executor.release()

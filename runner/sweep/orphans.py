@@ -1,5 +1,6 @@
 """Processes that a sweep's workers started and that outlived them: found by a tag in their environment, and ended."""
 
+import hashlib
 import os
 import signal
 import time
@@ -32,6 +33,25 @@ def sweep_orphans(tag: str, worker: str | None = None) -> int:
                 os.kill(pid, signal.SIGTERM if waited < _PATIENCE else signal.SIGKILL)
         time.sleep(0.05)
     return len(found)
+
+
+def sweep_tag(folder: str) -> str:
+    """Return the tag that all processes of the sweep with this folder carry, whoever drives it."""
+    return f"rlplan-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
+
+
+def by_tag() -> dict[str, set[int]]:
+    """Return the processes of this user, without the caller, that a sweep has started, by the sweep's tag."""
+    begins = f"{SWEEP_TAG}=".encode()
+    found: dict[str, set[int]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if path.stat().st_uid != os.getuid() or int(path.name) == os.getpid():
+                continue
+            for each in (path / "environ").read_bytes().split(b"\0"):
+                if each.startswith(begins):
+                    found.setdefault(each.removeprefix(begins).decode(errors="replace"), set()).add(int(path.name))
+    return found
 
 
 def end_session(session: int) -> int:

@@ -1,0 +1,96 @@
+"""Asks a running sweep to pause, to go on or to stop, and waits a moment for its driver's answer."""
+
+import getpass
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from budgets.errors import InputError
+from planner.store import Store, open_store
+from planner.store.driving import is_driven
+from planner.store.requests import in_force, request, unended
+from planner.store.schema import Request, RequestKind
+from planner.store.sweeps import sweep_named
+from runner.sweep.drivers import is_dead
+
+PATIENCE_SECONDS = 5.0
+SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it stands."""
+
+    sweep: str
+    kind: RequestKind
+    by: str
+    at: datetime
+    taken_at: datetime | None  # None while its driver has not answered
+
+
+def ask(
+    database: str, sweep: str | None, kind: RequestKind, *, by: str | None = None, patience: float = PATIENCE_SECONDS
+) -> Asked:
+    """Ask a sweep's driver, the newest's without a name; RequestRefusedError when nobody drives it or it is so already.
+
+    Args:
+        database: A path or URL; an older one is not upgraded under a driver, and one that is not there not made.
+        sweep: Its name.
+        kind: What to ask for.
+        by: Who asks; this user on this machine by default.
+        patience: Seconds to wait until the driver has taken the request.
+    """
+    with open_store(database, read_only=True) as store, store.read() as session:
+        name = sweep_named(session, sweep).name
+    with open_store(database) as store:
+        with store.write() as session:
+            row = sweep_named(session, name)
+            now = datetime.now(UTC)
+            asked = request(session, name, kind, by or this_user(), now, driver_is_dead=is_dead(row))
+        return Asked(name, kind, asked.by, asked.at, _taken(store, asked.id, patience))
+
+
+def is_paused(database: str, sweep: str | None) -> bool:
+    """Whether a living driver holds a sweep that is paused, or that is to be; an older database is upgraded first."""
+    with open_store(database) as store, store.read() as session:
+        row = sweep_named(session, sweep)
+        held = in_force(session.scalars(unended(row.id)).all())
+        paused = held is not None and held.kind is RequestKind.PAUSE
+        return paused and is_driven(row, datetime.now(UTC)) and not is_dead(row)
+
+
+def let_go_on(database: str, sweep: str | None, changes: Mapping[str, object]) -> Asked | None:
+    """End the pause of a sweep that is driven; None when there is none, so that it may need a driver.
+
+    `changes` holds options by flag that only a new driver could heed: with them a pause is no reason to go on as it is.
+    """
+    if not is_paused(database, sweep):
+        return None
+    given = [flag for flag, value in changes.items() if value]
+    if given:
+        raise InputError(
+            f"the sweep is paused and its driver still holds it, so {', '.join(given)} cannot change: leave it out to "
+            "let the sweep go on as it is, or stop it with `rlplan stop` first"
+        )
+    return ask(database, sweep, RequestKind.RESUME)
+
+
+def this_user() -> str:
+    """Name who asks."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a container's user may have no name
+        return socket.gethostname()
+
+
+def _taken(store: Store, request_id: int, patience: float) -> datetime | None:
+    """Return when the driver took the request, waiting for that a while."""
+    deadline = time.monotonic() + patience
+    while True:
+        with store.read() as session:
+            row = session.get_one(Request, request_id)
+            if row.taken_at is not None or row.ended_at is not None or time.monotonic() > deadline:
+                return row.taken_at
+        time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,18 @@
+"""`rlplan stop`: end a running sweep from any terminal, with its state saved."""
+
+from rlplan.commands.resume import SweepArgument
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+
+
+def stop(
+    sweep: SweepArgument = None, db: DatabaseOption = DEFAULT_DATABASE, format: FormatOption = Format.TABLE
+) -> int:
+    """Stop a running sweep as its Ctrl-C does: updates under way end, all is saved; `rlplan resume` goes on.
+
+    Example: rlplan stop sweep-1
+    """
+    from planner.store.schema import RequestKind  # noqa: PLC0415
+    from rlplan.asking import ask  # noqa: PLC0415
+    from rlplan.asking_output import print_asked  # noqa: PLC0415
+
+    return print_asked(ask(db, sweep, RequestKind.STOP), db, format)

@@ -1,0 +1,52 @@
+"""Heeds what people ask of a running sweep: each request is taken in the transaction that logs it."""
+
+from contextlib import suppress
+
+from budgets.errors import StoreUnavailableError
+from planner.store import Store, requests
+from planner.store.requests import Waiting
+from planner.store.schema import RequestKind
+from runner.sweep.executor import Clock
+from runner.sweep.journal import Journal
+from runner.sweep.notes import Log
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+_MEANS = {
+    RequestKind.PAUSE: "no new segment starts; those under way end, and workers without one are ended",
+    RequestKind.RESUME: "goes on",
+    RequestKind.STOP: "each trial ends the update under way and is saved",
+}
+
+
+class Requests:
+    """What a driver was asked for, of the sweep whose lease it holds."""
+
+    def __init__(self, store: Store, sweep_id: int, journal: Journal, log: Log, clock: Clock) -> None:
+        """Begin without a pause: whatever a former driver was asked for ended with it."""
+        self._store, self._sweep_id, self._journal, self._log, self._clock = store, sweep_id, journal, log, clock
+        self._looked_at = -SECONDS_BETWEEN_LOOKS
+        self.paused = False
+        self.stopping = False
+
+    def heed(self) -> None:
+        """Take what is new; the journal stores it with what follows, at the latest when the sweep is let go."""
+        now = self._clock.seconds()
+        if self.stopping or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked_at = now
+        for request in self._new():
+            self._take(request)
+
+    def _new(self) -> list[Waiting]:
+        with suppress(StoreUnavailableError), self._store.read() as session:  # the next look may find it back
+            return requests.waiting(session, self._sweep_id)
+        return []
+
+    def _take(self, request: Waiting) -> None:
+        self.paused = request.kind is RequestKind.PAUSE
+        self.stopping = request.kind is RequestKind.STOP
+        taken_at = self._clock.now()
+        self._journal.add(lambda session: requests.take(session, request, taken_at))
+        reason = f"on request of {request.by}: {_MEANS[request.kind]}"
+        self._log.note(str(request.kind), None, reason, request=request.id)

@@ -1,0 +1,198 @@
+"""What people ask of a running sweep, and how its driver answers: alike on SQLite and PostgreSQL."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import delete, select
+
+from planner.store import Store
+from planner.store.driving import GRACE, Driver, end_lease, take_lease
+from planner.store.requests import RequestRefusedError, in_force, request, take, unended, waiting
+from planner.store.schema import Decision, Request, RequestKind, Sweep, SweepStatus
+from planner.store.sweeps import sweep_named
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON
+
+FIRST, SECOND = Driver("first@1", "here", 11), Driver("second@2", "there", 22)
+PAUSE, RESUME, STOP = RequestKind.PAUSE, RequestKind.RESUME, RequestKind.STOP
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def driven(store: Store) -> str:
+    sweep = samples.started_sweep(store)
+    with store.write() as session:
+        take_lease(session, sweep, FIRST, NOON)
+    return sweep
+
+
+def ask(store: Store, kind: RequestKind, by: str = "anna", seconds: float = 1.0, sweep: str | None = None) -> int:
+    with store.write() as session:
+        return request(session, sweep, kind, by, after(seconds)).id
+
+
+def heed(store: Store, seconds: float = 2.0) -> list[RequestKind]:
+    """Take all that waits, as a driver does, and return what it was."""
+    with store.read() as session:
+        found = waiting(session, sweep_named(session, None).id)
+    with store.write() as session:
+        for each in found:
+            take(session, each, after(seconds))
+    return [each.kind for each in found]
+
+
+def rows(store: Store) -> list[Request]:
+    with store.read() as session:
+        return list(session.scalars(select(Request).order_by(Request.id)))
+
+
+def held_by(store: Store) -> tuple[RequestKind, bool] | None:
+    with store.read() as session:
+        found = in_force(session.scalars(unended(sweep_named(session, None).id)).all())
+        return None if found is None else (found.kind, found.taken_at is not None)
+
+
+def test_a_request_waits_is_taken_once_and_stays_as_a_record(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    (row,) = rows(store)
+    assert (row.kind, row.by, row.at, row.taken_at, row.ended_at) == (PAUSE, "anna", after(1), None, None)
+    assert held_by(store) == (PAUSE, False)
+    assert heed(store) == [PAUSE]
+    assert held_by(store) == (PAUSE, True)
+    assert heed(store, 9.0) == []
+    assert rows(store)[0].taken_at == after(2)
+
+
+def test_taking_again_what_was_taken_changes_nothing(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    with store.read() as session:
+        (found,) = waiting(session, 1)
+    for seconds in (2.0, 5.0):
+        with store.write() as session:
+            take(session, found, after(seconds))
+    assert rows(store)[0].taken_at == after(2)
+
+
+def test_going_on_ends_the_pause_and_itself(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    heed(store)
+    ask(store, RESUME, by="ben", seconds=3.0)
+    assert heed(store, 4.0) == [RESUME]
+    assert held_by(store) is None
+    pause, resume = rows(store)
+    assert (pause.ended_at, pause.note) == (after(4), "went on, on request of ben")
+    assert (resume.taken_at, resume.ended_at) == (after(4), after(4))
+    ask(store, PAUSE, seconds=5.0)  # and again
+    assert held_by(store) == (PAUSE, False)
+
+
+def test_a_pause_taken_back_before_it_was_taken_is_no_pause(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    ask(store, RESUME)
+    assert heed(store) == [PAUSE, RESUME]
+    assert held_by(store) is None
+
+
+def test_what_would_change_nothing_is_refused(store: Store, driven: str) -> None:
+    def refused(kind: RequestKind, message: str) -> None:
+        with pytest.raises(RequestRefusedError, match=message):
+            ask(store, kind, by="ben")
+
+    runs = r"sweep-1 is not paused: it runs"
+    stops = r"sweep-1 is being stopped already, on request of anna.*`rlplan resume sweep-1` goes on with it afterwards"
+    refused(RESUME, runs)
+    ask(store, PAUSE)
+    refused(PAUSE, r"sweep-1 is to be paused already, on request of anna. `rlplan resume sweep-1` lets it go on")
+    heed(store)
+    refused(PAUSE, r"sweep-1 is paused already, on request of anna")
+    ask(store, RESUME)
+    refused(RESUME, runs)
+    heed(store)
+    refused(RESUME, runs)
+    ask(store, STOP)
+    for taken in (False, True):
+        for kind in RequestKind:
+            refused(kind, stops)
+        if not taken:
+            heed(store)
+    assert [each.by for each in rows(store)] == ["anna"] * 3
+
+
+@pytest.mark.parametrize(
+    ("status", "refusal"),
+    [
+        (SweepStatus.FINISHED, r"cannot be asked to pause: it has ended \(finished\). `rlplan status sweep-1`"),
+        (SweepStatus.INTERRUPTED, r"no process drives it \(interrupted\). `rlplan resume sweep-1` goes on with it"),
+    ],
+)
+def test_a_sweep_that_nobody_drives_cannot_be_asked(
+    store: Store, driven: str, status: SweepStatus, refusal: str
+) -> None:
+    with store.write() as session:
+        end_lease(session, 1, FIRST, status, NOON)
+    with pytest.raises(RequestRefusedError, match=refusal):
+        ask(store, PAUSE)
+
+
+@pytest.mark.parametrize(("seconds", "dead"), [(2 * GRACE.total_seconds(), False), (1.0, True)])
+def test_a_driver_that_is_gone_cannot_be_asked(store: Store, driven: str, seconds: float, dead: bool) -> None:
+    refusal = r"its driver is gone. `rlplan resume sweep-1`"
+    with pytest.raises(RequestRefusedError, match=refusal), store.write() as session:
+        request(session, driven, STOP, "anna", after(seconds), driver_is_dead=dead)
+    assert rows(store) == []
+
+
+@pytest.mark.parametrize(("kind", "taken"), [(PAUSE, True), (STOP, True), (STOP, False)])
+def test_who_takes_a_sweep_over_is_not_held_by_what_its_former_driver_was_asked(
+    store: Store, driven: str, kind: RequestKind, taken: bool
+) -> None:
+    ask(store, kind)
+    if taken:
+        heed(store)
+    with store.write() as session:
+        take_lease(session, driven, SECOND, after(5), former_is_dead=True)
+    assert held_by(store) is None
+    state = "taken but not carried out to its end" if taken else "not taken"
+    said = f"{state}: the driver was gone; process 22 on there took the sweep up again"
+    (row,) = rows(store)
+    assert (row.ended_at, row.note) == (after(5), said)
+    with store.read() as session:
+        (logged,) = session.scalars(select(Decision))
+    assert logged.reason == f"the {kind} that anna asked for at 12:00:01 UTC was {said}"
+    ask(store, PAUSE, seconds=6.0)
+    assert heed(store) == [PAUSE]
+
+
+def test_a_driver_that_takes_its_own_lease_again_keeps_what_it_was_asked(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    with store.write() as session:
+        take_lease(session, driven, FIRST, after(5))
+    assert heed(store) == [PAUSE]
+
+
+def test_the_end_of_a_sweep_ends_what_was_asked_of_it(store: Store, driven: str) -> None:
+    ask(store, PAUSE)
+    heed(store)
+    ask(store, STOP)
+    with store.write() as session:
+        end_lease(session, 1, FIRST, SweepStatus.INTERRUPTED, after(7))
+    pause, stop = rows(store)
+    assert (pause.ended_at, pause.note) == (after(7), "interrupted")
+    assert (stop.ended_at, stop.note) == (after(7), "not taken: the sweep had ended (interrupted)")
+    assert held_by(store) is None
+
+
+def test_requests_are_the_sweeps_own_and_go_with_it(store: Store, driven: str) -> None:
+    other = store.create_sweep(None, samples.sweep(), created_at=NOON)
+    with store.write() as session:
+        take_lease(session, other, SECOND, NOON)
+    ask(store, PAUSE, sweep=driven)
+    ask(store, STOP, sweep=other)
+    assert heed(store) == [STOP]  # the newest sweep's
+    with store.write() as session:
+        end_lease(session, 2, SECOND, SweepStatus.INTERRUPTED, after(3))
+        session.execute(delete(Sweep).where(Sweep.name == other))
+    assert [(each.kind, each.ended_at) for each in rows(store)] == [(PAUSE, None)]

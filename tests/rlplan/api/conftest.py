@@ -1,0 +1,69 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rlplan
+from planner.store.schema import SweepStatus
+from rlplan import driving, sweeping
+from rlplan.api.book import Book
+from rlplan.sweep_running import Began
+from rlplan.sweeping import Finished, SweepRequest
+from rlplan.train_signals import Interrupts
+from runner.simulation.choice import SimulationChoice
+from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.test_sweeping import COSTS, Simulated
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test works in an empty folder, with the database that is taken by default."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RLPLAN_DB", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    """Open a database with a sweep whose rows were written by hand, recommendation included."""
+    seeder = seeded(tmp_path / "rlplan.db")
+    seeder.recommend()
+    seeder.end(SweepStatus.FINISHED)
+    seeder.store.close()
+    return rlplan.open()
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> rlplan.Sweep:
+    """Read a sweep of a simulated world that has ended; everything can be worked out of it."""
+    ended(tmp_path / "rlplan.db")
+    return rlplan.open().sweep()
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], None]]:
+    """Let sweeps train in a simulated world; what is put into the list is called as soon as one has begun."""
+    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    calls: list[Callable[[Interrupts], None]] = []
+    real = sweeping.start
+
+    def start(request: SweepRequest, database: str, *, interrupts: Interrupts, began: Began) -> Finished:
+        def told(sweep: str) -> None:
+            began(sweep)
+            for call in calls:
+                call(interrupts)
+
+        simulation = SimulationChoice(costs=COSTS).model_dump(mode="json")
+        simulated = replace(request, training=replace(request.training, simulation=simulation))
+        return real(simulated, database, interrupts=interrupts, began=told)
+
+    monkeypatch.setattr(sweeping, "start", start)
+    return calls
+
+
+def columns_of(frame: Any) -> list[str]:
+    """Return the columns of a frame of any library."""
+    return list(frame[0]) if isinstance(frame, list) else list(frame.columns)

@@ -1,0 +1,158 @@
+"""Fits and replays of what is given from Python."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import rlplan
+from planner.curves.synthetic import draw
+from tests.planner.replaying.tables import grid
+from tests.rlplan.conftest import Run
+from tests.rlplan.fit_samples import write
+from tests.rlplan.test_replay_command import write as write_runs
+
+DRAWN = draw("sigmoid", np.random.default_rng(1)).curve
+ROWS = [
+    {"run": name, "gpu_hours": x, "score": y}
+    for name, start in (("a", 0), ("b", 1))
+    for x, y in zip(DRAWN.x.tolist()[start::2], DRAWN.y.tolist()[start::2], strict=True)
+]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+FORMS: dict[str, Callable[[], Any]] = {
+    "rows": lambda: ROWS,
+    "columns": lambda: COLUMNS,
+    "pandas": lambda: pandas.DataFrame(ROWS),
+    "pandas with an index": lambda: pandas.DataFrame(ROWS).set_index(["run", "gpu_hours"]),
+    "polars": lambda: polars.DataFrame(COLUMNS),
+    "pyarrow": lambda: pyarrow.table(COLUMNS),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_table_is_fitted_as_its_file_is(form: str) -> None:
+    pandas.DataFrame(ROWS).to_csv("frame.csv", index=False)
+    of_file = rlplan.fit("frame.csv", by="run", predict_at=100)
+    fits = rlplan.fit(FORMS[form](), by="run", predict_at=100)
+    assert [fit.curve for fit in fits] == ["frame/a", "frame/b"]
+    assert [fit.predictions for fit in fits] == [fit.predictions for fit in of_file]
+    assert fits["frame/b"].verdict == of_file[1].verdict
+
+
+def test_arrays_are_fitted() -> None:
+    pair, columns = (rlplan.fit(data)[0] for data in ((DRAWN.x, DRAWN.y), np.column_stack([DRAWN.x, DRAWN.y])))
+    assert pair.predictions == columns.predictions
+    assert [each.x for each in pair.predictions] == [2 * DRAWN.x[-1], 4 * DRAWN.x[-1]]
+    (percent,) = rlplan.fit((DRAWN.x, 100 * DRAWN.y), percent=True)
+    assert percent.predictions[0].mean == pytest.approx(pair.predictions[0].mean)
+
+
+def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
+    path = str(write(tmp_path / "one.csv"))
+    fits = rlplan.fit(path, fit_fraction=0.5, predict_at=["end", 100], level=0.8)
+    flags = ("--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100", "--level", "0.8")
+    printed = json.loads(run("fit", path, *flags, "--format", "json").out)
+    document = fits.to_dict()
+    for each in (*printed["curves"], *document["curves"]):
+        each.pop("fit_ms")
+    assert document == printed
+    (fit,) = fits
+    assert (fit.verdict, fit.noise_sd) == (printed["curves"][0]["verdict"], printed["curves"][0]["noise_sd"])
+    assert set(fit.parameters) == {"R0", "A", "B", "C_mid"}
+    assert fit.observed[0] is not None
+    assert fit.evidence
+    rows = fits.frame("rows")
+    assert [row["x"] for row in rows] == [prediction.x for prediction in fit.predictions]
+    assert rows[0]["A_median"] == fit.parameters["A"].median
+    assert rows[1]["observed"] is None
+    assert fit.curve in repr(fits)
+    assert fit.verdict in fits._repr_html_()
+
+
+def test_a_file_that_fails_does_not_hide_the_others(tmp_path: Path) -> None:
+    fits = rlplan.fit([write(tmp_path / "one.csv"), tmp_path / "none.csv"])
+    assert len(fits) == len(fits[:]) == 1
+    assert len(fits.failures) == 1
+    assert "none.csv" in fits.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "given", "said"),
+    [
+        (3, {}, "int is nothing that can be fitted"),
+        ([], {}, "list is nothing that can be fitted"),
+        ("none.csv", {}, "no file 'none.csv'"),
+        (([1, 2], [0.1]), {}, "2 x values and 1 scores"),
+        (([1, 2], ["a", "b"]), {}, "scores are no plain list of numbers"),
+        ({"x": [1, 2], "y": [1]}, {}, "columns differ in length"),
+        ({"x": "text"}, {}, "column 'x' is a str"),
+        (pandas.DataFrame(), {}, "holds no rows"),
+        (pandas.DataFrame([[1, 2]], columns=["a", "a"]), {}, "several columns called a"),
+        (polars.LazyFrame({"x": [1]}), {}, "LazyFrame is nothing that can be fitted|LazyFrame is no table"),
+        (ROWS, {"y": "nothing"}, "Name a column of 'frame' with y"),
+        (ROWS, {"fit_fraction": 3}, "^fit_fraction=3: it must lie"),
+        (ROWS, {"predict_at": -1}, "^predict_at='-1'"),
+        (ROWS, {"fit_fraction": 0.5, "fit_until": 3}, "^fit_fraction=0.5 and fit_until=3 both"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(data: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(rlplan.InputError, match=said) as raised:
+        rlplan.fit(data, **given)
+    assert "--" not in str(raised.value)
+
+
+def test_another_curve_is_refused() -> None:
+    with pytest.raises(rlplan.UnknownNameError, match="known are frame"):
+        rlplan.fit({"gpu_hours": DRAWN.x, "score": DRAWN.y})["other"]
+
+
+def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> None:
+    path = write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=2, points=20), recipe=True)
+    given: dict[str, Any] = {"budget": "20%", "target": 100, "policy": "asha", "repeat": 2}
+    of_file, of_frame = rlplan.replay(path, **given), rlplan.replay(pandas.read_csv(path), **given)
+    assert of_file.to_dict() == of_frame.to_dict()
+    flags = ("--budget", "20%", "--target", "100", "--policy", "asha", "--repeat", "2")
+    assert json.loads(run("replay", path, *flags, "--format", "json").out) == json.loads(json.dumps(of_file.to_dict()))
+    document = of_file.to_dict()
+    assert (of_file.policy, of_file.regret, of_file.mean_regret) == (
+        "asha",
+        document["regret"],
+        document["repeats"]["mean_regret"],
+    )
+    assert of_file.chosen.rollouts_per_prompt == document["chosen"]["rollouts_per_prompt"]
+    assert of_file.score_at_target + of_file.regret == pytest.approx(document["best_at_target"])
+    assert of_file.gpu_hours_spent == document["gpu_hours_spent"]
+    assert of_file.best in {played.chosen for played in of_file.played} or of_file.mean_regret > 0
+    assert [row["regret"] for row in of_file.frame("rows")] == [mark["regret"] for mark in document["trace"]]
+    assert "axis_recipe" in of_file.frame().columns
+    assert "asha" in of_file._repr_html_()
+    assert of_file.notes == of_frame.notes
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"budget": "x", "target": 10}, "^budget='x' is not a number"),
+        ({"budget": 10, "target": -1}, "^target=-1"),
+        ({"budget": 10, "target": 10, "policy": "rlpla"}, "did you mean 'rlplan'"),
+    ],
+)
+def test_a_replay_that_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> None:
+    rows = [
+        {"run": run.name, **run.configuration._asdict(), "seed": run.seed, "gpu_hours": x, "score": y}
+        for run in grid(cells=2, seeds=1, points=5).runs
+        for x, y in zip(run.gpu_hours, run.scores, strict=True)
+    ]
+    with pytest.raises(rlplan.InputError, match=said):
+        rlplan.replay([{name: value for name, value in row.items() if name != "axes"} for row in rows], **given)
+
+
+def test_a_table_that_is_none_of_runs_is_refused() -> None:
+    with pytest.raises(rlplan.InputError, match="'frame' has no column rollouts_per_prompt"):
+        rlplan.replay(ROWS, budget=10, target=10)

@@ -1,0 +1,100 @@
+"""Sweeps that are run from Python, on simulated workers."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import rlplan
+from rlplan import driving, sweeping
+from rlplan.commands.resume import resume as resume_command
+from rlplan.commands.retry import retry as retry_command
+from rlplan.commands.sweep import sweep as sweep_command
+from rlplan.sweeping import Finished
+from rlplan.train_signals import Interrupts
+
+Calls = list[Callable[[Interrupts], None]]
+SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "workers": 2}
+
+
+def stop(interrupts: Interrupts) -> None:
+    interrupts.requested = True
+
+
+@pytest.mark.parametrize(
+    ("function", "command", "flags"),
+    [
+        (rlplan.run, sweep_command, {"dry_run"}),
+        (rlplan.resume, resume_command, set[str]()),
+        (rlplan.retry, retry_command, set[str]()),
+    ],
+)
+def test_the_arguments_are_the_flags(function: Any, command: Any, flags: set[str]) -> None:
+    given = {name.replace("trials", "trial") for name in inspect.signature(function).parameters}
+    assert given == set(inspect.signature(command).parameters) - {"format"} - flags
+
+
+def test_a_sweep_runs_beneath_an_event_loop_and_is_returned(
+    meanwhile: Calls, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def cell() -> rlplan.Sweep:
+        return rlplan.run(**SMALL)
+
+    sweep = asyncio.run(cell())
+    assert (sweep.name, sweep.status) == ("sweep-1", "finished")
+    assert sweep.money.spent > 0
+    assert sweep.answer is not None
+    assert set(sweep.trials()["state"]) <= {"finished", "paused"}
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "sweep-1" in said.err
+
+
+def test_a_plan_is_run_in_the_database_that_it_is_in(meanwhile: Calls) -> None:
+    plan = rlplan.propose(budget=0.02, task="sum-easy", db="mine.db")
+    sweep = rlplan.run(plan, policy="full")
+    assert (sweep.plan, sweep.database) == (plan.name, "mine.db")
+
+
+def test_an_interrupt_saves_the_state_and_it_goes_on(meanwhile: Calls) -> None:
+    meanwhile.append(stop)
+    with pytest.raises(KeyboardInterrupt, match=r"sweep-1 was stopped .* rlplan.resume\('sweep-1'\)"):
+        rlplan.run(**SMALL)
+    stopped = rlplan.open().sweep()
+    assert stopped.status == "interrupted"
+    assert rlplan.resume(stopped).status == "finished"
+    with pytest.raises(rlplan.NotFoundError, match="has ended"):
+        rlplan.resume()
+    with pytest.raises(rlplan.NotFoundError, match="no trial of sweep-1 has failed"):
+        rlplan.retry("sweep-1")
+
+
+def test_a_stop_from_elsewhere_returns_the_sweep(meanwhile: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sweeping.start
+
+    def start(*asked: Any, **options: Any) -> Finished:
+        return replace(real(*asked, **options), interrupted=True)
+
+    monkeypatch.setattr(sweeping, "start", start)
+    assert rlplan.run(**SMALL).name == "sweep-1"
+
+
+def test_it_runs_in_a_thread_that_gets_no_signals(meanwhile: Calls) -> None:
+    async def cell() -> rlplan.Sweep:
+        return await asyncio.to_thread(rlplan.run, **SMALL)
+
+    assert asyncio.run(cell()).status == "finished"
+
+
+def test_errors_speak_of_arguments(meanwhile: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(rlplan.InputError, match="workers") as raised:
+        rlplan.run(**{**SMALL, "workers": 0})
+    assert "--" not in str(raised.value)
+    with pytest.raises(rlplan.NotFoundError):
+        rlplan.run("plan-9")
+    monkeypatch.setattr(driving, "machine", lambda: (1.0, 0.0))
+    with pytest.raises(rlplan.InputError, match="plan-"):
+        rlplan.run(rlplan.propose(budget=5000))

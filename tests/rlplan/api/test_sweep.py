@@ -1,0 +1,133 @@
+"""A sweep as an object: what it tells, its frames, its answer, its pictures."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+import rlplan
+from planner.store import open_store
+from planner.store.schema import SweepStatus
+from rlplan.api import columns
+from rlplan.api.book import Book
+from rlplan.api.frames import Columns
+from rlplan.sweep_data import sweep_data
+from tests.planner.store.samples import point
+from tests.rlplan.api.conftest import columns_of
+from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import seeded
+
+FRAMES: dict[str, Columns] = {
+    "trials": columns.TRIALS,
+    "curves": columns.CURVES,
+    "points": columns.POINTS,
+    "ranked": columns.RANKED,
+    "decisions": columns.DECISIONS,
+    "segments": columns.SEGMENTS,
+}
+
+
+def test_it_tells_where_it_stands(book: Book) -> None:
+    sweep = book.sweep()
+    assert (sweep.name, sweep.plan, sweep.status, sweep.policy) == ("sweep-1", "plan-1", "finished", "rlplan")
+    assert sweep.status is SweepStatus.FINISHED
+    assert (sweep.metric, sweep.target_gpu_hours, sweep.database) == ("mean@1", 4000.0, "rlplan.db")
+    assert sweep.money.spent + sweep.money.left + sweep.money.reserved == pytest.approx(sweep.money.pilot_gpu_hours)
+    assert sweep.answer is not None
+    assert sweep.to_dict() == sweep_data(sweep.picture)
+    assert "sweep-1 of plan-1: finished" in repr(sweep)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_are_alike_in_every_library(book: Book, name: str) -> None:
+    ask: Callable[..., Any] = getattr(book.sweep(), name)
+    rows, pandas_frame, polars_frame = ask("rows"), ask(), ask("polars")
+    expected = list(FRAMES[name])
+    assert columns_of(rows)[: len(expected)] == expected
+    assert columns_of(rows) == columns_of(pandas_frame) == columns_of(polars_frame)
+    assert len(rows) == len(pandas_frame) == len(polars_frame) > 0
+    assert polars_frame.to_dicts() == rows
+    times = [column for column, kind in polars_frame.schema.items() if kind == polars.Datetime("us", "UTC")]
+    assert all(row[column] is None or row[column].tzinfo is UTC for row in rows for column in times)
+
+
+def test_frames_hold_what_the_commands_print(book: Book, run: Run) -> None:
+    sweep = book.sweep()
+    printed = json.loads(run("status", "sweep-1", "--format", "json").out)
+    for row, trial in zip(sweep.trials("rows"), printed["trials"], strict=True):
+        assert row == {name: trial[name] for name in row}
+    curves = [(trial["trial"], *point.values()) for trial in printed["trials"] for point in trial["points"]]
+    names = ("trial", "step", "gpu_hours", "score", "score_standard_error")
+    assert [tuple(row[name] for name in names) for row in sweep.curves("rows")] == curves
+    decided = json.loads(run("decisions", "sweep-1", "--format", "json").out)["decisions"]
+    for row, decision in zip(sweep.decisions("rows"), decided, strict=True):
+        assert [row[name] for name in ("number", "action", "reason")] == [
+            decision[name] for name in ("number", "action", "reason")
+        ]
+        assert json.loads(row["seen"]) == decision["seen"]
+        assert row["at"].isoformat() == decision["at"]
+
+
+def test_points_have_what_training_measured(book: Book) -> None:
+    trial = book.sweep().picture.trials[0].id
+    metrics = {"reward": 0.25, "seconds": {"train": 2, "sync": None}, "note": "text", "spread": [1, 2]}
+    with open_store("rlplan.db") as store:
+        store.add_points([point(trial, 999, score=None, metrics=metrics)])
+    rows = book.sweep().points("rows")
+    (last,) = [row for row in rows if row["step"] == 999]
+    assert (last["metric_reward"], last["metric_seconds_train"], last["score"]) == (0.25, 2.0, None)
+    assert not {"metric_note", "metric_spread", "metric_seconds_sync", "metrics"} & set(last)
+    assert len(rows) > len(book.sweep().curves("rows"))
+
+
+def test_a_sweep_is_a_moment_until_it_is_refreshed(tmp_path: Path) -> None:
+    seeder = seeded(tmp_path / "rlplan.db")
+    sweep = rlplan.open().sweep()
+    seeder.end(SweepStatus.INTERRUPTED)
+    seeder.store.close()
+    assert sweep.status == "running"
+    assert sweep.refresh().status == "interrupted"
+    assert sweep.status == "running"
+
+
+def test_names_are_escaped_in_a_notebook(book: Book) -> None:
+    with open_store("rlplan.db") as store, store.write() as session:
+        session.connection().exec_driver_sql("UPDATE trials SET name = '<script>' || name")
+    page = book.sweep()._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_it_recommends_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> None:
+    answer = sweep.recommend(target=2.0)
+    printed = json.loads(run("recommend", "--target", "2", "--format", "json").out)
+    assert json.loads(json.dumps(answer.to_dict())) == printed
+    assert (answer.sweep, answer.target_gpu_hours) == ("sweep-1", 2.0)
+    assert answer.best.rollouts_per_prompt == printed["recommendation"]["rollouts_per_prompt"]
+    assert [answer.sentence, answer.certainty] == printed["sentences"]
+    assert answer.command == printed["launch"]["command"]
+    assert len(answer.equivalent) == len(printed["equivalent"])
+    assert len(answer.cautions) == len(printed["warnings"])
+    assert (answer.runner_up is None) == (printed["runner_up"] is None)
+    rows = answer.frame("rows")
+    assert columns_of(rows) == list(columns.CHOICES)
+    assert rows[0]["rollouts_per_prompt"] == answer.best.rollouts_per_prompt
+    assert len(answer._repr_html_()) < 10_000
+
+
+def test_an_answer_prints_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> None:
+    words = str(sweep.recommend()).replace("frame() lists all", "--format csv lists all").split()
+    printed = run("recommend", width=100).out.split()
+    launch = words.index("To", words.index("Mind"))
+    assert words[: launch + 3] == printed[: launch + 3]
+
+
+def test_two_finals_at_once_are_refused_in_the_words_of_python(sweep: rlplan.Sweep) -> None:
+    with pytest.raises(rlplan.InputError, match="budget and target are both given: target is"):
+        sweep.recommend(target=2.0, budget=2.0)
+    with pytest.raises(rlplan.BudgetError):
+        sweep.recommend(budget=0.001)

@@ -1,0 +1,136 @@
+"""`rlplan pause`, `rlplan stop` and the resume of a paused sweep, beside a driver that a test plays."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import rlplan.asking
+from planner.store import open_store
+from planner.store.driving import Driver, take_lease
+from planner.store.requests import RequestRefusedError, take, waiting
+from planner.store.schema import RequestKind
+from rlplan.asking import Asked, ask
+from rlplan.sweep_reading import picture
+from tests.rlplan.conftest import Run
+from tests.rlplan.sweep_rows import seeded
+
+SECONDS = 20.0  # after which the played driver goes, in any case
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database with a sweep that is driven now."""
+    path = tmp_path / "rlplan.db"
+    seeder = seeded(path)
+    with seeder.store.write() as session:
+        take_lease(session, "sweep-1", Driver("living@1", "node-7", 12), datetime.now(UTC), former_is_dead=True)
+    seeder.store.close()
+    monkeypatch.setattr(rlplan.asking, "this_user", lambda: "anna@desk")
+    return path
+
+
+@contextmanager
+def answering(path: Path) -> Iterator[None]:
+    """Take every request soon after it was made, as a driver does."""
+    over = threading.Event()
+
+    def drive() -> None:
+        with open_store(path) as store:
+            while not over.wait(0.02):
+                with store.read() as session:
+                    found = waiting(session, 1)
+                for each in found:
+                    with store.write() as session:
+                        take(session, each, datetime.now(UTC))
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(SECONDS)
+
+
+def test_a_sweep_is_paused_shown_as_such_and_goes_on(run: Run, database: Path) -> None:
+    with answering(database):
+        ran = run("pause")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith("sweep-1 is paused: segments under way end normally, no new one starts")
+        assert "go on with `rlplan resume sweep-1`" in " ".join(ran.out.split())
+        status = run("status", "sweep-1")
+        assert "policy rlplan, paused" in status.out
+        assert "paused since" in status.out.splitlines()[1]
+        assert "on request of anna@desk" in run("status", "sweep-1", width=160).out.splitlines()[1]
+        document = json.loads(run("status", "sweep-1", "--format", "json").out)
+        assert datetime.fromisoformat(document["paused_since"]) <= datetime.now(UTC)
+        assert (document["hold"]["kind"], document["hold"]["by"]) == ("pause", "anna@desk")
+        assert document["seconds_left_at_most"] is None
+        again = run("pause")
+        assert again.code == 3
+        assert "sweep-1 is paused already, on request of anna@desk" in again.err
+        gone_on = run("resume", "sweep-1")
+        assert (gone_on.code, gone_on.out.partition(":")[0]) == (0, "sweep-1 goes on")
+        assert json.loads(run("status", "sweep-1", "--format", "json").out)["hold"] is None
+
+
+def test_a_stop_is_asked_for_and_told(run: Run, database: Path) -> None:
+    with answering(database):
+        ran = run("stop", "sweep-1", "--format", "json")
+    document = json.loads(ran.out)
+    assert ran.code == 0
+    assert (document["sweep"], document["kind"], document["by"]) == ("sweep-1", "stop", "anna@desk")
+    assert datetime.fromisoformat(document["taken_at"]) >= datetime.fromisoformat(document["at"])
+    assert "stopping since" in run("status", "sweep-1").out
+
+
+def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
+    run: Run, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def impatient(*given: object) -> Asked:
+        return ask(str(given[0]), None, RequestKind.PAUSE, patience=0.0)
+
+    monkeypatch.setattr(rlplan.asking, "ask", impatient)
+    ran = run("pause")
+    assert ran.code == 0
+    assert " ".join(ran.out.split()) == (
+        "sweep-1 was asked to pause; its driver has not answered yet: `rlplan status sweep-1` shows it"
+    )
+    assert "to be paused on request of anna@desk" in run("status", width=160).out
+
+
+def test_what_needs_a_new_driver_is_refused_in_a_pause(run: Run, database: Path) -> None:
+    ask(str(database), None, RequestKind.PAUSE, patience=0.0)
+    ran = run("resume", "--workers", "4")
+    assert ran.code == 2
+    assert "so --workers cannot change" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["pause", "stop"])
+def test_nothing_is_made_or_asked_where_there_is_no_sweep(run: Run, tmp_path: Path, verb: str) -> None:
+    ran = run(verb)
+    assert (ran.code, ran.out) == (3, "")
+    assert "there is no results database" in ran.err
+    assert not (tmp_path / "rlplan.db").exists()
+
+
+def test_a_sweep_whose_driver_is_gone_cannot_be_asked(database: Path) -> None:
+    with open_store(database) as store, store.write() as session:
+        now = datetime.now(UTC) - timedelta(hours=1)
+        take_lease(session, "sweep-1", Driver("silent@1", "node-8", 13), now, former_is_dead=True)
+    with pytest.raises(RequestRefusedError, match=r"its driver is gone. `rlplan resume sweep-1`"):
+        ask(str(database), "sweep-1", RequestKind.STOP)
+
+
+def test_a_pause_is_over_with_its_driver(database: Path) -> None:
+    with answering(database):
+        ask(str(database), None, RequestKind.PAUSE)
+    with open_store(database, read_only=True) as store:
+        assert picture(store).paused_since is not None
+        late = datetime.now(UTC) + timedelta(hours=1)
+        assert picture(store, now=late).paused_since is None  # abandoned by then

@@ -1,0 +1,55 @@
+"""The budget's bar adds up, and the timeline has every segment on its worker."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from planner.store.schema import SegmentOutcome
+from rlplan.web.charts.budget import budget_chart, used
+from rlplan.web.charts.timeline import timelines
+from tests.rlplan.web.charts.stories import empty, finished, under_way
+
+
+@pytest.mark.parametrize("told", [under_way(), finished()[0]])
+def test_the_uses_add_up_to_the_pilots_budget(told: object) -> None:
+    assert isinstance(told, type(under_way()))
+    money = told.picture.money
+    assert sum(use.gpu_hours for use in used(told)) == pytest.approx(money.spent + money.reserved + money.left)
+    drawn = [trace for trace in budget_chart(told).figure["data"] if trace["y"] == ["pilots"]]
+    assert [trace["x"][0] for trace in drawn] == [use.gpu_hours for use in used(told)]
+
+
+def test_every_segment_is_a_bar_from_its_start_to_its_end() -> None:
+    told = under_way()
+    for chart in timelines(told, None):
+        bars = [trace for trace in chart.figure["data"] if trace["type"] == "bar"]
+        assert sum(len(trace["x"]) for trace in bars) == len(told.stretches)
+        lengths = sorted(length for trace in bars for length in trace["x"])
+        ends = [each.ended_at or told.read_at for each in told.stretches]
+        expected = sorted(
+            (end - each.started_at) // timedelta(milliseconds=1) for end, each in zip(ends, told.stretches, strict=True)
+        )
+        assert lengths == [max(1, length) for length in expected]
+
+
+def test_failures_are_a_colour_of_their_own_and_waiting_is_marked() -> None:
+    told = under_way()
+    by_outcome, _ = timelines(told, None)
+    named = {trace["name"] for trace in by_outcome.figure["data"]}
+    assert {"trained", "under way", "charged for waiting or loss"} <= named
+    failed = replace(told, stretches=tuple(replace(each, outcome=SegmentOutcome.FAILED) for each in told.stretches))
+    colours = {
+        trace["marker"]["color"] for trace in timelines(failed, None)[0].figure["data"] if trace["type"] == "bar"
+    }
+    assert colours == {"$bad"}
+
+
+def test_a_time_zone_does_not_move_a_segment() -> None:
+    told = under_way()
+    base = timelines(told, None)[0].figure["data"][0]["base"][0]
+    assert base == f"{told.stretches[0].started_at:%Y-%m-%d %H:%M:%S}.000"
+
+
+def test_before_the_first_segment_there_is_no_timeline() -> None:
+    assert timelines(empty(), None) == ()

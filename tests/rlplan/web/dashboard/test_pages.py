@@ -1,0 +1,193 @@
+import json
+import re
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from planner.store import open_store
+from planner.store.records import NewSweep
+from rlplan.web.dashboard import drawing
+from rlplan.web.dashboard.pages import ALL, LARGE
+from tests.rlplan.sweep_rows import Seeder
+from tests.rlplan.web.dashboard.visits import visiting
+
+SCRIPT = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+
+
+def test_the_list_has_each_sweep_with_its_state_and_its_money(visitor: TestClient) -> None:
+    for address in ("/", "/sweeps"):
+        page = visitor.get(address).text
+        assert 'href="/sweeps/sweep-1"' in page
+        assert "7, 2 running, 1 failed" in page
+        assert re.search(r"\d+ of 1,000", page)
+
+
+def test_a_long_list_comes_in_parts(sweep: Seeder, visitor: TestClient) -> None:
+    for number in range(60):
+        sweep.store.create_sweep(None, NewSweep("full", number, {}, ""), created_at=datetime(2026, 3, 2, tzinfo=UTC))
+    first = visitor.get("/").text
+    assert first.count('href="/sweeps/') == 50
+    older = re.search(r'href="(/\?before=\d+)"', first)
+    assert older is not None
+    rest = visitor.get(older[1]).text
+    assert rest.count('href="/sweeps/') == 11
+    assert 'href="/sweeps/sweep-1"' in rest
+    for number in ("x", "-1", "1e3", "9" * 40, "٣"):
+        assert visitor.get("/", params={"before": number}).status_code == 400
+
+
+def test_a_sweep_has_all_its_sections(visitor: TestClient) -> None:
+    page = visitor.get("/sweeps/sweep-1")
+    for name in ALL:
+        assert f'data-part="{name}"' in page.text
+        answer = visitor.get(f"/sweeps/sweep-1/sections/{name}")
+        assert f'id="{name}"' in answer.text
+        assert re.fullmatch("[0-9a-f]{16}", answer.headers["x-version"])
+    assert not re.search(r"<script(?! src=|[^>]*application/json)", page.text), "scripts stand in files"
+    assert not re.search(r"<[^>]+\son\w+=", page.text), "handlers stand in files"
+    assert "<form" not in page.text
+
+
+def test_a_new_point_is_on_the_page(sweep: Seeder, visitor: TestClient) -> None:
+    before = visitor.get("/sweeps/sweep-1/sections/curves").headers["x-version"]
+    sweep.score(1, 31, 0.98765)
+    for _ in range(100):
+        answer = visitor.get("/sweeps/sweep-1/sections/curves")
+        if answer.headers["x-version"] != before:
+            break
+        visitor.get("/healthz")
+    assert "0.9877" in answer.text or "0.98765" in answer.text
+
+
+def test_of_a_large_sweep_what_takes_long_comes_later(
+    sweep: Seeder, visitor: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "FEW_ROWS", 0)
+    page = visitor.get("/sweeps/sweep-1").text
+    for name in LARGE:
+        assert f'data-part="{name}" data-version=""' in page
+        assert f'<a href="/sweeps/sweep-1/sections/{name}">' in page
+    first = visitor.get("/sweeps/sweep-1/sections/curves")
+    assert first.text.count('data-chart="curve-') == 7
+    sweep.score(1, 31, 0.98765)
+    while (later := visitor.get("/sweeps/sweep-1/sections/curves")).headers["x-version"] == first.headers["x-version"]:
+        pass
+    assert "0.9877" in later.text or "0.98765" in later.text
+
+
+def test_the_data_are_one_document(visitor: TestClient) -> None:
+    document = visitor.get("/sweeps/sweep-1/data.json")
+    assert document.headers["content-type"] == "application/json"
+    assert json.loads(document.text)
+
+
+def test_a_trial_is_shown_with_its_moves_and_its_failure(visitor: TestClient) -> None:
+    page = visitor.get("/sweeps/sweep-1/trials/6").text
+    assert "torch.OutOfMemoryError: 81 GiB wanted" in page
+    assert "the worker ran out of memory" in page
+    assert "It has no score yet" in page
+    assert visitor.get("/sweeps/sweep-1/trials/n512-B32-s0").text.count("data-chart") == 1
+    assert visitor.get("/sweeps/sweep-1/trials/99").status_code == 404
+
+
+def test_what_rows_hold_is_text(sweep: Seeder, database: Path) -> None:
+    sweep.store.close()
+    with sqlite3.connect(database) as rows:
+        rows.execute("UPDATE sweeps SET name = ?", (SCRIPT,))
+        rows.execute("UPDATE trials SET name = ?, failure_tail = ?, failure_class = ?", (SCRIPT, SCRIPT, SCRIPT))
+        rows.execute("UPDATE transitions SET reason = ?", (SCRIPT,))
+        rows.execute("UPDATE decisions SET reason = ?, action = ?", (SCRIPT, SCRIPT))
+    rows.close()
+    with visiting(database) as client:
+        address = re.findall(r'href="(/sweeps/[^"]+)"', client.get("/").text)[0]
+        pages = [client.get(each) for each in ("/", address.replace("/", "%2F").replace("%2Fsweeps%2F", "/sweeps/", 1))]
+        assert pages[0].status_code == 200
+        pages += [client.get("/sweeps/" + "x" * 3000)]
+        for page in pages:
+            assert "<script>alert" not in page.text
+            assert "<img src=x" not in page.text
+    with sqlite3.connect(database) as rows:
+        rows.execute("UPDATE sweeps SET name = 'sweep-1'")
+    rows.close()
+    with visiting(database) as client:
+        for address in ("", "/trials/1", "/trials/6", *(f"/sections/{name}" for name in ALL)):
+            page = client.get(f"/sweeps/sweep-1{address}")
+            assert page.status_code == 200, address
+            assert "<script>alert" not in page.text, address
+            assert "<img src=x" not in page.text, address
+
+
+def test_an_empty_database_says_how_to_begin(database: Path) -> None:
+    with open_store(database):
+        pass
+    with visiting(database) as client:
+        assert "rlplan sweep" in client.get("/").text
+        assert client.get("/sweeps/sweep-1").status_code == 404
+
+
+def test_a_database_that_goes_and_comes_back(sweep: Seeder, database: Path, visitor: TestClient) -> None:
+    assert visitor.get("/sweeps/sweep-1").status_code == 200
+    away = database.with_suffix(".away")
+    database.rename(away)
+    for address in ("/", "/healthz"):
+        answer = visitor.get(address)
+        assert answer.status_code == 503
+        assert "there is no results database at" in answer.text
+        assert 'File "' not in answer.text
+    away.rename(database)
+    assert visitor.get("/").status_code == 200
+    assert visitor.get("/sweeps/sweep-1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE trials SET state = 'nonsense' WHERE id = 2",
+        "UPDATE sweeps SET config = '{' WHERE id = 1",
+        "UPDATE points SET score = 'many' WHERE trial_id = 1",
+        "UPDATE decisions SET seen = 'x'",
+        "UPDATE segments SET started_at = 'yesterday' WHERE id = 1",
+        "UPDATE sweeps SET created_at = 'soon'",
+        "UPDATE transitions SET at = 7, to_state = 'gone'",
+    ],
+)
+def test_a_damaged_row_breaks_nothing_else(sweep: Seeder, database: Path, damage: str) -> None:
+    sweep.store.close()
+    with sqlite3.connect(database) as rows:
+        rows.execute("PRAGMA ignore_check_constraints = ON")
+        rows.execute(damage)
+    rows.close()
+    with visiting(database, raise_server_exceptions=False) as client:
+        assert 'href="/sweeps/sweep-1"' in client.get("/").text
+        for address in ("/sweeps/sweep-1", "/sweeps/sweep-1/trials/1", "/sweeps/sweep-1/data.json", "/healthz"):
+            answer = client.get(address)
+            assert answer.status_code in (200, 503), address
+            assert 'File "' not in answer.text
+            if answer.status_code == 503:
+                assert "tries again" in answer.text
+
+
+def test_nothing_is_ever_written(sweep: Seeder, database: Path) -> None:
+    sweep.store.close()
+    before = database.read_bytes()
+    with visiting(database) as client:
+        for address in ("/", "/sweeps/sweep-1", "/sweeps/sweep-1/trials/1", "/sweeps/sweep-1/data.json"):
+            assert client.get(address).status_code == 200
+    assert database.read_bytes() == before
+
+
+def test_files_are_kept_by_their_version(visitor: TestClient) -> None:
+    page = visitor.get("/sweeps/sweep-1").text
+    addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
+    assert len(addresses) == 6
+    for address in addresses:
+        answer = visitor.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-encoding"] == "gzip"
+    plain = visitor.get("/static/htmx.min.js", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.text.startswith("var htmx")

@@ -1,0 +1,70 @@
+import socket
+
+import pytest
+
+from budgets.errors import InputError
+from rlplan.web.dashboard.settings import Settings, checked, is_loopback
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "node-7.cluster", "128.0.0.1"])
+def test_another_host_needs_a_token(host: str) -> None:
+    with pytest.raises(InputError, match=r"it needs a token: add --token auto"):
+        checked("x.db", host, 8787, None, False)
+    assert checked("x.db", host, 8787, TOKEN, False).token == TOKEN
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "localhost", "LOCALHOST"])
+def test_this_machine_alone_needs_none(host: str) -> None:
+    assert is_loopback(host)
+    assert checked("x.db", host, 8787, None, False).token is None
+
+
+@pytest.mark.parametrize(
+    "token", ["", "short", "0123456789abcde", "0123456789 abcdef", "0123456789abcdéf", "a" * 20 + "\n"]
+)
+def test_a_token_that_protects_nothing_is_refused(token: str) -> None:
+    with pytest.raises(InputError, match="--token auto makes one"):
+        checked("x.db", "127.0.0.1", 8787, token, False)
+
+
+def test_a_token_is_made() -> None:
+    first, second = (checked("x.db", "0.0.0.0", 8787, "auto", False).token for _ in range(2))
+    assert first is not None
+    assert len(first) >= 32
+    assert first != second
+
+
+@pytest.mark.parametrize("host", ["", " ", "a b", "http://here", "a\nb"])
+def test_what_is_no_host_is_refused(host: str) -> None:
+    with pytest.raises(InputError, match="is no host"):
+        checked("x.db", host, 8787, TOKEN, False)
+
+
+def test_the_address_has_the_token_once_and_brackets() -> None:
+    assert Settings("x.db", "::1", 1234, TOKEN).url == f"http://[::1]:1234/?token={TOKEN}"
+    assert Settings("x.db").url == "http://127.0.0.1:8787/"
+    assert Settings("x.db", "0.0.0.0", token=TOKEN).address == f"http://{socket.gethostname()}:8787"
+
+
+@pytest.mark.parametrize(
+    ("listens", "asked", "own"),
+    [
+        ("127.0.0.1", "localhost", True),
+        ("127.0.0.1", "LocalHost", True),
+        ("127.0.0.1", "[::1]", True),
+        ("127.0.0.1", "evil.example", False),
+        ("127.0.0.1", "localhost.evil.example", False),
+        ("127.0.0.1", "10.0.0.7", False),
+        ("node-7", "node-7", True),
+        ("node-7", "node-8", False),
+        ("::1", "[::1]", True),
+        ("0.0.0.0", "10.0.0.7", True),
+        ("0.0.0.0", "[fe80::1]", True),
+        ("0.0.0.0", "evil.example", False),
+        ("0.0.0.0", socket.gethostname(), True),
+    ],
+)
+def test_which_names_it_answers_to(listens: str, asked: str, own: bool) -> None:
+    assert Settings("x.db", listens, token=TOKEN).is_own(asked) is own

@@ -1,0 +1,25 @@
+"""A dashboard of a seeded sweep, and who visits it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from rlplan.web.dashboard.app import Dashboard
+from rlplan.web.dashboard.settings import DEFAULT_HOST, DEFAULT_PORT, checked
+
+TOKEN = "a-token-of-enough-characters"
+HOME = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+PAGE = {"accept": "text/html"}
+
+
+@contextmanager
+def visiting(
+    database: Path, *, token: str | None = None, control: bool = False, host: str = DEFAULT_HOST, **options: Any
+) -> Iterator[TestClient]:
+    """Open a dashboard, and visit it."""
+    dashboard = Dashboard(checked(str(database), host, DEFAULT_PORT, token, control))
+    with TestClient(dashboard, base_url=HOME, headers=PAGE, follow_redirects=False, **options) as client:
+        yield client

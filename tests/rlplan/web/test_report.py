@@ -1,0 +1,200 @@
+"""The report: whole, self-contained, harmless, and written at once."""
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from budgets.errors import InputError, UnknownNameError
+from rlplan.cli import app
+from rlplan.overview.story import Beliefs, Story
+from rlplan.web import page, report
+from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.web.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way
+
+STATES: list[tuple[Story, Beliefs | None]] = [
+    finished(),
+    (finished()[0], None),
+    (under_way(), None),
+    (under_way(), NOTHING),
+    (empty(), None),
+    (empty(), NOTHING),
+]
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page with their attributes, and what its data blocks hold."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.blocks: list[str] = []
+        self._in_block = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._in_block = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_block = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_block:
+            self.blocks.append(data)
+
+
+def text_of(html: str) -> str:
+    bare = re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(bare))
+
+
+@pytest.mark.parametrize("name", page.SECTIONS)
+@pytest.mark.parametrize("state", STATES)
+def test_every_section_can_be_made_in_every_state(name: str, state: tuple[Story, Beliefs | None]) -> None:
+    html = page.section(name, *state)
+    elements = Elements(html)
+    assert elements.found[0] == ("section", elements.found[0][1])
+    assert elements.found[0][1]["id"] == name
+    for block in elements.blocks:
+        assert {"data", "layout", "height"} <= set(json.loads(block))
+    for tag, attributes in elements.found:
+        assert not [each for each in attributes if each.startswith("on") or each == "style"], tag
+        assert tag != "script" or attributes == {"type": "application/json"}
+
+
+def test_the_answer_is_said_in_full() -> None:
+    told, believed = finished()
+    assert believed.recommended is not None
+    answer, shown = believed.recommended.answer, text_of(page.section("answer", told, believed))
+    assert answer.what in shown
+    assert answer.how_sure in shown
+    assert answer.runner_up is not None
+    assert answer.runner_up.sentence.split(";")[0] in shown
+    command = believed.recommended.launch.line
+    assert command is not None
+    assert shown.replace(" \\", "").find(re.sub(r"\s+", " ", command)) >= 0
+    for caution in answer.cautions:
+        assert caution.text[1:] in shown
+
+
+def test_without_a_recommendation_it_says_why_and_what_to_do() -> None:
+    shown = text_of(page.section("answer", under_way(), NOTHING))
+    assert "There is no recommendation: none of 7 configurations has a score" in shown
+    assert "no recommendation: no recommendation" not in shown
+    assert "rlplan retry" in shown or "The sweep runs" in shown
+
+
+def test_until_the_beliefs_are_there_the_stored_answer_stands_in() -> None:
+    told = finished()[0]
+    assert told.picture.answer is not None
+    shown = text_of(page.section("answer", told, None))
+    assert f"n = {told.picture.answer.rollouts_per_prompt}, B = {told.picture.answer.prompts_per_batch}" in shown
+    assert "fitted anew" in shown
+
+
+def test_the_ranking_lists_every_configuration_and_what_is_left_out() -> None:
+    told, believed = finished()
+    assert believed.recommended is not None
+    answer = believed.recommended.answer
+    html = page.section("ranking", told, believed)
+    assert html.count("<tr") == 1 + len(answer.ranked) + len(answer.left_out)
+
+
+@pytest.mark.parametrize("beliefs", [None, NOTHING])
+def test_script_in_a_name_is_text(beliefs: Beliefs | None) -> None:
+    told = evil()
+    html = report.report(told, beliefs)
+    assert html.count("<script") == 2 + html.count('<script type="application/json">') + page.plotly_script().count(
+        "<script"
+    )
+    body = html.partition("<body>")[2].partition("<script>")[0]
+    elements = Elements(body)
+    assert EVIL not in body
+    assert {tag for tag, attributes in elements.found if "onmouseover" in attributes} == set()
+    assert EVIL.replace("\u2028", "").strip() in text_of(body).replace("\u2028", "")
+    for block in elements.blocks:
+        assert isinstance(json.loads(block), dict)
+
+
+def test_the_file_needs_nothing_else() -> None:
+    html = report.report(*finished())
+    own = html.replace(page.plotly_script(), "")
+    assert not re.search(r"""\s(src|href)=(?!"#|"data:)""", own)
+    assert not re.search(r"https?://|@import|url\(", own)
+    assert "default-src 'none'" in own
+    assert "</script" not in page.scripts() + page.plotly_script()
+    assert "</style" not in page.styles()
+
+
+def test_colours_of_charts_are_the_themes() -> None:
+    told, believed = finished()
+    names = set(re.findall(r"--([a-z0-9-]+):", page.styles()))
+    for name in page.SECTIONS:
+        for block in Elements(page.section(name, told, believed)).blocks:
+            for colour in re.findall(r'color(?:scale)?":"([^"]*)"', block):
+                assert colour.startswith("$"), colour
+                assert colour[1:].partition("/")[0] in names
+
+
+def test_an_unknown_section_is_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown section 'fronteer'.*frontier"):
+        page.section("fronteer", under_way(), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(".", "is a folder"), ("report.pdf", r"does not end in \.html"), ("nowhere/report.html", "mkdir -p")],
+)
+def test_what_is_no_place_for_a_report_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        report.checked(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_replaces_the_old_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_text("old")
+    report.save(out, "new ±")
+    assert out.read_text(encoding="utf-8") == "new ±"
+    assert list(tmp_path.iterdir()) == [out]
+    assert out.stat().st_mode & 0o400
+
+
+def test_the_old_report_stays_when_the_new_one_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "report.html"
+    out.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        report.save(out, "new")
+    assert out.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_command_writes_the_report_of_a_sweep(tmp_path: Path) -> None:
+    database, out = ended(tmp_path / "rlplan.db"), tmp_path / "out.html"
+    result = CliRunner().invoke(app, ["report", str(out), "--db", str(database)])
+    assert result.exit_code == 0, result.output
+    assert f"wrote {out}" in result.stderr
+    assert result.stdout == ""
+    html = out.read_text(encoding="utf-8")
+    assert "<title>sweep-1" in html
+    assert all(f'id="{name}"' in html for name in page.SECTIONS)
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    database = ended(tmp_path / "rlplan.db")
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "out.html"), "sweep-9", "--db", str(database)])
+    assert result.exit_code == 3
+    assert "sweep-9" in result.stderr
+    assert not (tmp_path / "out.html").exists()
