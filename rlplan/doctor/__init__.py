@@ -1,0 +1,1 @@
+"""What this machine can run: facts are probed once, and each check is a pure function of them."""

@@ -1,0 +1,45 @@
+"""One row of what `rlplan doctor` says."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Health(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    MIND = "mind"  # sweeps run, but slower, smaller or later than they could
+    BAD = "bad"  # no sweep runs before this is mended
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found, why it matters, and what to do about it; the last two are empty where all is well."""
+
+    health: Health
+    what: str
+    found: str
+    why: str = ""
+    do: str = ""
+
+
+def ok(what: str, found: str) -> Finding:
+    """Return a finding with which all is well."""
+    return Finding(Health.OK, what, found)
+
+
+def mind(what: str, found: str, why: str, do: str = "") -> Finding:
+    """Return a finding with which sweeps run all the same."""
+    return Finding(Health.MIND, what, found, why, do)
+
+
+def bad(what: str, found: str, why: str, do: str) -> Finding:
+    """Return a finding with which no sweep runs."""
+    return Finding(Health.BAD, what, found, why, do)
+
+
+def verdict(findings: Iterable[Finding]) -> Health:
+    """Return the worst."""
+    healths = {each.health for each in findings}
+    return next((each for each in (Health.BAD, Health.MIND) if each in healths), Health.OK)
