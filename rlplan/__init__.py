@@ -1,1 +1,92 @@
-"""The face of rlplan: command line and Python API."""
+"""Plans the compute of RL post-training: the Python API, and in `rlplan.cli` the command line.
+
+Names are imported when they are first used, so that `import rlplan` costs next to nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from budgets.errors import BudgetError as BudgetError
+    from budgets.errors import CheckpointError as CheckpointError
+    from budgets.errors import ConfigError as ConfigError
+    from budgets.errors import InfeasibleError as InfeasibleError
+    from budgets.errors import InputError as InputError
+    from budgets.errors import NotFoundError as NotFoundError
+    from budgets.errors import RlplanError as RlplanError
+    from budgets.errors import StoreError as StoreError
+    from budgets.errors import StoreUnavailableError as StoreUnavailableError
+    from budgets.errors import TrainingError as TrainingError
+    from budgets.errors import UnknownNameError as UnknownNameError
+    from rlplan.api.answer import Answer as Answer
+    from rlplan.api.book import Book as Book
+    from rlplan.api.book import open as open
+    from rlplan.api.fits import Fit as Fit
+    from rlplan.api.fits import Fits as Fits
+    from rlplan.api.fits import fit as fit
+    from rlplan.api.plan import Candidate as Candidate
+    from rlplan.api.plan import Interval as Interval
+    from rlplan.api.plan import Plan as Plan
+    from rlplan.api.proposing import propose as propose
+    from rlplan.api.replays import Replay as Replay
+    from rlplan.api.replays import replay as replay
+    from rlplan.api.running import resume as resume
+    from rlplan.api.running import retry as retry
+    from rlplan.api.running import run as run
+    from rlplan.api.sweep import Sweep as Sweep
+
+    __version__: str
+
+_ERRORS = (
+    "BudgetError",
+    "CheckpointError",
+    "ConfigError",
+    "InfeasibleError",
+    "InputError",
+    "NotFoundError",
+    "RlplanError",
+    "StoreError",
+    "StoreUnavailableError",
+    "TrainingError",
+    "UnknownNameError",
+)
+# Where each name is defined.
+_HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
+    "Answer": "rlplan.api.answer",
+    "Book": "rlplan.api.book",
+    "Candidate": "rlplan.api.plan",
+    "Fit": "rlplan.api.fits",
+    "Fits": "rlplan.api.fits",
+    "Interval": "rlplan.api.plan",
+    "Plan": "rlplan.api.plan",
+    "Replay": "rlplan.api.replays",
+    "Sweep": "rlplan.api.sweep",
+    "fit": "rlplan.api.fits",
+    "open": "rlplan.api.book",
+    "propose": "rlplan.api.proposing",
+    "replay": "rlplan.api.replays",
+    "resume": "rlplan.api.running",
+    "retry": "rlplan.api.running",
+    "run": "rlplan.api.running",
+}
+
+
+if not TYPE_CHECKING:  # a type checker that saw this would take every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name the first time that it is used."""
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            return version("rlplan")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'rlplan' has no attribute '{name}'")
+        from importlib import import_module  # noqa: PLC0415
+
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, whether they were used already or not."""
+    return sorted({*globals(), *_HOMES, "__version__"})

@@ -56,16 +56,25 @@ class _Job:
 
 def fit_files(files: Sequence[Path], request: FitRequest) -> Fits:
     """Read and fit the curves of some files; one that fails does not hide the others."""
-    targets = request.targets()
-    cut = request.cut_point()
-    jobs: list[_Job] = []
+    request.targets()  # what cannot be done is refused before a file is read
+    request.cut_point()
+    read: list[tuple[Path, list[Curve]]] = []
     failures: list[str] = []
     for file in files:
         try:
-            curves = read_curves(file, x=request.x, y=request.y, by=request.by, percent=request.percent)
+            read.append((file, read_curves(file, x=request.x, y=request.y, by=request.by, percent=request.percent)))
         except InputError as failure:
             failures.append(str(failure))
-            continue
+    return fit_read(read, request, failures)
+
+
+def fit_read(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest, failures: Sequence[str] = ()) -> Fits:
+    """Fit curves that were read already, each list with the name of where it comes from."""
+    targets = request.targets()
+    cut = request.cut_point()
+    jobs: list[_Job] = []
+    failures = list(failures)
+    for file, curves in read:
         for curve in curves:
             try:
                 jobs.append(_job(file, curve, request, cut))

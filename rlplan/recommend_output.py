@@ -45,8 +45,8 @@ def print_recommendation(
         print_tables(console, _ending(found, paper))
 
 
-def report(found: Recommended, paper: Paper) -> Iterator["RenderableType"]:
-    """Return the parts of what is printed above the command, none wider than the paper."""
+def report(found: Recommended, paper: Paper, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
+    """Return the parts of what is printed above the command, none wider than the paper; `rest` is where all are."""
     answer = found.answer
     yield from paper.lines(answer.what, "bold")
     yield from paper.lines(answer.how_sure)
@@ -56,7 +56,7 @@ def report(found: Recommended, paper: Paper) -> Iterator["RenderableType"]:
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from paper.lines(f"{more} equivalent: --format csv lists all", "dim")
+        yield from paper.lines(f"{more} equivalent: {rest} lists all", "dim")
     if answer.runner_up is not None:
         yield from _listed(paper, [answer.runner_up.sentence])
     yield from _heading(paper, "\nOther final runs")

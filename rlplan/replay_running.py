@@ -72,10 +72,13 @@ class Replays:
         return math.sqrt(squares / (count - 1) / count)
 
 
-def replay_table(request: ReplayRequest) -> Replays:
-    """Play a policy over the runs of a table; BudgetError when the budget pays for no score."""
+def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Replays:
+    """Play a policy over the runs of a table, of one that was read already if it is given.
+
+    BudgetError when the budget pays for no score.
+    """
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
-    read = read_recorded(request.table)
+    read = read or read_recorded(request.table)
     recorded = read.recorded
     full_cost = recorded.full_cost(request.target)
     budget = request.budget * full_cost if request.budget_is_share else request.budget

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: the first lets the update under way finish, the second stops at once."""
 
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -18,8 +19,10 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        # What a shell started in the background is told to ignore stays ignored.
-        heeded = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        # Python lets the main thread alone set handlers. What a shell started in the background is told to ignore
+        # stays ignored.
+        here = threading.current_thread() is threading.main_thread()
+        heeded = [each for each in SIGNALS if here and signal.getsignal(each) is not signal.SIG_IGN]
         self._before = {each: signal.signal(each, self._handle) for each in heeded}
         return self
 

@@ -15,7 +15,18 @@ from budgets.errors import InputError
 from planner.curves.reading import Table
 from planner.curves.reading.table import Rows, Vector, listing
 from planner.replaying.recorded import Recorded, Run
-from planner.replaying.rows import NEEDED, constant, line, numbers, read_runs, require, runs_of, where_there, whole
+from planner.replaying.rows import (
+    NEEDED,
+    constant,
+    line,
+    numbers,
+    read_runs,
+    require,
+    require_columns,
+    runs_of,
+    where_there,
+    whole,
+)
 from planner.sweeping.view import Axes, Configuration
 
 ERRORS: Final = ("standard_error", "score_standard_error")
@@ -39,7 +50,12 @@ class ReadTable:
 
 def read_recorded(path: Path) -> ReadTable:
     """Read a table of recorded runs; InputError names the file, the run, the column and the line that it stands on."""
-    table = read_runs(path, OPTIONAL)
+    return recorded_in(read_runs(path, OPTIONAL), path)
+
+
+def recorded_in(table: Table, path: Path) -> ReadTable:
+    """Return the runs of a table that was read already; `path` is how errors name it."""
+    require_columns(table, path, OPTIONAL)
     notes = list(table.notes)
     of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in runs_of(table)]
     plain = {name: _cell(table, path, name, rows) for name, rows in of_runs}

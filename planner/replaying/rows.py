@@ -17,6 +17,12 @@ FEWEST: Final = {"rollouts_per_prompt": 1, "prompts_per_batch": 1, "seed": 0, "s
 def read_runs(path: Path, optional: str) -> Table:
     """Return the table of a file that has the columns of a table of runs; the error says what it may have as well."""
     (table, *_) = read_table(path)
+    require_columns(table, path, optional)
+    return table
+
+
+def require_columns(table: Table, path: Path, optional: str) -> None:
+    """Refuse a table that lacks a column that each table of runs has."""
     missing = [name for name in NEEDED if name not in table.columns and name not in table.text]
     if missing:
         there = listing([*table.columns, *table.text])
@@ -24,7 +30,6 @@ def read_runs(path: Path, optional: str) -> Table:
             f"'{path}' has no column {' or '.join(missing)}: a table of runs has {', '.join(NEEDED)}, and may have "
             f"{optional}. It has {there}"
         )
-    return table
 
 
 def runs_of(table: Table) -> Iterator[tuple[str, Rows]]:

@@ -1,0 +1,128 @@
+"""A recommendation: what to run, how sure that is, and everything that it rests on."""
+
+from typing import TYPE_CHECKING, Any
+
+from planner.recommending.cautions import Caution
+from planner.recommending.choice import Choice
+from planner.recommending.rival import Rival
+from rlplan.api.columns import CHOICES
+from rlplan.api.frames import Frame, Library, make_frame, spread_axes
+from rlplan.api.html import page_part
+from rlplan.numbers import steps
+from rlplan.recommend_data import recommended_data
+from rlplan.recommend_output import report
+from rlplan.recommend_reading import Recommended
+from rlplan.sweep_words import Paper, probability
+
+if TYPE_CHECKING:
+    from planner.recommending.answer import Answer as Found
+
+SHOWN = 12
+
+
+class Answer:
+    """What is recommended; `print(answer)` shows it as `rlplan recommend` does, and `found` is all of it, typed."""
+
+    def __init__(self, recommended: Recommended) -> None:
+        """Wrap what was found."""
+        self.recommended = recommended
+
+    @property
+    def found(self) -> "Found":
+        """The answer itself: runner-up, equivalents, other budgets, frontier, cautions."""
+        return self.recommended.answer
+
+    @property
+    def sweep(self) -> str:
+        """The name of the sweep that it is from."""
+        return self.recommended.sweep
+
+    @property
+    def best(self) -> Choice:
+        """What to run: rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate, with its expectation."""
+        return self.found.chosen
+
+    @property
+    def target_gpu_hours(self) -> float:
+        """GPU-hours of the final run that it is for."""
+        return self.found.target_gpu_hours
+
+    @property
+    def sentence(self) -> str:
+        """What to run and what it is expected to score, in one sentence."""
+        return self.found.what
+
+    @property
+    def certainty(self) -> str:
+        """How sure that is, in one sentence."""
+        return self.found.how_sure
+
+    @property
+    def runner_up(self) -> Rival | None:
+        """The next best, and what would have to be true for it to win."""
+        return self.found.runner_up
+
+    @property
+    def equivalent(self) -> tuple[Choice, ...]:
+        """What is as good as the chosen one, as far as one can tell."""
+        return self.found.equivalent
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to mind."""
+        return self.found.cautions
+
+    @property
+    def command(self) -> str | None:
+        """The line that runs it; None where the launch's note says why there is none."""
+        return self.recommended.launch.line
+
+    def frame(self, frame: Library | None = None) -> Frame:
+        """Return a row for each configuration that can be run, the chosen one first."""
+        choices = self.found.ranked
+        rows = [
+            {name: getattr(each, name) for name in CHOICES if name != "rank"} | {"rank": rank}
+            for rank, each in enumerate(choices, start=1)
+        ]
+        columns, spread = spread_axes(CHOICES, rows, (each.axes for each in choices))
+        return make_frame(columns, spread, frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan recommend --format json` prints."""
+        return recommended_data(self.recommended)
+
+    def __str__(self) -> str:
+        from rich.console import Console  # noqa: PLC0415
+
+        console = Console(width=100, color_system=None, highlight=False, markup=False)
+        with console.capture() as captured:
+            for part in report(self.recommended, Paper(100), rest="frame()"):
+                console.print(part)
+        lines = [line.rstrip() for line in captured.get().splitlines()]
+        return "\n".join([*lines, self.command or self.recommended.launch.note])
+
+    def __repr__(self) -> str:
+        best = self.best
+        return (
+            f"<Answer n={best.rollouts_per_prompt}, B={best.prompts_per_batch}, M={steps(best.update_steps)}: "
+            f"{best.expected_score:.3f} ({best.score_low:.3f}–{best.score_high:.3f}), "
+            f"P(best) {probability(best.probability_best)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        choices = self.found.ranked
+        headings = ("n", "B", "M", "learning rate", "expected score", "P(best)", "P(within 0.02)", "status")
+        rows = [
+            (
+                str(each.rollouts_per_prompt),
+                str(each.prompts_per_batch),
+                steps(each.update_steps),
+                f"{each.learning_rate:.2g}",
+                f"{each.expected_score:.3f} ({each.score_low:.3f}–{each.score_high:.3f})",
+                probability(each.probability_best),
+                probability(each.probability_within_002),
+                each.status,
+            )
+            for each in choices[:SHOWN]
+        ]
+        return page_part(f"{self.sentence} {self.certainty}", headings, rows, hidden=len(choices) - len(rows))

@@ -1,0 +1,256 @@
+"""Fits learning curves from Python: of files, of frames, of arrays."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from budgets.errors import InputError, UnknownNameError
+from planner.curves.curve import Curve
+from planner.curves.fitting import Interval, Prediction
+from planner.curves.reading import Table, read_curves
+from planner.curves.reading.assembly import curves_of
+from rlplan.api.columns import FITS
+from rlplan.api.frames import Frame, Kind, Library, make_frame
+from rlplan.api.html import page_part
+from rlplan.api.tables import NAME, Tabular, arrays_of, is_path, is_table, table_of
+from rlplan.api.words import arguments_named, reworded
+from rlplan.fit_data import curve_data
+from rlplan.fit_request import FitRequest
+from rlplan.fitting import FittedCurve, fit_read
+from rlplan.sweep_words import interval
+
+if TYPE_CHECKING:
+    from rlplan.fitting import Fits as Fitted
+
+ARRAYS = "arrays"
+PARAMETERS = ("R0", "A", "B", "C_mid")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the points of one curve say."""
+
+    fitted: FittedCurve = field(repr=False)
+
+    @property
+    def curve(self) -> str:
+        """The curve's name."""
+        return self.fitted.fit.curve
+
+    @property
+    def verdict(self) -> str:
+        """rising, saturated, flat, declining, collapsed or not-identifiable."""
+        return self.fitted.fit.verdict.value
+
+    @property
+    def evidence(self) -> str:
+        """What the verdict rests on."""
+        return self.fitted.fit.evidence
+
+    @property
+    def parameters(self) -> Mapping[str, Interval]:
+        """R0, A, B and C_mid, each as a median with an interval."""
+        return self.fitted.fit.parameters
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The mean score at each x that was asked for, with an interval."""
+        return self.fitted.fit.predictions
+
+    @property
+    def observed(self) -> tuple[float | None, ...]:
+        """Of each prediction, what the rest of the curve came to; None where the fit has seen it or it is not known."""
+        return self.fitted.observed
+
+    @property
+    def now(self) -> Prediction:
+        """The mean score at the last x that was used."""
+        return self.fitted.now
+
+    @property
+    def noise_sd(self) -> float:
+        """The standard deviation of a score around the curve."""
+        return self.fitted.fit.noise_sd
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the points, and what to mind."""
+        return tuple(reworded(note) for note in self.fitted.fit.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `rlplan fit --format json` prints of one curve."""
+        return curve_data(self.fitted)
+
+    def __repr__(self) -> str:
+        last = self.predictions[-1] if self.predictions else self.now
+        return f"<Fit of {self.curve}: {self.verdict}, {interval(last.mean, last.low, last.high)} at x={last.x:.4g}>"
+
+
+@dataclass(frozen=True)
+class Fits(Sequence[Fit]):
+    """The fits of all curves, by place or by the curve's name; what could not be read or fitted is in `failures`."""
+
+    fitted: "Fitted" = field(repr=False)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A line for each file or curve that could not be fitted."""
+        return tuple(reworded(each) for each in self.fitted.failures)
+
+    def __len__(self) -> int:
+        return len(self.fitted.curves)
+
+    def __iter__(self) -> Iterator[Fit]:
+        return (Fit(each) for each in self.fitted.curves)
+
+    @overload
+    def __getitem__(self, which: int | str) -> Fit: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Fit]: ...
+    def __getitem__(self, which: int | str | slice) -> Fit | list[Fit]:
+        if isinstance(which, slice):
+            return [Fit(each) for each in self.fitted.curves[which]]
+        if isinstance(which, int):
+            return Fit(self.fitted.curves[which])
+        by_name = {each.fit.curve: each for each in self.fitted.curves}
+        if which not in by_name:
+            raise UnknownNameError("curve", which, by_name)
+        return Fit(by_name[which])
+
+    def frame(self, frame: Library | None = None) -> Frame:
+        """Return a row for each prediction of each curve."""
+        parts = {f"{name}_{part}": Kind.NUMBER for name in PARAMETERS for part in ("median", "low", "high")}
+        rows = [
+            {
+                "curve": each.curve,
+                "points": int(each.fitted.whole.x.size),
+                "used_points": each.fitted.fit.used_points,
+                "verdict": each.verdict,
+                "noise_sd": each.noise_sd,
+                **{name: getattr(prediction, name) for name in ("x", "mean", "low", "high", "level")},
+                "observed": observed,
+                "notes": "; ".join(each.notes),
+                **{
+                    f"{name}_{part}": getattr(each.parameters.get(name), part, None)
+                    for name in PARAMETERS
+                    for part in ("median", "low", "high")
+                },
+            }
+            for each in self
+            for prediction, observed in zip(each.predictions, each.observed, strict=True)
+        ]
+        return make_frame({**FITS, **parts}, rows, frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan fit --format json` prints."""
+        return {"curves": [each.to_dict() for each in self]}
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Fits of {len(self)} {'curve' if len(self) == 1 else 'curves'}{failed}: {', '.join(map(repr, self))}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                each.curve,
+                each.verdict,
+                f"{prediction.x:,.4g}",
+                interval(prediction.mean, prediction.low, prediction.high),
+                each.evidence,
+            )
+            for each in self
+            for prediction in each.predictions
+        ]
+        said = "; ".join([f"{len(self)} curves", *self.failures])
+        return page_part(said, ("curve", "verdict", "x", "mean score", "evidence"), rows)
+
+
+def fit(
+    data: Tabular,
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    by: str | None = None,
+    percent: bool = False,
+    answers: int | None = None,
+    fit_fraction: float | None = None,
+    fit_until: float | None = None,
+    cut: float | str | None = None,
+    predict_at: float | str | Sequence[float | str] = (),
+    level: float = 0.9,
+) -> Fits:
+    """Fit learning curves and predict where they go, with intervals and a verdict.
+
+    Args:
+        data: A path to a CSV, JSONL, trainer_state.json or TensorBoard file, or several; a pandas or polars DataFrame,
+            a dict of columns, a list of dicts; or a pair of arrays (x, scores).
+        x: The column of compute; guessed without this.
+        y: The column of scores; guessed without this.
+        by: The column that tells curves apart.
+        percent: Scores are percentages: divide them by 100.
+        answers: Answers behind each score; its binomial error is then known.
+        fit_fraction: Fit only the first part of the x range.
+        fit_until: Fit only the points up to an x.
+        cut: Leave out the points before an x; or 'auto' or 'published'.
+        predict_at: One x or several, or 'end'; by default 2 and 4 times the last x.
+        level: How much of the probability an interval holds.
+
+    Returns:
+        The fits, of every curve that could be fitted.
+
+    Raises:
+        InputError: What is given is not allowed, or no curve could be fitted.
+
+    Example:
+        >>> x = [0, 1, 2, 4, 8, 16, 32]
+        >>> scores = [0.10, 0.14, 0.21, 0.34, 0.48, 0.56, 0.59]
+        >>> (fit,) = rlplan.fit((x, scores), predict_at=64)
+        >>> fit.predictions[0].low < fit.predictions[0].mean < fit.predictions[0].high
+        True
+    """
+    wanted = (predict_at,) if isinstance(predict_at, str) or not isinstance(predict_at, Sequence) else predict_at
+    with arguments_named():
+        request = FitRequest(
+            x=x,
+            y=y,
+            by=by,
+            percent=percent,
+            answers=answers,
+            fraction=fit_fraction,
+            until=fit_until,
+            cut=None if cut is None else str(cut),
+            predict_at=tuple(map(str, wanted)),
+            level=level,
+        )
+        request.targets()  # what cannot be done is refused before anything is read
+        request.cut_point()
+        read, failures = _read(data, request)
+        fitted = fit_read(read, request, failures)
+        if not fitted.curves:
+            raise InputError("; ".join(fitted.failures) or "there is no curve to fit: give at least one")
+    return Fits(fitted)
+
+
+def _read(data: Tabular, request: FitRequest) -> tuple[list[tuple[Path, list[Curve]]], list[str]]:
+    """Return the curves of what was given, with where they come from, and a line for each file that failed."""
+    chosen: dict[str, Any] = {"x": request.x, "y": request.y, "by": request.by, "percent": request.percent}
+    if is_table(data):
+        return [(Path(NAME), curves_of(table_of(data), **chosen))], []
+    pair = arrays_of(data)
+    if pair is not None:
+        table = Table(ARRAYS, ARRAYS, {"x": pair[0], "score": pair[1]})
+        return [(Path(ARRAYS), curves_of(table, x="x", y="score", by="", percent=request.percent))], []
+    files = [data] if is_path(data) else list(data) if isinstance(data, Sequence) else []
+    if not files or not all(is_path(each) for each in files):
+        raise InputError(
+            f"{type(data).__name__} is nothing that can be fitted: give a path or several, a pandas or polars "
+            "DataFrame, a dict of columns, a list of dicts, or a pair of arrays (x, scores)"
+        )
+    read, failures = [], []
+    for file in map(Path, files):
+        try:
+            read.append((file, read_curves(file, **chosen)))
+        except InputError as failure:
+            failures.append(str(failure))
+    return read, failures

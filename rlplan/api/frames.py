@@ -1,0 +1,93 @@
+"""Rows as a pandas or polars frame with fixed columns and types, or as a list of dicts where neither is installed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from budgets.errors import InputError, UnknownNameError
+from planner.sweeping.view import Axes
+
+if TYPE_CHECKING:
+    import polars
+
+Library: TypeAlias = Literal["pandas", "polars", "rows"]
+# A pandas.DataFrame, a polars.DataFrame or a list of dicts: which one is known only where it runs.
+Frame: TypeAlias = Any
+Row: TypeAlias = Mapping[str, Any]
+
+LIBRARIES = ("pandas", "polars", "rows")
+
+
+class Kind(Enum):
+    """What a column holds; the value is its dtype in pandas."""
+
+    WHOLE = "int64"
+    WHOLE_OR_MISSING = "Int64"
+    NUMBER = "float64"
+    TEXT = "string"
+    TIME = "datetime64[us, UTC]"
+
+
+Columns: TypeAlias = Mapping[str, Kind]
+
+
+def make_frame(columns: Columns, rows: Iterable[Row], library: Library | None) -> Frame:
+    """Return rows as a frame of a library: of the one that is named, else of pandas or polars if there is one."""
+    found = list(rows)
+    match _chosen(library):
+        case "pandas":
+            pandas: Any = import_module("pandas")  # it has no types of its own
+            series = {
+                name: pandas.Series([row[name] for row in found], dtype=kind.value) for name, kind in columns.items()
+            }
+            return pandas.DataFrame(series)
+        case "polars":
+            return _polars(columns, found)
+        case _:
+            return [{name: row[name] for name in columns} for row in found]
+
+
+def spread_axes(columns: Columns, rows: Sequence[Row], of: Iterable[Axes]) -> tuple[Columns, list[dict[str, Any]]]:
+    """Give each further axis a column `axis_…` behind the others; numbers where all of its values are numbers."""
+    axes = [dict(each) for each in of]
+    names = dict.fromkeys(name for each in axes for name in each)
+    texts = {name for each in axes for name, value in each.items() if isinstance(value, str)}
+    more = {f"axis_{name}": Kind.TEXT if name in texts else Kind.NUMBER for name in names}
+
+    def cell(own: Mapping[str, str | float], name: str) -> str | float | None:
+        value = own.get(name)
+        return str(value) if name in texts and value is not None else value
+
+    spread = [
+        {**row, **{f"axis_{name}": cell(own, name) for name in names}} for row, own in zip(rows, axes, strict=True)
+    ]
+    return {**columns, **more}, spread
+
+
+def _chosen(library: str | None) -> str:
+    if library is None:
+        return next((name for name in ("pandas", "polars") if find_spec(name)), "rows")
+    if library not in LIBRARIES:
+        raise UnknownNameError("kind of frame", str(library), LIBRARIES)
+    if library != "rows" and not find_spec(library):
+        raise InputError(
+            f"frame='{library}': {library} is not installed. Install it (pip install {library}), take frame='rows' for "
+            "a list of dicts, or leave frame out for what there is"
+        )
+    return library
+
+
+def _polars(columns: Columns, rows: Sequence[Row]) -> "polars.DataFrame":
+    import polars  # noqa: PLC0415
+
+    types = {
+        Kind.WHOLE: polars.Int64(),
+        Kind.WHOLE_OR_MISSING: polars.Int64(),
+        Kind.NUMBER: polars.Float64(),
+        Kind.TEXT: polars.String(),
+        Kind.TIME: polars.Datetime("us", "UTC"),
+    }
+    values = {name: [row[name] for row in rows] for name in columns}
+    return polars.DataFrame(values, schema={name: types[kind] for name, kind in columns.items()})

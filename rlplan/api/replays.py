@@ -1,0 +1,148 @@
+"""Plays policies over recorded curves from Python: what `rlplan replay` does."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planner.replaying.play import Played
+from planner.replaying.reading import recorded_in
+from planner.sweeping.advancing import named_configuration
+from planner.sweeping.view import Configuration
+from rlplan.api.columns import TRACE
+from rlplan.api.frames import Frame, Library, make_frame, spread_axes
+from rlplan.api.html import page_part
+from rlplan.api.tables import NAME, Tabular, is_path, table_of
+from rlplan.api.words import arguments_named, reworded
+from rlplan.fit_request import plain_number
+from rlplan.numbers import hours
+from rlplan.replay_output import replay_data
+from rlplan.replay_running import ReplayRequest, Replays, replay_table
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What came of a policy; the first seed's replay, and the mean over all seeds."""
+
+    replays: Replays = field(repr=False)
+
+    @property
+    def played(self) -> tuple[Played, ...]:
+        """The replay of each seed."""
+        return self.replays.played
+
+    @property
+    def policy(self) -> str:
+        """What decided."""
+        return self.played[0].policy
+
+    @property
+    def chosen(self) -> Configuration:
+        """What the policy chose: (rollouts_per_prompt, prompts_per_batch, axes)."""
+        return self.played[0].chosen
+
+    @property
+    def best(self) -> Configuration:
+        """What is the best at the target."""
+        return self.replays.best
+
+    @property
+    def gpu_hours_spent(self) -> float:
+        """What the pilots took."""
+        return self.played[0].gpu_hours_spent
+
+    @property
+    def score_at_target(self) -> float:
+        """What the chosen configuration scores at the target."""
+        return self.played[0].score_at_target
+
+    @property
+    def regret(self) -> float:
+        """How much the best scores more than what was chosen."""
+        return self.played[0].regret
+
+    @property
+    def mean_regret(self) -> float:
+        """The mean regret over the seeds."""
+        return self.replays.mean_regret
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to mind about the table and the replay."""
+        return tuple(reworded(note) for note in self.replays.notes)
+
+    def frame(self, frame: Library | None = None) -> Frame:
+        """Return the trace: what would have been chosen as the GPU-hours were spent, and with which regret."""
+        trace = self.played[0].trace
+        rows = [
+            {
+                "gpu_hours": mark.gpu_hours,
+                "rollouts_per_prompt": mark.chosen.rollouts_per_prompt,
+                "prompts_per_batch": mark.chosen.prompts_per_batch,
+                "regret": mark.regret,
+            }
+            for mark in trace
+        ]
+        columns, spread = spread_axes(TRACE, rows, (mark.chosen.axes for mark in trace))
+        return make_frame(columns, spread, frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan replay --format json` prints."""
+        return replay_data(self.replays)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Replay of {self.policy}: chose {named_configuration(self.chosen)} for {hours(self.gpu_hours_spent)} "
+            f"GPU-hours, regret {self.regret:.3f}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (hours(mark.gpu_hours), named_configuration(mark.chosen), f"{mark.regret:.3f}")
+            for mark in self.played[0].trace
+        ]
+        return page_part(f"{self!r}"[1:-1], ("GPU-hours", "would have chosen", "regret"), rows)
+
+
+def replay(
+    data: Tabular,
+    *,
+    budget: float | str,
+    target: float,
+    policy: str = "rlplan",
+    seed: int = 0,
+    workers: int = 1,
+    repeat: int = 1,
+) -> Replay:
+    """Play a policy over recorded curves; it sees a point only once it has paid for it.
+
+    Args:
+        data: A path to a CSV, or a frame, with the columns run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours
+            and score; further columns are configuration.
+        budget: GPU-hours of all pilots together, or a share of what the full grid costs, such as '10%'.
+        target: GPU-hours of the final run.
+        policy: What decides: rlplan, full, random, median, asha or hyperband.
+        seed: Decides every random number.
+        workers: Trials that run at once.
+        repeat: How many seeds to play, one after another.
+
+    Raises:
+        InputError: The table cannot be read, or what is given is not allowed.
+        BudgetError: The budget pays for no score.
+    """
+    with arguments_named():
+        given = str(budget).strip()
+        is_share = given.endswith("%")
+        amount = plain_number(given.removesuffix("%"), "--budget")
+        table = Path(data) if is_path(data) else Path(NAME)
+        request = ReplayRequest(
+            table=table,
+            budget=amount / 100 if is_share else amount,
+            budget_is_share=is_share,
+            target=target,
+            policy=policy,
+            seed=seed,
+            workers=workers,
+            repeat=repeat,
+        )
+        read = None if is_path(data) else recorded_in(table_of(data), table)
+        return Replay(replay_table(request, read))

@@ -1,0 +1,255 @@
+"""A sweep at one moment: its state, its trials and curves as frames, its answer and its pictures."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.store.schema import SweepStatus
+from rlplan.api.columns import CURVES, DECISIONS, RANKED, SEGMENTS, TRIALS
+from rlplan.api.frames import Frame, Library, make_frame, spread_axes
+from rlplan.api.html import page_part
+from rlplan.api.points import point_rows
+from rlplan.api.words import arguments_named
+from rlplan.numbers import hours
+from rlplan.overview.reading import story
+from rlplan.sweep_data import sweep_data, trial_row
+from rlplan.sweep_picture import Answer as StoredAnswer
+from rlplan.sweep_picture import Money, Picture
+from rlplan.sweep_trials import Memory
+from rlplan.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from rlplan.api.answer import Answer
+    from rlplan.api.book import Book
+    from rlplan.api.pictures import Kind
+    from rlplan.overview.story import Beliefs
+
+SHOWN = 12
+
+
+class Sweep:
+    """A sweep as it was when it was read; `refresh()` reads it again. Everything but points comes from one moment."""
+
+    def __init__(self, book: "Book", name: str | None = None, memory: Memory | None = None) -> None:
+        """Read the sweep of that name, by default the newest; NotFoundError when there is none."""
+        self._book = book
+        self._memory: Memory = {} if memory is None else memory
+        with book.reading() as store:
+            self.story = story(store, name, memory=self._memory)
+
+    @property
+    def picture(self) -> Picture:
+        """The rows that all of this is read from, as typed objects."""
+        return self.story.picture
+
+    @property
+    def name(self) -> str:
+        """What it is stored under, such as 'sweep-2'."""
+        return self.picture.sweep
+
+    @property
+    def database(self) -> str:
+        """The path or URL of the database that it is in."""
+        return self._book.database
+
+    @property
+    def plan(self) -> str:
+        """The name of its plan."""
+        return self.picture.plan
+
+    @property
+    def status(self) -> SweepStatus:
+        """Where it stands; a text too, such as 'finished'."""
+        return self.picture.status
+
+    @property
+    def policy(self) -> str:
+        """What decides."""
+        return self.picture.policy
+
+    @property
+    def metric(self) -> str:
+        """What all scores are, such as 'mean@1'."""
+        return self.picture.metric
+
+    @property
+    def money(self) -> Money:
+        """Where the pilots' GPU-hours are."""
+        return self.picture.money
+
+    @property
+    def target_gpu_hours(self) -> float:
+        """The compute at which configurations are compared."""
+        return self.story.target_gpu_hours
+
+    @property
+    def answer(self) -> StoredAnswer | None:
+        """What was recommended when it last ended, as it is stored; None before. `recommend` answers anew."""
+        return self.picture.answer
+
+    def refresh(self) -> "Sweep":
+        """Return the sweep as it is now; only what is new is read."""
+        return Sweep(self._book, self.name, self._memory)
+
+    def trials(self, frame: Library | None = None) -> Frame:
+        """Return a row for each trial, with its newest score and what its curve foretells."""
+        trials = self.picture.trials
+        columns, rows = spread_axes(TRIALS, [trial_row(each) for each in trials], (each.axes for each in trials))
+        return make_frame(columns, rows, frame)
+
+    def curves(self, frame: Library | None = None) -> Frame:
+        """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
+        found = [
+            (
+                {
+                    "trial": trial.name,
+                    "rollouts_per_prompt": trial.rollouts_per_prompt,
+                    "prompts_per_batch": trial.prompts_per_batch,
+                    "seed": trial.seed,
+                    "state": trial.state.value,
+                    "step": score.step,
+                    "gpu_hours": score.gpu_hours,
+                    "score": score.score,
+                    "score_standard_error": score.standard_error,
+                },
+                trial.axes,
+            )
+            for trial in self.picture.trials
+            for score in trial.scores
+        ]
+        columns, rows = spread_axes(CURVES, [row for row, _ in found], (axes for _, axes in found))
+        return make_frame(columns, rows, frame)
+
+    def points(self, frame: Library | None = None) -> Frame:
+        """Return a row for each point that was reported, with what training measured; read when it is asked for."""
+        with self._book.reading() as store:
+            columns, rows = point_rows(store, self.name)
+        return make_frame(columns, rows, frame)
+
+    def ranked(self, frame: Library | None = None, *, stored: bool = False) -> Frame:
+        """Return a row for each allocation, the most promising first, as `rlplan rank` does.
+
+        Of a sweep that goes on it is worked out from what is known now, which takes seconds for a large one; `stored`
+        asks for the ranking under its newest recommendation instead.
+        """
+        from rlplan.rank_reading import ranking  # noqa: PLC0415
+
+        with self._book.reading():
+            found = ranking(self.database, self.name, stored=stored).rows
+        rows = [{name: getattr(each, name) for name in RANKED} for each in found]
+        columns, spread = spread_axes(RANKED, rows, (each.axes for each in found))
+        return make_frame(columns, spread, frame)
+
+    def decisions(self, frame: Library | None = None) -> Frame:
+        """Return a row for each decision, oldest first; what it rested on is JSON."""
+        rows = (
+            {
+                "number": each.number,
+                "at": each.at,
+                "action": each.action,
+                "trial": each.trial,
+                "reason": each.reason,
+                "seen": json.dumps(dict(each.seen)),
+                "alternatives": json.dumps(list(each.alternatives)),
+            }
+            for each in self.story.decisions
+        )
+        return make_frame(DECISIONS, rows, frame)
+
+    def segments(self, frame: Library | None = None) -> Frame:
+        """Return a row for each segment, in the order of their start: which worker ran which trial when."""
+        rows = (
+            {
+                "worker": each.worker,
+                "trial": each.name,
+                "segment": each.number,
+                "attempt": each.attempt,
+                "from_step": each.from_step,
+                "to_step": each.to_step,
+                "started_at": each.started_at,
+                "ended_at": each.ended_at,
+                "outcome": each.outcome.value,
+                "reserved_gpu_hours": each.reserved_gpu_hours,
+                "charged_gpu_hours": each.charged_gpu_hours,
+            }
+            for each in self.story.stretches
+        )
+        return make_frame(SEGMENTS, rows, frame)
+
+    def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
+        """Return what is recommended from all that is known now, whether the sweep has ended or goes on.
+
+        Args:
+            target: GPU-hours of the final run, if they are to be other than the plan's.
+            budget: GPU-hours in all; the final run then has what the pilots have not spent of them.
+
+        Raises:
+            InputError: Both are given.
+            NotFoundError: Nothing was seen yet.
+            BudgetError: The GPU-hours pay for no update step.
+        """
+        from rlplan.api.answer import Answer  # noqa: PLC0415 (takes a second to import)
+        from rlplan.recommend_reading import recommended  # noqa: PLC0415
+
+        with self._book.reading(), arguments_named():
+            return Answer(recommended(self.database, self.name, budget=budget, target=target))
+
+    def plot(self, kind: "Kind" = "curves", *, dark: bool = False) -> "Figure":
+        """Return a picture as a plotly figure: curves, frontier, heat, budget or timeline. Nothing is opened.
+
+        Args:
+            kind: What is drawn.
+            dark: Draw it for a dark background.
+        """
+        from rlplan.api.pictures import figure  # noqa: PLC0415 (plotly)
+
+        return figure(self.story, self.beliefs, kind, dark=dark)
+
+    @cached_property
+    def beliefs(self) -> "Beliefs":
+        """What all curves together let one believe: seconds of work for a large sweep, done once."""
+        from rlplan.overview.believing import beliefs  # noqa: PLC0415
+
+        with self._book.reading() as store:
+            return beliefs(store, self.name)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report into one HTML file that needs no network, and return its path."""
+        from rlplan.web.report import checked, report, save  # noqa: PLC0415 (jinja2)
+
+        file = checked(Path(path))  # before the curves are fitted, which takes a while
+        save(file, report(self.story, self.beliefs))
+        return file
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `rlplan status --format json` prints."""
+        return sweep_data(self.picture)
+
+    def __repr__(self) -> str:
+        money = self.money
+        return (
+            f"<Sweep {self.name} of {self.plan}: {self.status.value}, {tally(self.picture.trials)}, "
+            f"{hours(money.spent)} of {hours(money.pilot_gpu_hours)} pilot GPU-hours spent>"
+        )
+
+    def _repr_html_(self) -> str:
+        shown = sorted(self.picture.trials, key=lambda each: each.promise)
+        headings = ("trial", "n", "B", "state", "steps", "GPU-hours", "score", "expected at the target")
+        rows = [
+            (
+                each.name,
+                str(each.rollouts_per_prompt),
+                str(each.prompts_per_batch),
+                each.state.value,
+                reached(each),
+                hours(each.gpu_hours_spent),
+                with_error(each.last),
+                foretold(each),
+            )
+            for each in shown[:SHOWN]
+        ]
+        said = sentence(self.answer) if self.answer else f"{self!r}"[1:-1]
+        return page_part(f"{self.name}: {said}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))

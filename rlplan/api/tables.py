@@ -1,0 +1,117 @@
+"""Tables that live in memory, of pandas, polars, pyarrow or plain Python, as the readers of files return them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.reading.table import Table, Vector
+
+NAME = "frame"  # how errors and results call what has no file
+# A pandas or polars DataFrame, a pyarrow Table, a mapping of columns, or a list of dicts; a path is a file.
+Tabular: TypeAlias = Any
+
+LIBRARIES = ("pandas", "polars")
+
+
+def is_path(data: object) -> bool:
+    """Whether what was given is the place of a file."""
+    return isinstance(data, str | Path)
+
+
+def is_table(data: object) -> bool:
+    """Whether what was given is a table that `table_of` can read."""
+    rows = isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
+    return rows or isinstance(data, Mapping) or hasattr(data, "to_pydict") or _library(data) in LIBRARIES
+
+
+def table_of(data: Tabular) -> Table:
+    """Return a table's columns; InputError when it is none."""
+    numbers: dict[str, Vector] = {}
+    text: dict[str, list[str]] = {}
+    columns = _columns(data)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"columns differ in length ({_listed(lengths)}): give each as many values")
+    if not columns or not any(lengths.values()):
+        raise InputError(f"the {type(data).__name__} holds no rows: give one with a row for each point")
+    for name, values in columns.items():
+        try:
+            numbers[name] = np.array([np.nan if value is None else float(value) for value in values])
+        except (TypeError, ValueError):
+            text[name] = ["" if value is None else str(value) for value in values]
+    return Table(NAME, NAME, numbers, text)
+
+
+def _columns(data: Tabular) -> dict[str, list[Any]]:
+    """Return the values of each column, None for what is missing."""
+    if isinstance(data, Mapping):
+        return {str(name): _whole(name, values) for name, values in data.items()}
+    if isinstance(data, list):
+        names = dict.fromkeys(name for row in data for name in row)
+        return {str(name): [_missing(row.get(name)) for row in data] for name in names}
+    if hasattr(data, "to_pydict"):  # pyarrow
+        return _columns(data.to_pydict())
+    if _library(data) in LIBRARIES and type(data).__name__ == "DataFrame":
+        return _of_pandas(data) if _library(data) == "pandas" else _columns(data.to_dict(as_series=False))
+    raise InputError(
+        f"{type(data).__name__} is no table that can be read: give a pandas or polars DataFrame, a dict of columns, a "
+        "list of dicts, or a path"
+    )
+
+
+def _library(data: object) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _of_pandas(data: Any) -> dict[str, list[Any]]:
+    if any(name is not None for name in data.index.names):  # what has a name is a column that was made the index
+        data = data.reset_index()
+    names = [str(name) for name in data.columns]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"the DataFrame has several columns called {', '.join(twice)}: name each differently")
+    found = {}
+    for position, name in enumerate(names):
+        column = data.iloc[:, position]
+        there = column.notna().tolist()
+        found[name] = [value if known else None for value, known in zip(column.tolist(), there, strict=True)]
+    return found
+
+
+def _whole(name: object, values: object) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"column '{name}' is a {type(values).__name__}: give a list of its values")
+    return [_missing(value) for value in values]
+
+
+def _missing(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _listed(lengths: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {length}" for name, length in list(lengths.items())[:6])
+
+
+def arrays_of(data: object) -> tuple[Vector, Vector] | None:
+    """Return x and scores of a pair of arrays or of an array with two columns; None when it is neither."""
+    if isinstance(data, tuple) and len(data) == 2 and not any(is_path(each) for each in data):
+        x, scores = (_vector(each, name) for each, name in zip(data, ("x", "scores"), strict=True))
+    elif isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == 2:
+        x, scores = _vector(data[:, 0], "x"), _vector(data[:, 1], "scores")
+    else:
+        return None
+    if x.size != scores.size:
+        raise InputError(f"there are {x.size} x values and {scores.size} scores: give as many of both")
+    return x, scores
+
+
+def _vector(values: Any, name: str) -> Vector:
+    try:
+        vector = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        vector = np.empty((0, 0))
+    if vector.ndim != 1:
+        raise InputError(f"{name} are no plain list of numbers: give (x, scores), one number for each point in both")
+    return vector

@@ -1,0 +1,27 @@
+"""What the commands say, in the words of Python: `--fit-until 3` is `fit_until=3` here."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from budgets.errors import RlplanError
+
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
+_COMMAND = re.compile(r"`?rlplan [a-z]+ ")
+
+
+def reworded(text: str) -> str:
+    """Write flags as arguments; a text with a command of the shell stays as it is."""
+    if _COMMAND.search(text):
+        return text
+    return _FLAG.sub(lambda flag: flag[1].replace("-", "_") + ("=" if flag[2] else ""), text)
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Let errors that are raised within speak of arguments instead of flags."""
+    try:
+        yield
+    except RlplanError as error:
+        error.args = tuple(reworded(each) if isinstance(each, str) else each for each in error.args)
+        raise
