@@ -10,16 +10,24 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
+from rlplan.commands.dashboard import dashboard
 from rlplan.commands.decisions import decisions
+from rlplan.commands.doctor import doctor
+from rlplan.commands.export import export
 from rlplan.commands.fit import fit
 from rlplan.commands.init import init
+from rlplan.commands.pause import pause
 from rlplan.commands.preview import preview
 from rlplan.commands.propose import propose
+from rlplan.commands.rank import rank
 from rlplan.commands.recommend import recommend
 from rlplan.commands.replay import replay
+from rlplan.commands.report import report
 from rlplan.commands.resume import resume
 from rlplan.commands.retry import retry
+from rlplan.commands.show import show
 from rlplan.commands.status import status
+from rlplan.commands.stop import stop
 from rlplan.commands.sweep import sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
@@ -88,12 +96,20 @@ app.command()(preview)
 app.command()(sweep)
 app.command()(resume)
 app.command()(retry)
+app.command()(pause)
+app.command()(stop)
 app.command()(status)
+app.command()(rank)
 app.command()(recommend)
+app.command()(show)
 app.command()(decisions)
+app.command()(report)
+app.command()(dashboard)
+app.command()(export)
 app.command()(fit)
 app.command()(replay)
 app.command()(train)
+app.command()(doctor)
 app.command()(init)
 
 

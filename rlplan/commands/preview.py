@@ -4,14 +4,15 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.completing import plans
+from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, PolicyOption
 
 
 def preview(
-    plan: Annotated[str | None, typer.Argument(help="A stored plan; the newest without this.")] = None,
-    policy: Annotated[
-        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
-    ] = "rlplan",
+    plan: Annotated[
+        str | None, typer.Argument(help="A stored plan; the newest without this.", autocompletion=plans)
+    ] = None,
+    policy: PolicyOption = "rlplan",
     draws: Annotated[
         str | None, typer.Option(metavar="<int>", help="Worlds to draw; as many as fit into 12 s without this.")
     ] = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rlplan.completing import gpus, models, recipes, tasks
 from rlplan.options import (
     DEFAULT_DATABASE,
     DatabaseOption,
@@ -22,20 +23,27 @@ def propose(
     budget: Annotated[
         str | None, typer.Option(metavar="<gpu-hours>", help="GPU-hours for pilots and final run together.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="A model of the catalogue, or a path to a config.json.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A model of the catalogue, or a path to a config.json.", autocompletion=models)
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.", autocompletion=gpus)
+    ] = None,
     gpus: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs there are.")] = None,
     gpus_per_trial: Annotated[str | None, typer.Option(metavar="<int>", help="How many GPUs one run gets.")] = None,
     response_tokens: Annotated[str | None, typer.Option(metavar="<int>", help="Most tokens of a response.")] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.")
+        str | None,
+        typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.", autocompletion=recipes),
     ] = None,
     recipes: RecipesOption = None,
     models: ModelsOption = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     pass_rate: Annotated[str | None, typer.Option(metavar="<float>", help="Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
-    task: Annotated[str | None, typer.Option(help="An embedded task, on this machine's CPU.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="An embedded task, on this machine's CPU.", autocompletion=tasks)
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
     ] = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import Format, FormatOption
+from rlplan.options import Format, FormatOption, PolicyOption
 
 
 def replay(
@@ -17,9 +17,7 @@ def replay(
         str, typer.Option(metavar="<gpu-hours>|<percent>%", help="What all pilots may spend; % of the full grid.")
     ],
     target: Annotated[str, typer.Option(metavar="<gpu-hours>", help="Compute of the final run.")],
-    policy: Annotated[
-        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
-    ] = "rlplan",
+    policy: PolicyOption = "rlplan",
     seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
     workers: Annotated[str, typer.Option(metavar="<int>", help="Trials that are trained at once.")] = "1",
     repeat: Annotated[

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rlplan.completing import plans, tasks
 from rlplan.options import (
     DEFAULT_DATABASE,
     DatabaseOption,
@@ -15,6 +16,7 @@ from rlplan.options import (
     MicroBatchOption,
     ModelOption,
     ModelsOption,
+    PolicyOption,
     RecipesOption,
     RewardOption,
     ValidationOption,
@@ -39,9 +41,15 @@ WorkersOption = Annotated[
 
 
 def sweep(
-    plan: Annotated[str | None, typer.Argument(help="A stored plan, such as plan-3; the newest without it.")] = None,
+    plan: Annotated[
+        str | None,
+        typer.Argument(help="A stored plan, such as plan-3; the newest without it.", autocompletion=plans),
+    ] = None,
     task: Annotated[
-        str | None, typer.Option(help="Propose for an embedded task on this machine's CPU first, then run that.")
+        str | None,
+        typer.Option(
+            help="Propose for an embedded task on this machine's CPU first, then run that.", autocompletion=tasks
+        ),
     ] = None,
     budget: Annotated[
         str | None, typer.Option(metavar="<gpu-hours>", help="Propose for these GPU-hours first, then run that.")
@@ -51,9 +59,7 @@ def sweep(
     config: Annotated[
         Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(metavar="<name>", help="What decides: rlplan, full, random, median, asha or hyperband.")
-    ] = "rlplan",
+    policy: PolicyOption = "rlplan",
     search: Annotated[
         str | None,
         typer.Option(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rlplan.completing import recipes, tasks
 from rlplan.options import (
     DeviceOption,
     EngineOption,
@@ -21,10 +22,14 @@ from rlplan.options import (
 
 def train(
     task: Annotated[
-        str | None, typer.Option(metavar="<name>|<file>", help="An embedded task, or a JSONL file of problems.")
+        str | None,
+        typer.Option(
+            metavar="<name>|<file>", help="An embedded task, or a JSONL file of problems.", autocompletion=tasks
+        ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.")
+        str | None,
+        typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.", autocompletion=recipes),
     ] = None,
     rollouts_per_prompt: Annotated[
         str | None, typer.Option("--rollouts-per-prompt", "-n", metavar="<int>", help="Responses to each prompt; 16.")

@@ -1,0 +1,1 @@
+"""A sweep's page, live from its database."""

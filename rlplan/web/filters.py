@@ -1,0 +1,81 @@
+"""How the page's templates write numbers, times and data."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rlplan.numbers import aligned_hours, duration, hours, steps
+from rlplan.sweep_words import UNKNOWN, probability
+from rlplan.web.charts.chart import Chart
+
+
+def score(value: float | None) -> str:
+    """Write a score with three digits, since a hundredth is what the best differ by."""
+    return UNKNOWN if value is None else f"{value:.3f}"
+
+
+def rate(value: float | None) -> str:
+    """Write a learning rate."""
+    return UNKNOWN if value is None else f"{value:.2g}"
+
+
+def clock(value: datetime | None) -> str:
+    """Write a time to the second, in UTC."""
+    return UNKNOWN if value is None else f"{_utc(value):%Y-%m-%d %H:%M:%S}"
+
+
+def figure(value: Any) -> str:
+    """Write a value that a decision looked at: numbers with the digits that they deserve, the rest as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: UNKNOWN}[value]
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{words(str(key))} {figure(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(figure(each) for each in value) or "none"
+    return str(value)
+
+
+def words(name: str) -> str:
+    """Write a key as words."""
+    return name.replace("_", " ").replace("gpu hour", "GPU-hour")
+
+
+def capital(sentence: str) -> str:
+    """Begin a sentence with a capital, unless it begins with the name of a quantity."""
+    return sentence if sentence.startswith(("n=", "n =", "B=")) else sentence[:1].upper() + sentence[1:]
+
+
+def tied(sentence: str) -> str:
+    """Keep a percent sign on the line of its number."""
+    return sentence.replace(" %", "\u00a0%")
+
+
+def chart_json(chart: Chart) -> Any:
+    """Write a chart's figure where a script element holds it."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    return Markup(chart.json)
+
+
+def _utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+FILTERS: dict[str, Any] = {
+    "score": score,
+    "rate": rate,
+    "clock": clock,
+    "figure": figure,
+    "words": words,
+    "capital": capital,
+    "tied": tied,
+    "chart_json": chart_json,
+    "hours": hours,
+    "aligned_hours": aligned_hours,
+    "duration": duration,
+    "steps": steps,
+    "probability": probability,
+}

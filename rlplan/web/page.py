@@ -1,0 +1,91 @@
+"""The sections of a sweep's page as HTML, for the report and for the dashboard; neither holds scripts or handlers."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from budgets.errors import UnknownNameError
+from rlplan.overview.story import Beliefs, Story
+from rlplan.web import sections
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+Context = Callable[[Story, Beliefs | None], Mapping[str, Any]]
+
+CONTEXTS: dict[str, Context] = {
+    "answer": sections.answer.context,
+    "frontier": sections.frontier.context,
+    "curves": sections.curves.context,
+    "heat": sections.heat.context,
+    "budget": sections.budget.context,
+    "decisions": sections.decisions.context,
+    "health": sections.health.context,
+    "ranking": sections.ranking.context,
+}
+SECTIONS: tuple[str, ...] = tuple(CONTEXTS)  # in the order of the page
+TITLES: dict[str, str] = {
+    "answer": "Recommendation",
+    "frontier": "Frontier",
+    "curves": "Curves",
+    "heat": "Map",
+    "budget": "Budget",
+    "decisions": "Decisions",
+    "health": "Health",
+    "ranking": "Ranking",
+}
+STYLES = ("theme.css", "page.css")
+SCRIPTS = ("rlplan.js", "tables.js", "page.js")
+
+
+def section(name: str, story: Story, beliefs: Beliefs | None) -> str:
+    """Return one section as HTML; without beliefs it says that they are being computed, and shows what rows tell."""
+    if name not in CONTEXTS:
+        raise UnknownNameError("section", name, SECTIONS)
+    return rendered(f"sections/{name}.html", story=story, beliefs=beliefs, **CONTEXTS[name](story, beliefs))
+
+
+def rendered(template: str, **context: Any) -> str:
+    """Render a template of the package; every value that is no markup yet is escaped."""
+    return environment().get_template(template).render(context)
+
+
+@cache
+def environment() -> "Environment":
+    """Return the templates with the filters that they write numbers with."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+
+    from rlplan.web.filters import FILTERS  # noqa: PLC0415
+
+    made = Environment(
+        loader=PackageLoader("rlplan.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS)
+    return made
+
+
+def styles() -> str:
+    """Return the page's own CSS."""
+    return "\n".join(_static(name) for name in STYLES)
+
+
+def scripts() -> str:
+    """Return the page's own JavaScript; `rlplan.draw(root)` draws the charts below an element."""
+    return "\n".join(_static(name) for name in SCRIPTS)
+
+
+@cache
+def plotly_script() -> str:
+    """Return plotly's JavaScript, which has to come before the page's own."""
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415
+
+    return str(get_plotlyjs())
+
+
+def _static(name: str) -> str:
+    return (files("rlplan.web") / "static" / name).read_text(encoding="utf-8")

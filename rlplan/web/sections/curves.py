@@ -1,0 +1,20 @@
+"""The learning curves: a panel for each configuration."""
+
+from typing import Any
+
+from rlplan.overview.story import Beliefs, Story
+from rlplan.web.charts.curves import curve_panels
+
+FIRST = 20  # panels that are shown before one asks for more
+
+
+def context(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    panels = curve_panels(story, beliefs)
+    return {
+        "panels": panels.charts,
+        "logarithmic": panels.logarithmic,
+        "first": FIRST,
+        "metric": story.picture.metric,
+        "cut": bool(beliefs and beliefs.cuts),
+    }
