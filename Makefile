@@ -11,7 +11,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 
-.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps bench-decisions bench-live allocbench base-models clean
+.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps bench-decisions bench-live allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -104,6 +104,11 @@ allocbench: setup  ## make the table of real runs, over as many sittings as it t
 	$(BIN)/python bench/allocbench.py make --folder $(ALLOCBENCH)
 	$(BIN)/python bench/allocbench.py export --folder $(ALLOCBENCH)
 	$(BIN)/python bench/allocbench.py findings --page docs/allocbench.md
+
+docs: setup  ## build the documentation's site into build/site, after writing docs/commands.md anew
+	$(BIN)/python docs/tools/commands_page.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict  # the variable silences an advertisement
+	@echo 'Open build/site/index.html over http: $(BIN)/python -m http.server --directory build/site'
 
 base-models: setup  ## make the embedded tasks' models and pass rates anew (minutes)
 	$(BIN)/python -m runner.tasks.base_models

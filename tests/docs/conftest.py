@@ -1,0 +1,5 @@
+"""The command line, run as the tests of rlplan/ run it."""
+
+from tests.rlplan.conftest import run, use
+
+__all__ = ["run", "use"]

@@ -1,0 +1,70 @@
+"""The tutorial, typed from the beginning to the end: it works, and prints what the page shows, but for its figures."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.tools.tutorial import PAGE, Step, consoles, launch, play
+from tests.docs.lines import lines
+
+INTERRUPTED = 130
+COLUMNS = re.compile(r"\S {2,}\S")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tutorial")
+
+
+@pytest.fixture(scope="module")
+def steps(folder: Path) -> list[Step]:
+    """Minutes of real training; every test of this module looks at the same."""
+    return list(play(folder))
+
+
+def headers(printed: str) -> list[str]:
+    """The heads of tables: lines of names, without a figure, two spaces or more between them."""
+    found = [line for line in printed.splitlines() if COLUMNS.search(line.strip()) and not re.search(r"\d", line)]
+    return [" ".join(line.split()) for line in found if not line.startswith(" " * 10)]
+
+
+@pytest.mark.soak
+def test_every_command_works(steps: list[Step]) -> None:
+    for step in steps:
+        expected = INTERRUPTED if step.shown.endswith("^C") else 0
+        assert step.code == expected, (step.typed, step.errors)
+
+
+@pytest.mark.soak
+def test_what_is_printed_has_the_shape_of_what_is_shown(steps: list[Step]) -> None:
+    for step in steps:
+        missing = [head for head in headers(step.shown) if head not in headers(step.printed)]
+        assert missing == [], step.typed
+
+
+@pytest.mark.soak
+def test_the_shown_final_run_is_started_as_the_real_one(steps: list[Step], folder: Path) -> None:
+    shown = next(step.typed for step in steps if step.typed.startswith("rlplan train"))
+    real = launch(folder)
+    given = {word for word in real["arguments"] if word.startswith("-")}
+    assert given - {"--from-pilot"} == {word for word in shown.split() if word.startswith("-")} - {"--from-pilot"}
+
+
+@pytest.mark.soak
+def test_what_it_leaves_behind(steps: list[Step], folder: Path) -> None:
+    assert steps
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert list(folder.glob("runs/final-*/curve.csv"))
+
+
+def test_every_command_of_rlplan_stands_in_a_console_or_is_run_elsewhere() -> None:
+    typed = {text for text, _ in consoles()}
+    others = [line.text for line in lines(PAGE) if line.program == "rlplan" and line.text not in typed]
+    assert all(text.startswith(("rlplan propose --budget 5000", "rlplan init")) for text in others)
+
+
+def test_its_consoles_hold_one_command_each() -> None:
+    assert len(consoles()) == PAGE.read_text(encoding="utf-8").count("```console\n")
+    assert len(consoles()) >= 12
+    assert not any("\n$ " in shown for _, shown in consoles())
