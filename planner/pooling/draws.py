@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from planner.curves.curve import Vector
 from planner.pooling.model import STEEPEST, Fit, sigmoid
-from planner.pooling.points import clock
+from planner.pooling.points import clock, pass_rate_variance
 from planner.sweeping.view import Configuration
 
 EARLIEST = 1e-12
@@ -83,7 +83,10 @@ class Worlds:
             departed = np.where(run < 0, 0.0, self.departed[:, run])[:, :, None]
             scale = np.where(run < 0, 1.0, self.wander[run])
         ahead = np.sqrt(np.maximum(clock(x) - since, 0.0))
-        scores = smooth + departed + (self.drift[:, None] * scale * noise)[:, :, None] * ahead
+        expected = smooth + departed
+        # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
+        room = 2 * np.sqrt(pass_rate_variance(expected))
+        scores = expected + (self.drift[:, None] * scale * noise)[:, :, None] * ahead * room
         if len(self.runs.of):
             level = np.where(run < 0, np.nan, self.runs.collapsed[run])
             scores = np.where(np.isnan(level)[:, None], scores, level[:, None])

@@ -22,12 +22,12 @@ from planner.pooling.points import EMPTY, Points
 State = tuple[Vector, ...]  # R0, coefficients, deviations
 
 LOCAL = 3  # logit A, log C_mid, log B
-DRIFTS = (0.006, 0.016, 0.045)
+DRIFTS = (0.01, 0.03)
 SCATTERS = (0.35, 1.2, 4.0)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
 MIDDLES = (-2.4, -0.8)  # where the common log(C_mid / target) is thought to lie
 MIDDLE_WEIGHTS = (0.5, 0.5)
-DRIFT_WEIGHTS = (0.35, 0.4, 0.25)
+DRIFT_WEIGHTS = (0.5, 0.5)
 SCATTER: Vector = np.array([0.30, 0.25, 0.12])
 START_SD = 0.15
 HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn

@@ -6,7 +6,7 @@ import pytest
 from planner.pooling.draws import Worlds
 from planner.pooling.opening import joint_of
 from planner.sweeping.view import Cell, Seen, TrialView
-from tests.planner.pooling.sweeps import TARGET, along, configuration, smooth, sweep
+from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 
 CELLS = ((8, 32), (8, 64), (16, 32), (16, 64), (32, 64))
@@ -118,3 +118,11 @@ def test_without_any_curve_there_are_still_worlds() -> None:
     assert scores.shape == (100, 2)
     assert np.isfinite(scores).all()
     assert scores.std(axis=0).min() > 0.05
+
+
+def test_near_the_ceiling_more_compute_is_not_expected_to_lower_a_score() -> None:
+    top = {cell: Curve(0.3, 0.985, 0.03, 1.8) for cell in CELLS}
+    worlds = joint_of(sweep(top, dict.fromkeys(CELLS[::2], 40), noise=0.02), 1000)
+    rough = replace(worlds, drift=np.full_like(worlds.drift, 0.06))
+    expected = np.stack([rough.at(x).mean(axis=0) for x in (1.0, 2.0, 4.0)])
+    assert np.diff(expected, axis=0).min() > -0.004

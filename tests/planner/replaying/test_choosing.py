@@ -26,7 +26,7 @@ def test_among_those_that_have_come_far_the_mean_of_three_scores_is_taken() -> N
 
 
 def test_expected_scores_are_those_at_the_target() -> None:
-    flat, rising = [0.4] * 10, [0.1 + 0.03 * place for place in range(10)]
+    flat, rising = [0.1, 0.3, 0.38, *[0.4] * 7], [0.1 + 0.03 * place for place in range(10)]
     seen = view(trial(1, 8, *flat), trial(2, 16, *rising))
     assert highest_seen(seen) == Configuration(8, 4)
     assert HighestExpected(Pool())(seen) == Configuration(16, 4)
