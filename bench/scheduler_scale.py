@@ -183,7 +183,7 @@ def new_plan(pilot: float, workers: int) -> NewPlan:
         config={
             "workload": {"task": "sum-easy"},
             "recipe": {"name": "grpo"},
-            "validation": {"problems": 128, "samples": 4, "every_steps": VALIDATION_STEPS},
+            "validation": {"problems": 128, "samples": 4, "every_steps": VALIDATION_STEPS, "every_rollouts": None},
         },
         assumptions=[],
         outlook=[],

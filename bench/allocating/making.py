@@ -67,6 +67,11 @@ class Part:
         """What its configuration file says."""
         return SETTINGS if self.recipe is None else f'{SETTINGS}{SUBGRID}[recipe]\nname = "{self.recipe}"\n'
 
+    @property
+    def calibrating_settings(self) -> str:
+        """The same for the small sweep, which leaves its final run more than a hundredth: that would be no update."""
+        return self.settings.replace("fraction = 0.989", "fraction = 0.9")
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -139,16 +144,22 @@ def make(parts: list[Part], seeds: list[int], how: How) -> int:
 def _prepare(part: Part, workers: int) -> int:
     """Calibrate the prices with a small sweep, then store the plan, where that has not been done."""
     part.folder.mkdir(parents=True, exist_ok=True)
-    settings = part.folder / f"allocbench-{part.name}.toml"
-    settings.write_text(part.settings, encoding="utf-8")
-    place = ["--config", str(settings), "--db", str(part.database), "--format", "json"]
     if standing(part, 0).plan is not None:
         return 0
     if standing(part, 0, CALIBRATION).status not in ENDED:
         small = ["--task", part.task, "--budget", str(CALIBRATION), "--policy", "full", "--workers", str(workers)]
+        place = _place(part, "calibration", part.calibrating_settings)
         if (code := _run(part, "calibration", ["sweep", *small, "--folder", _runs(part), *place])) != 0:
             return code
+    place = _place(part, "plan", part.settings)
     return _run(part, "plan", ["propose", "--task", part.task, "--budget", str(part.budget), *place])
+
+
+def _place(part: Part, what: str, settings: str) -> list[str]:
+    """Write a configuration file, and return the flags that name it and the database."""
+    file = part.folder / f"allocbench-{part.name}-{what}.toml"
+    file.write_text(settings, encoding="utf-8")
+    return ["--config", str(file), "--db", str(part.database), "--format", "json"]
 
 
 def _runs(part: Part) -> str:
