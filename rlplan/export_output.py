@@ -1,6 +1,5 @@
 """Exports what a sweep has in its rows: one table into a file or to stdout, or all of them into a folder."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from rlplan.options import FileFormat
 from rlplan.rank_reading import ranking
 from rlplan.row_choice import axis_cells, axis_columns
 from rlplan.sweep_data import RANKING_COLUMNS
+from rlplan.terminal import tell
 
 STDOUT = "-"
 ALL, RANKING, REPLAY = "all", "ranking", "replay"
@@ -56,7 +56,7 @@ def export(database: str, request: ExportRequest) -> None:
         write_folder(Path(request.out).expanduser(), files, force=request.force)
     if request.out != STDOUT:
         counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
-        print(f"wrote {counted} of {sweep} to {request.out}", file=sys.stderr)  # noqa: T201
+        tell(f"wrote {counted} of {sweep} to {request.out}")
 
 
 def _put(request: ExportRequest, written: bytes) -> None:

@@ -1,6 +1,5 @@
 """Writes tables to files, whole or not at all, and to stdout."""
 
-import csv
 import io
 import json
 import os
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
+from rlplan.csv_writing import write_csv
+from rlplan.databases import refuse_database
 from rlplan.export_tables import Row, Table
 from rlplan.options import FileFormat
 
@@ -85,6 +86,7 @@ def require_room(path: Path, *, force: bool) -> None:
         raise InputError(f"{path} is no file that can be written; give a path of a file, or - for stdout")
     if not force:
         raise _taken(path)
+    refuse_database(path)
 
 
 def _taken(path: Path) -> InputError:
@@ -125,10 +127,8 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _csv(table: Table) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _flat(value) for name, value in row.items()} for row in table.rows)
-    return text.getvalue().encode()
+    write_csv(text, table.columns, ({name: _flat(value) for name, value in row.items()} for row in table.rows))
+    return text.getvalue().encode(errors="replace")
 
 
 def _parquet(table: Table) -> bytes:

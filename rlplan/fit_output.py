@@ -15,6 +15,7 @@ from rlplan.fit_data import csv_rows, fits_data
 from rlplan.fitting import Fits, FittedCurve
 from rlplan.numbers import count, hours
 from rlplan.options import Format
+from rlplan.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,16 +41,16 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
         if plot is not None:
             from rlplan.fit_plot import write_plot  # noqa: PLC0415
 
-            print(write_plot(fits, plot), file=sys.stderr)  # noqa: T201
+            tell(write_plot(fits, plot))
     for failure in fits.failures:
-        print(f"rlplan: {failure}", file=sys.stderr)  # noqa: T201
+        tell(f"rlplan: {failure}")
     return ExitCode.BAD_INPUT if fits.failures else ExitCode.DONE
 
 
 def _print_table(fits: Fits) -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from rlplan.harmless_console import HarmlessConsole  # noqa: PLC0415
 
-    console = Console(highlight=False, markup=False)  # a curve may be called 'run[1]'
+    console = HarmlessConsole(highlight=False, markup=False)  # a curve may be called 'run[1]'
     with console.capture() as captured:
         _write_table(console, fits)
     # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.

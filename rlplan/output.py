@@ -13,6 +13,7 @@ from rlplan.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.options import Format
 from rlplan.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.proposing import StoredPlan
+from rlplan.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,7 @@ SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
 def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> None:
     """Print a stored plan; data goes to stdout, everything else to stderr."""
     for notice in plan.notices:
-        print(notice, file=sys.stderr)  # noqa: T201
+        tell(notice)
     if format is Format.JSON:
         json.dump(plan_data(plan.name, plan.proposal, plan.assumptions), sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
@@ -33,15 +34,15 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
         writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        print(f"stored as {plan.name} in {database}", file=sys.stderr)  # noqa: T201
+        tell(f"stored as {plan.name} in {database}")
     else:
         _print_tables(plan, top, database)
 
 
 def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from rlplan.harmless_console import HarmlessConsole  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = HarmlessConsole(highlight=False)
     with console.capture() as captured:
         _write_tables(console, plan, top, database)
     # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.

@@ -1,6 +1,5 @@
 """Prints ranked allocations: sorted and filtered as asked, as a table, JSON or CSV."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from rlplan.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.sweep_picture import Ranked
 from rlplan.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.sweep_words import UNKNOWN, Paper, probability
+from rlplan.terminal import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def print_ranking(database: str, request: RankRequest, format: Format) -> None:
     found = ranking(database, request.name, stored=request.stored)
     wanted = chosen_rows(found.rows, request)
     if found.note:
-        print(f"{found.sweep}: {found.note}", file=sys.stderr)  # noqa: T201
+        tell(f"{found.sweep}: {found.note}")
     if format is Format.TABLE:
         console = tables_console()
         print_tables(console, _report(found, wanted, request, paper_of(console)))

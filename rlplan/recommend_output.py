@@ -15,6 +15,7 @@ from rlplan.recommend_data import COLUMNS, csv_rows, recommended_data
 from rlplan.recommend_reading import Recommended, recommended
 from rlplan.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.sweep_words import UNKNOWN, Paper, probability
+from rlplan.terminal import harmless
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,7 +42,7 @@ def print_recommendation(
         print_tables(console, report(found, paper))
         # Not through the console, which cuts at its width: a command must stay whole.
         for line in wrapped_command(found.launch.command or (), paper.width):
-            sys.stdout.write(f"{line}\n")
+            sys.stdout.write(f"{harmless(line)}\n")
         print_tables(console, _ending(found, paper))
 
 

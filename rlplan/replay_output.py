@@ -1,6 +1,5 @@
 """Prints what a policy made of recorded curves: as a table for a person, as JSON or CSV for a program."""
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from rlplan.numbers import aligned_hours, duration, hours
 from rlplan.options import Format
 from rlplan.replay_running import Replays
 from rlplan.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def print_replays(replays: Replays, format: Format) -> None:
     """Print the replays; notes go to stderr."""
     for note in replays.notes:
-        print(f"note: {note}", file=sys.stderr)  # noqa: T201
+        tell(f"note: {note}")
     if format is Format.JSON:
         print_json(replay_data(replays))
     elif format is Format.CSV:

@@ -14,6 +14,7 @@ from rlplan.show_trial import drawn
 from rlplan.sweep_data import trial_data
 from rlplan.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
 from rlplan.sweep_words import Paper
+from rlplan.terminal import harmless, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,7 +43,7 @@ def print_shown(database: str, name: str | None, sweep: str | None, format: Form
 def _print_trial(store: Store, found: Named, format: Format) -> None:
     sheet = read_sheet(store, str(found.sweep), found.name)
     if found.also_in:
-        print(f"{found.name} is of {found.sweep}; --sweep shows that of {', '.join(found.also_in)}", file=sys.stderr)  # noqa: T201
+        tell(f"{found.name} is of {found.sweep}; --sweep shows that of {', '.join(found.also_in)}")
     if format is Format.CSV:
         print_csv(SCORE_COLUMNS, trial_data(sheet.row)["points"])
         return
@@ -56,7 +57,7 @@ def _print_trial(store: Store, found: Named, format: Format) -> None:
     print_tables(console, _heading(paper))
     # Not through the console, which cuts at its width: a command must stay whole.
     for line in wrapped_command(further.command or (), paper.width):
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{harmless(line)}\n")
     print_tables(console, paper.lines(f"{further.note[:1].upper()}{further.note[1:]}.", "dim"))
 
 

@@ -1,7 +1,6 @@
 """What a person sees on stderr of a sweep under way: a live screen at a terminal, one line per event elsewhere."""
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,7 +8,7 @@ from rlplan.numbers import hours
 from rlplan.sweep_picture import Picture
 from rlplan.sweep_screen import screen, title
 from rlplan.sweep_words import Paper
-from rlplan.terminal import live_console
+from rlplan.terminal import live_console, tell
 from rlplan.train_display import STDERR
 from rlplan.train_panel import ECHO_COLUMNS
 
@@ -77,7 +76,7 @@ class Lines:
         """Do nothing."""
 
     def _write(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+        tell(line)
 
 
 class Terminal:

@@ -1,7 +1,6 @@
 """Prints a sweep: the ranked allocations and the recommendation when it has ended, or how it stands."""
 
 import shlex
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from rlplan.sweep_reading import picture
 from rlplan.sweep_screen import screen
 from rlplan.sweep_table import last_line
 from rlplan.sweep_words import Paper, interval, probability, sentence, time_of
+from rlplan.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,9 +34,9 @@ NAMED_FAILURES = 3  # trials of a class that are named
 def print_finished(ended: "Finished", database: str, format: Format) -> int:
     """Print what a sweep found, or how to go on with one that was stopped; return the exit code."""
     for note in ended.notes:
-        print(note, file=sys.stderr)  # noqa: T201
+        tell(note)
     if ended.interrupted:
-        print(stopped(ended.sweep, database), file=sys.stderr)  # noqa: T201
+        tell(stopped(ended.sweep, database))
         return ExitCode.INTERRUPTED
     with open_store(database, read_only=True) as store:
         seen = picture(store, ended.sweep)
@@ -50,7 +50,7 @@ def print_finished(ended: "Finished", database: str, format: Format) -> int:
         print_tables(console, _report(seen, database, paper_of(console)))
     if not ended.failed_trials:
         return ExitCode.DONE
-    print(_failed(ended, database), file=sys.stderr)  # noqa: T201
+    tell(_failed(ended, database))
     return ExitCode.FINISHED_WITH_FAILURES
 
 

@@ -1,11 +1,11 @@
 """Prints data on stdout: tables without the padding that is a nuisance in a file, JSON, CSV."""
 
-import csv
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlplan.csv_writing import write_csv
 from rlplan.sweep_words import Paper
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def tables_console() -> "Console":
     """Return the console that tables for stdout are drawn with."""
-    from rich.console import Console  # noqa: PLC0415
+    from rlplan.harmless_console import HarmlessConsole  # noqa: PLC0415
 
-    return Console(highlight=False, markup=False)
+    return HarmlessConsole(highlight=False, markup=False)
 
 
 def paper_of(console: "Console") -> Paper:
@@ -53,6 +53,4 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows under a heading, which is there without any row too."""
-    writer = csv.DictWriter(sys.stdout, fieldnames=list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write_csv(sys.stdout, columns, rows)

@@ -1,6 +1,5 @@
 """Runs a sweep with its screen and its interrupts, whichever command began it."""
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ from rlplan.options import Format
 from rlplan.sweep_display import choose_display
 from rlplan.sweep_following import Follower
 from rlplan.sweep_output import print_finished, stopped
+from rlplan.terminal import tell
 from rlplan.train_signals import Interrupts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def followed(drive: "Callable[[Interrupts, Began], Finished]", database: str) ->
             return drive(interrupts, began)
     except KeyboardInterrupt:
         if named:
-            print(stopped(named[-1], database), file=sys.stderr)  # noqa: T201
+            tell(stopped(named[-1], database))
         raise
 
 

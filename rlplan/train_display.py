@@ -1,11 +1,10 @@
 """What a person sees on stderr while a run trains: a live panel at a terminal, one line per validation elsewhere."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rlplan.terminal import live_console
+from rlplan.terminal import live_console, tell
 from rlplan.train_history import History
 from rlplan.train_panel import Panel, title
 from rlplan.train_request import Run
@@ -98,7 +97,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Write a line."""
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
+        tell(text)
 
     def stopping(self) -> None:
         """Write past Python's buffers, which a signal handler must not enter a second time."""

@@ -9,6 +9,7 @@ from typing import Any
 from rlplan.exits import ExitCode
 from rlplan.numbers import duration, steps
 from rlplan.options import Format
+from rlplan.terminal import tell
 from rlplan.train_folder import CURVE, CURVE_COLUMNS
 from rlplan.train_view import SECONDS_PER_HOUR, score, thinned
 from rlplan.training import Trained, resuming
@@ -20,7 +21,7 @@ MOST_ROWS = 12  # of the table; curve.csv has all
 def print_trained(trained: Trained, format: Format) -> int:
     """Print the result, or how to go on with what was interrupted, and return the exit code."""
     if trained.interrupted:
-        print(_how_to_go_on(trained), file=sys.stderr)  # noqa: T201
+        tell(_how_to_go_on(trained))
         return ExitCode.INTERRUPTED
     if format is Format.JSON:
         json.dump(trained_data(trained), sys.stdout, indent=2, allow_nan=False)
@@ -68,9 +69,9 @@ def _how_to_go_on(trained: Trained) -> str:
 
 
 def _print_table(trained: Trained) -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from rlplan.harmless_console import HarmlessConsole  # noqa: PLC0415
 
-    console = Console(highlight=False, markup=False)
+    console = HarmlessConsole(highlight=False, markup=False)
     with console.capture() as captured:
         console.print(_table(trained))
         console.print()

@@ -31,6 +31,7 @@ _SQLITE = {
 # What passes: another writer ends, room is made, a disk or a network comes back.
 _PASSING = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")
 
+_LONGEST = 120  # signs of what a driver says
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 
@@ -50,6 +51,28 @@ def explained(shown: str) -> Iterator[None]:
         if isinstance(error.orig, RlplanError):
             raise error.orig from None
         raise
+    except (ValueError, LookupError, TypeError) as error:
+        if not _comes_from_a_row(error):
+            raise
+        raise StoreError(
+            f"{shown} holds a value that cannot be read ({type(error).__name__}: {_first_line(error)}). Go back to a "
+            "copy of it, or see where with --debug"
+        ) from error
+
+
+def _comes_from_a_row(error: Exception) -> bool:
+    """Whether it was raised while a row was read, by a column's type that cannot be what is stored."""
+    frame = error.__traceback__
+    while frame is not None:
+        if str(frame.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy.engine."):
+            return True
+        frame = frame.tb_next
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    line = str(error).partition("\n")[0]
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def _may_pass(error: Exception) -> bool:

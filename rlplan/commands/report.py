@@ -7,6 +7,7 @@ import typer
 
 from rlplan.commands.resume import SweepArgument
 from rlplan.options import DEFAULT_DATABASE, DatabaseOption
+from rlplan.terminal import tell
 
 
 def report(
@@ -22,6 +23,6 @@ def report(
     from rlplan.web.report import write_report  # noqa: PLC0415
 
     path = write_report(out, db, sweep)
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser", err=True)
+    tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")
     if show:
         typer.launch(path.resolve().as_uri())

@@ -3,7 +3,7 @@
 import math
 from contextlib import nullcontext
 
-from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
+from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
 from planner.pooling.opening import joint_of
 from planner.recommending.opening import DRAWS
 from planner.store import Store, open_store
@@ -28,10 +28,10 @@ def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
             known = stored(store, sweep)
             _leave_out_what_is_no_number(known.board)
             return believed(known)
-        except (NotFoundError, StoreError):
+        except (NotFoundError, StoreUnavailableError):
             raise
-        except InputError as error:
-            return Beliefs(None, str(error), {}, {})
+        except (InputError, StoreError) as error:
+            return Beliefs(None, f"no recommendation: {error}", {}, {})
         except UNREADABLE as error:
             why_not = f"no recommendation: a stored value is damaged ({said(error)}); go back to a copy of the database"
             return Beliefs(None, why_not, {}, {})

@@ -33,7 +33,7 @@ def story(
             return read_story(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
         except RlplanError:
             raise
-        except UNREADABLE as error:
+        except (*UNREADABLE, AttributeError) as error:  # JSON of another shape has none of what is asked of it
             which = f"the sweep {sweep}" if sweep else "the newest sweep"
             raise StoreError(
                 f"{store.location}: {which} cannot be read, because a value in a row that its story needs is damaged "

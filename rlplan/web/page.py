@@ -37,6 +37,7 @@ TITLES: dict[str, str] = {
 }
 STYLES = ("theme.css", "page.css")
 SCRIPTS = ("rlplan.js", "tables.js", "page.js")
+PLOTLY = "plotly-cartesian.min.js"  # the whole of plotly, with maps and 3D, keeps a browser busy for a second longer
 
 
 def section(name: str, story: Story, beliefs: Beliefs | None) -> str:
@@ -48,7 +49,16 @@ def section(name: str, story: Story, beliefs: Beliefs | None) -> str:
 
 def rendered(template: str, **context: Any) -> str:
     """Render a template of the package; every value that is no markup yet is escaped."""
-    return environment().get_template(template).render(context)
+    return encodable(environment().get_template(template).render(context))
+
+
+def encodable(text: str) -> str:
+    """Return a text that can be written: JSON in a row may hold halves of characters, which no file can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 @cache
@@ -82,9 +92,7 @@ def scripts() -> str:
 @cache
 def plotly_script() -> str:
     """Return plotly's JavaScript, which has to come before the page's own."""
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415
-
-    return str(get_plotlyjs())
+    return _static(PLOTLY)
 
 
 def _static(name: str) -> str:

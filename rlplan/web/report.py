@@ -8,6 +8,7 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from planner.store import open_store
+from rlplan.databases import refuse_database
 from rlplan.overview.story import Beliefs, Story
 from rlplan.sweep_words import tally
 from rlplan.web import page
@@ -43,6 +44,7 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
         "report.html",
         story=story,
         picture=picture,
+        state="abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
         titles=page.TITLES,
         summary=Markup(summary),
         parts=[Markup(page.section(name, story, beliefs)) for name in page.SECTIONS],
@@ -58,11 +60,10 @@ def checked(out: Path) -> Path:
     if out.is_dir():
         raise InputError(f"{out} is a folder: name the file in it, such as {out / 'report.html'}")
     if out.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"{out} does not end in .html, as a report has to: name it {out.with_suffix('.html')}"
-        )
+        raise InputError(f"{out} does not end in .html, as a report has to: name it {out.with_suffix('.html')}")
     if not out.parent.is_dir():
         raise InputError(f"the folder {out.parent} does not exist: make it first, with `mkdir -p {out.parent}`")
+    refuse_database(out)
     return out
 
 

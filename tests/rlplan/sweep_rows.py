@@ -169,11 +169,11 @@ def _written() -> tuple[bytes, dict[str, Any]]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rlplan.db"
         with open_store(path) as store:
-            seeder = _seed(store)
+            seeder = seed(store)
         return path.read_bytes(), {name: value for name, value in vars(seeder).items() if name != "store"}
 
 
-def _seed(store: Store) -> Seeder:
+def seed(store: Store) -> Seeder:
     seeder = Seeder(store)
     for n, B, seed, committed, asymptote, probability, state in TRIALS:
         trial = seeder.trial(n, B, seed)

@@ -15,13 +15,13 @@ from rlplan.web.dashboard.control import Control
 from rlplan.web.dashboard.listing import Listing, listing
 from rlplan.web.dashboard.pages import ALL, sweep_page, written
 from rlplan.web.dashboard.stream import Stream
-from rlplan.web.dashboard.telling import TrialPage, trial_page
+from rlplan.web.dashboard.telling import trial_page
 
 if TYPE_CHECKING:
     from rlplan.web.dashboard.hub import Hub
     from rlplan.web.dashboard.source import Source
 
-LARGEST_ID = 2**31
+MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
 KEPT_SECONDS = 1.0  # for which the list is not read again, however many look at it
 
 
@@ -63,17 +63,23 @@ class Answers:
         """Show one trial."""
         snapshot = await self._hub.snapshot(request.path_params["sweep"])
 
-        def read() -> TrialPage:
+        def write() -> str:
+            # Written while the store is lent too: what a damaged row makes of the page is said like other damage.
             with self._source.store() as store, store.read() as session:
-                return trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
+                page = trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
+                return written("trial.html", picture=snapshot.story.picture, page=page)
 
-        page = await run_sync(read, abandon_on_cancel=True)
-        return HTMLResponse(written("trial.html", picture=snapshot.story.picture, page=page))
+        return HTMLResponse(await run_sync(write, abandon_on_cancel=True))
 
     async def data(self, request: Request) -> Response:
         """Give all there is to tell of a sweep as JSON."""
         snapshot = await self._hub.snapshot(request.path_params["sweep"])
-        return Response(await run_sync(snapshot.data, abandon_on_cancel=True), media_type="application/json")
+
+        def write() -> bytes:
+            with self._source.store():
+                return snapshot.data()
+
+        return Response(await run_sync(write, abandon_on_cancel=True), media_type="application/json")
 
     async def events(self, request: Request) -> Response:
         """Tell what changes in a sweep, as it changes."""
@@ -109,7 +115,7 @@ class Answers:
 
     async def _listing(self, request: Request) -> Listing:
         given = request.query_params.get("before")
-        if given is not None and not (given.isascii() and given.isdigit() and int(given[:12]) < LARGEST_ID):
+        if given is not None and not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
             raise InputError("before takes the number of a sweep, as the link to older sweeps has it")
 
         before = None if given is None else int(given)

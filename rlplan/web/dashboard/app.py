@@ -91,8 +91,13 @@ async def _said(request: Request, error: Exception) -> Response:
 
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "There is no such page.", 405: "This address only shows: it changes nothing."}
-    return problem(request, error.status_code, words.get(error.status_code, str(error.detail)))
+    allowed = (error.headers or {}).get("Allow", "")
+    only = "only shows: it changes nothing" if "GET" in allowed else "is that of a button, and shows nothing"
+    words = {404: "There is no such page.", 405: f"This address {only}."}
+    answer = problem(request, error.status_code, words.get(error.status_code, str(error.detail)))
+    if allowed:
+        answer.headers["allow"] = allowed
+    return answer
 
 
 async def _our_bug(request: Request, error: Exception) -> Response:

@@ -11,7 +11,7 @@ from planner.store.requests import request as ask
 from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.web.dashboard.guard import cookie_name
-from rlplan.web.dashboard.keys import Keys, new_session
+from rlplan.web.dashboard.keys import Keys, is_session, new_session
 from rlplan.web.dashboard.settings import Settings
 from rlplan.web.dashboard.source import LOCK_SECONDS, Source
 from runner.sweep.drivers import is_dead
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-MOST_BYTES = 2000  # of a form with one seal in it
+MOST_BYTES, MOST_FIELDS = 2000, 10  # of a form with one seal in it
 
 
 class ForgedError(InputError):
@@ -36,7 +36,8 @@ class Control:
 
     def session(self, request: "Request") -> str:
         """Return the name of the visitor's session, a new one at the first visit."""
-        return request.cookies.get(self._cookie) or new_session()
+        given = request.cookies.get(self._cookie, "")
+        return given if is_session(given) else new_session()
 
     def seal(self, session: str) -> str:
         """Return what the session's forms bring back."""
@@ -68,15 +69,26 @@ def _is_from_here(request: "Request") -> bool:
     origin = request.headers.get("origin")
     if origin is None:
         return request.headers.get("sec-fetch-site") == "same-origin"
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
     return parts.scheme in ("http", "https") and parts.netloc == request.headers.get("host")
 
 
 async def _form(request: "Request") -> Mapping[str, str]:
+    from starlette.requests import ClientDisconnect  # noqa: PLC0415
+
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise ForgedError("the form is larger than any of this dashboard's")
-    fields = parse_qs(body.decode("ascii", "replace"), max_num_fields=10)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise ForgedError("the form is larger than any of this dashboard's")
+    except ClientDisconnect as error:
+        raise ForgedError("the form did not come whole") from error
+    try:
+        fields = parse_qs(body.decode("ascii", "replace"), max_num_fields=MOST_FIELDS)
+    except ValueError as error:
+        raise ForgedError("the form has more fields than any of this dashboard's") from error
     return {name: values[0] for name, values in fields.items()}

@@ -31,11 +31,12 @@ HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer a form of our own would come from "null"
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
+CARRIED = (*HEADERS, (b"cache-control", b"no-store"))  # by an answer that says nothing else
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 
 Refuse = Callable[["Request", int, str], "Response"]
@@ -57,7 +58,7 @@ class Guard:
             return
         from starlette.requests import Request  # noqa: PLC0415
 
-        send = _with_headers(send)
+        send = with_headers(send)
         answer = self._answer(Request(scope))
         await (answer or self._app)(scope, receive, send)
 
@@ -126,7 +127,9 @@ def _clean(request: "Request") -> "Response":
     return RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), status_code=303)
 
 
-def _with_headers(send: "Send") -> Callable[["Message"], Awaitable[None]]:
+def with_headers(send: "Send") -> Callable[["Message"], Awaitable[None]]:
+    """Return what sends an answer with the headers that every one carries."""
+
     async def sent(message: "Message") -> None:
         if message["type"] == "http.response.start":
             headers = [*message["headers"], *HEADERS]

@@ -2,7 +2,10 @@
 
 import hashlib
 import hmac
+import re
 import secrets
+
+_SESSION = re.compile(r"[A-Za-z0-9_-]{24}")
 
 
 class Keys:
@@ -46,6 +49,11 @@ class Keys:
 def new_session() -> str:
     """Make a name for a visitor's session that nobody can guess."""
     return secrets.token_urlsafe(18)
+
+
+def is_session(given: str) -> bool:
+    """Whether that can be the name of a session; who makes one up instead is given another."""
+    return _SESSION.fullmatch(given) is not None
 
 
 def _same(given: str, right: str) -> bool:

@@ -8,7 +8,7 @@ from rlplan.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.believer import Known
 from rlplan.web.dashboard.snapshot import Snapshot
-from rlplan.web.page import SECTIONS, TITLES, section
+from rlplan.web.page import SECTIONS, TITLES, encodable, section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,7 +39,7 @@ def _environment() -> "Environment":
 
 def written(template: str, **context: Any) -> str:
     """Render a template of the dashboard; every value that is no markup yet is escaped."""
-    return _environment().get_template(template).render(context)
+    return encodable(_environment().get_template(template).render(context))
 
 
 def part(name: str, story: Story, known: Known | None) -> str:

@@ -21,7 +21,6 @@ from rlplan.web.dashboard.settings import Settings, is_loopback
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_CONNECTIONS = 1000
 SWITCH_SECONDS = 0.001
 ENDING_SECONDS = 1  # for answers that are under way when it ends
 
@@ -40,7 +39,6 @@ class Server(uvicorn.Server):
                 log_level="error",
                 server_header=False,
                 proxy_headers=False,  # a header that anybody can send says nothing about where a request comes from
-                limit_concurrency=MOST_CONNECTIONS,
                 timeout_graceful_shutdown=ENDING_SECONDS,
                 h11_max_incomplete_event_size=16_384,
             )

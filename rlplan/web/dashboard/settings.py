@@ -4,6 +4,7 @@ import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from budgets.errors import InputError
 
@@ -27,7 +28,7 @@ class Settings:
     @property
     def url(self) -> str:
         """The address to open; with the token, since the first visit has to show it."""
-        return f"{self.address}/" + (f"?token={self.token}" if self.token else "")
+        return f"{self.address}/" + (f"?token={quote(self.token, safe='')}" if self.token else "")
 
     @property
     def address(self) -> str:

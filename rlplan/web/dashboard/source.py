@@ -1,5 +1,6 @@
 """The database as the dashboard reads it: never for writing, and open again by itself when it was away."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from planner.store.engine import locate
 
 # A reader waits only while a writer folds its log back in; a visitor should sooner hear of a lock than wait for it.
 LOCK_SECONDS = 2.0
+
+
+# The device, the file, and when it was changed by other means than its log.
+Identity = tuple[int, int, int]
 
 
 class UnreadableError(StoreError):
@@ -29,7 +34,7 @@ class Source:
         self._place = locate(database)
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._file: tuple[int, int] | None = None
+        self._file: Identity | None = None
         self.generation = 0  # counts the databases that were opened: what was read from one says nothing of the next
 
     @contextmanager
@@ -64,7 +69,7 @@ class Source:
                 self.generation += 1
             return self._store
 
-    def _identity(self) -> tuple[int, int] | None:
+    def _identity(self) -> Identity | None:
         if not isinstance(self._place, Path):
             return None
         try:
@@ -76,7 +81,16 @@ class Source:
             ) from None
         except OSError as error:
             raise StoreError(f"{self._place} cannot be read: {error.strerror}") from error
-        return found.st_dev, found.st_ino
+        # While nobody writes through the log, a file that changes was copied over in place: pages that SQLite holds
+        # in memory would be shown for ever. While somebody does, it changes with every checkpoint.
+        changed = 0 if self._is_written() else found.st_mtime_ns
+        return found.st_dev, found.st_ino, changed
+
+    def _is_written(self) -> bool:
+        try:
+            return os.stat(f"{self._place}-wal").st_size > 0
+        except OSError:
+            return False
 
     def _close(self) -> None:
         if self._store is not None:

@@ -16,5 +16,6 @@ def context(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "logarithmic": panels.logarithmic,
         "first": FIRST,
         "metric": story.picture.metric,
+        "banded": bool(beliefs and beliefs.bands),
         "cut": bool(beliefs and beliefs.cuts),
     }

@@ -168,6 +168,7 @@ window.rlplan = (() => {
       old.dataset.height = figure.dataset.height;
       old.querySelector("script").textContent = figure.querySelector("script").textContent;
       old.querySelector(".plot").setAttribute("aria-label", figure.querySelector(".plot").getAttribute("aria-label"));
+      old.querySelector("figcaption")?.replaceWith(figure.querySelector("figcaption") ?? "");
       figure.replaceWith(old);
     }
     document.dispatchEvent(new CustomEvent("rlplan:replace", { detail: { old: element, made } }));

@@ -2,6 +2,8 @@
 "use strict";
 (() => {
   const rowsOf = (id) => [...document.getElementById(id).rows];
+  // Only what one sees: of what a row opens to, its reason.
+  const saidBy = (row) => [...row.cells].map((cell) => (cell.querySelector("summary") ?? cell).textContent).join(" ").toLowerCase();
 
   function sort(button) {
     const heading = button.closest("th");
@@ -28,7 +30,7 @@
     const first = body.dataset.first && !body.dataset.opened ? Number(body.dataset.first) : Infinity;
     let found = 0;
     rowsOf(id).forEach((row, place) => {
-      const text = words.length ? row.textContent.toLowerCase() : "";
+      const text = words.length ? saidBy(row) : "";
       const fits = words.every((word) => text.includes(word));
       row.hidden = words.length ? !fits : place >= first;
       found += fits ? 1 : 0;

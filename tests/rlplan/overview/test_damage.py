@@ -126,4 +126,4 @@ def test_what_is_believed_of_a_damaged_sweep_says_why_it_is_nothing(seeder: Seed
     with open_store(seeder.store.location, read_only=True) as store:
         assert "settings of sweep-1" in str(beliefs(store).why_not)  # those of the rows in this test are none
     damaged(seeder, "update trials set axes = 'all of them' where id = 4")
-    assert "a stored value is damaged" in str(beliefs(seeder.store.location).why_not)
+    assert "holds a value that cannot be read" in str(beliefs(seeder.store.location).why_not)

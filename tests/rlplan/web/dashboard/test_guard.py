@@ -103,7 +103,7 @@ def test_every_answer_has_the_headers(visitor: TestClient) -> None:
         assert "frame-ancestors 'none'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["x-frame-options"] == "DENY"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cache-control"] == ("no-cache" if "static" in address else "no-store")
         assert "server" not in answer.headers
 

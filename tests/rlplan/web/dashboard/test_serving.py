@@ -29,6 +29,9 @@ def free_port() -> int:
         return port
 
 
+PATIENCE_SECONDS = 120
+
+
 @contextmanager
 def running(database: Path) -> Iterator[int]:
     """Serve in a thread of this process."""
@@ -52,9 +55,10 @@ def connected(port: int, request: bytes = b"") -> Iterator[socket.socket]:
 
 
 def until(client: socket.socket, pattern: bytes) -> bytes:
-    """Read until something has come."""
-    seen = b""
+    """Read until something has come; the server's own signs of life would keep this waiting for ever."""
+    seen, began = b"", time.monotonic()
     while not re.search(pattern, seen):
+        assert time.monotonic() - began < PATIENCE_SECONDS, f"it has not come, but {seen[-300:]!r}"
         more = client.recv(65536)
         assert more, f"it ended after {seen[-300:]!r}"
         seen += more

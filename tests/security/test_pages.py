@@ -1,0 +1,130 @@
+"""What rows hold stands on pages as text, whatever it is."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from planner.store import open_store
+from rlplan.overview.reading import story
+from rlplan.web.charts.chart import text as chart_text
+from rlplan.web.dashboard.pages import ALL, written
+from rlplan.web.dashboard.telling import TrialPage
+from rlplan.web.page import section
+from rlplan.web.report import report, save, write_report
+from tests.rlplan.web.charts.stories import under_way
+from tests.rlplan.web.dashboard.visits import visiting
+from tests.security.markup import Page, clean
+from tests.security.texts import FORMULA, HALVES, LINK, SCRIPT, STEERING, TEMPLATE, named, planted
+
+ATTACKS = {
+    "script": SCRIPT,
+    "template": TEMPLATE,
+    "steering": STEERING,
+    "formula": FORMULA,
+    "link": LINK,
+    "halves": HALVES,
+}
+each_attack = pytest.mark.parametrize("attack", ATTACKS)
+
+
+def shown(client: TestClient, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return answer.text
+
+
+@each_attack
+def test_on_every_page_of_the_dashboard_it_is_text(database: Path, attack: str) -> None:
+    planted(database, ATTACKS[attack])
+    named(database, "sweep-1")
+    with visiting(database) as client:
+        for path in ("/", "/sweeps", "/sweeps/sweep-1", "/sweeps/sweep-1/trials/1", "/sweeps/sweep-1/trials/6"):
+            page = clean(shown(client, path))
+            assert "49" not in page.text.split() or attack != "template"
+        for name in ALL:
+            clean(shown(client, f"/sweeps/sweep-1/sections/{name}"))
+        told = json.loads(shown(client, "/sweeps/sweep-1/data.json"))
+        assert told["trials"][0]["trial"].startswith(ATTACKS[attack].encode("utf-8", "replace").decode())
+
+
+@each_attack
+def test_in_the_report_it_is_text(database: Path, attack: str) -> None:
+    planted(database, ATTACKS[attack])
+    html = write_report(database.with_name("report.html"), str(database), None).read_text(encoding="utf-8")
+    page = clean(html, scripts=2)
+    assert "burglar" not in "".join(page.scripts)
+    title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
+    assert title is not None
+    if "\r" not in ATTACKS[attack]:  # which a file's end of line becomes
+        assert unescape(title[1]).startswith(ATTACKS[attack].encode("utf-8", "replace").decode())
+
+
+@pytest.mark.parametrize("name", [SCRIPT.replace("/", "|"), TEMPLATE.replace("/", "|"), STEERING, "a?b#c%d", "..", "é"])
+def test_a_sweep_of_any_name_is_found_by_its_link(database: Path, name: str) -> None:
+    named(database, name)
+    with visiting(database, control=True) as client:
+        links = [each["href"] for tag, each in clean(shown(client, "/")).elements if tag == "a"]
+        page = clean(client.get(links[0].replace("/..", "/%2E%2E")).text)
+        assert name in Page(shown(client, "/")).text
+        for tag, attributes in page.elements:
+            for given in {"href", "formaction", "hx-get"} & attributes.keys():
+                address = attributes[given]
+                assert address in ("/", "data:,") or address.startswith(("/static/", "#", links[0])), (tag, address)
+
+
+def test_a_path_of_a_database_is_text(database: Path) -> None:
+    strange = database.with_name("<img src=x onerror=burglar()>.db")
+    database.rename(strange)
+    with visiting(strange, raise_server_exceptions=False) as client:
+        clean(shown(client, "/"))
+        strange.unlink()
+        answer = client.get("/healthz")
+        assert answer.status_code == 503
+        assert "<img src=x onerror=burglar()>.db" in clean(answer.text).text
+
+
+TOLD = under_way()
+
+
+@given(st.text(min_size=1))
+@settings(max_examples=60)
+def test_any_name_comes_back_from_a_page_as_it_was(name: str) -> None:
+    trial = replace(TOLD.picture.trials[0], name=name, failure_class=name, failure_tail=name)
+    page = Page(written("trial.html", picture=TOLD.picture, page=TrialPage(trial, None, (), ())))
+    assert page.text.count(name.replace("\r\n", "\n")) >= 3 or "\r" in name
+    assert [tag for tag, _ in page.elements if tag == "script"] == ["script", "script"]
+
+
+@given(st.text(min_size=1))
+@settings(max_examples=15)
+def test_any_name_comes_back_from_a_chart_as_it_was(name: str) -> None:
+    trials = tuple(replace(trial, name=name) for trial in TOLD.picture.trials)
+    told = replace(TOLD, picture=replace(TOLD.picture, trials=trials))
+    told = replace(told, stretches=tuple(replace(each, name=name) for each in told.stretches))
+    page = clean(section("budget", told, None))
+    texts = json.dumps(page.blocks, ensure_ascii=False)
+    assert json.dumps(chart_text(name), ensure_ascii=False)[1:-1] in texts
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\udfff\ud800", "a\ud83d"])
+def test_half_a_character_is_no_reason_to_fail(tmp_path: Path, text: str) -> None:
+    told = replace(TOLD, picture=replace(TOLD.picture, workload=text, policy=text))
+    save(tmp_path / "report.html", report(told, None))
+    assert "?" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_story_of_it_can_be_told(database: Path) -> None:
+    """What the attacks above rest on: the rows are read, and not left out as damaged."""
+    planted(database, SCRIPT)
+    with open_store(database, read_only=True) as store:
+        told = story(store)
+    assert len(told.picture.trials) == 7
+    assert all(SCRIPT in each.reason for each in told.decisions)
+    assert any(SCRIPT in each.worker for each in told.stretches)

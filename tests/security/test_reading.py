@@ -1,0 +1,174 @@
+"""To look changes nothing; and what is written to be looked at takes nobody's place."""
+
+import os
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from planner.store import open_store
+from rlplan.web.dashboard.source import Source
+from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
+from tests.security.attacker import MISSING, PAGES, SWEEP, serving
+
+READING = (
+    ["status"],
+    ["status", "--all"],
+    ["rank"],
+    ["show"],
+    ["show", "n512-B32-s0"],
+    ["decisions"],
+    ["export", "-", "--what", "points"],
+    ["report", "out.html"],
+)
+NOBODY = 65534
+
+
+def state(database: Path) -> tuple[bytes, int, int, int]:
+    found = database.stat()
+    return database.read_bytes(), found.st_mtime_ns, found.st_mode, found.st_ino
+
+
+def beside(database: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_size for each in database.parent.glob(f"{database.name}*") if each != database}
+
+
+def look_at_all(database: Path, run: Run) -> None:  # noqa: F811
+    for command in READING:
+        assert run(*command, "--db", str(database)).code == 0, command
+    with serving(database) as target:
+        for path in (*PAGES, *MISSING):
+            assert target.get(path).status in (200, 404)
+        assert target.ask("POST", f"{SWEEP}/stop").status == 405
+
+
+def test_to_look_changes_nothing(run: Run, database: Path) -> None:  # noqa: F811
+    before = state(database)
+    look_at_all(database, run)
+    assert state(database) == before
+    assert set(beside(database)) <= {"rlplan.db-wal", "rlplan.db-shm"}
+    assert beside(database).get("rlplan.db-wal", 0) == 0
+
+
+def test_a_file_that_nobody_may_write_is_shown(run: Run, database: Path) -> None:  # noqa: F811
+    database.chmod(0o444)
+    before = state(database)
+    look_at_all(database, run)
+    assert state(database) == before
+
+
+def test_the_dashboard_s_connection_cannot_write(database: Path) -> None:
+    source = Source(str(database))
+    with source.store() as store, store.read() as session:
+        raw = session.connection().connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        for statement in ("UPDATE sweeps SET name = 'x'", "DROP TABLE points", "PRAGMA user_version = 7", "VACUUM"):
+            with pytest.raises(sqlite3.OperationalError):
+                raw.execute(statement)
+        raw.execute("PRAGMA query_only = OFF")  # the file itself is open for reading alone
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            raw.execute("UPDATE sweeps SET name = 'x'")
+    source.close()
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be somebody to whom rights of files mean something, if this process is not that already."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def shared(database: Path) -> Iterator[Path]:
+    """The database in a folder that others may read, and nobody may write to."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "rlplan.db"
+        path.write_bytes(database.read_bytes())
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        yield path
+        folder.chmod(0o755)
+
+
+def test_a_folder_that_nobody_may_write_to_is_refused_with_the_way_out(shared: Path, run: Run) -> None:  # noqa: F811
+    before = state(shared)
+    with as_nobody():
+        with pytest.raises(Exception, match="must be able to write beside it"):
+            open_store(shared, read_only=True)
+        ran = run("status", "--db", str(shared))
+    assert ran.code == 2
+    assert "copy the file to one that is" in ran.err
+    assert state(shared) == before
+    assert beside(shared) == {}
+
+
+@pytest.mark.parametrize("name", ["results.html", "results.HTM"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+def test_a_report_never_takes_a_database_s_place(run: Run, database: Path, name: str, suffix: str) -> None:  # noqa: F811
+    if suffix:
+        name = f"{name}{suffix}"
+    stored = database.rename(database.with_name(name.removesuffix(suffix)))
+    before = state(stored)
+    ran = run("report", str(stored) + suffix, "--db", str(stored))
+    assert ran.code == 2
+    assert "left as it is" in ran.err or "does not end in .html" in ran.err
+    assert state(stored) == before
+
+
+def test_an_export_never_takes_a_database_s_place(run: Run, database: Path) -> None:  # noqa: F811
+    before = state(database)
+    link = database.with_name("link.csv")
+    link.symlink_to(database)
+    for out in (str(database), str(link), f"{database}-wal"):
+        with closing(sqlite3.connect(database)) as reader:
+            reader.execute("SELECT count(*) FROM sweeps").fetchone()
+            Path(f"{database}-wal").touch()
+            ran = run("export", out, "--what", "points", "--format", "csv", "--force", "--db", str(database))
+        assert ran.code == 2, out
+        assert "is a database, or a part of one" in ran.err
+    assert database.read_bytes() == before[0]
+
+
+def test_a_report_at_a_link_replaces_the_link_alone(run: Run, database: Path) -> None:  # noqa: F811
+    private = database.with_name("private.html")
+    private.write_text("mine")
+    link, to_folder = database.with_name("link.html"), database.with_name("there")
+    link.symlink_to(private)
+    to_folder.mkdir()
+    database.with_name("folder").symlink_to(to_folder)
+    assert run("report", str(link), "--db", str(database)).code == 0
+    assert private.read_text() == "mine"
+    assert not link.is_symlink()
+    linked = database.with_name("database.html")
+    linked.symlink_to(database)
+    before = state(database)
+    ran = run("report", str(linked), "--db", str(database))
+    assert ran.code == 2
+    assert state(database) == before
+    assert run("report", str(database.with_name("folder") / "a.html"), "--db", str(database)).code == 0
+    assert (to_folder / "a.html").is_file()
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_what_is_written_has_the_rights_of_any_new_file(run: Run, database: Path, mask: int, mode: int) -> None:  # noqa: F811
+    before = os.umask(mask)
+    try:
+        assert run("report", "out.html", "--db", str(database)).code == 0
+        assert run("export", "out.csv", "--what", "points", "--db", str(database)).code == 0
+        for name in ("out.html", "out.csv"):
+            assert stat.S_IMODE(Path(name).stat().st_mode) == mode
+        left = {each.name for each in Path.cwd().iterdir() if each.name.startswith(".")}
+        assert left == set()
+    finally:
+        os.umask(before)

@@ -1,0 +1,119 @@
+"""No name and no log steers the terminal that it is shown on; files hold it as it is."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplan.csv_writing import write_csv
+from rlplan.terminal import harmless
+from tests.rlplan.conftest import Run, process, run  # noqa: F401 (fixtures)
+from tests.rlplan.recommend_sweeps import ended
+from tests.security.texts import FORMULA, HALVES, STEERING, first, planted
+
+SHOWING = (
+    ["status"],
+    ["status", "--all"],
+    ["status", "{sweep}"],
+    ["status", "nothing"],
+    ["rank"],
+    ["rank", "{sweep}"],
+    ["recommend"],
+    ["decisions"],
+    ["decisions", "--trial", "nothing"],
+    ["decisions", "--action", "nothing"],
+    ["show"],
+    ["show", "{sweep}"],
+    ["show", "{trial}"],
+    ["show", "{plan}"],
+    ["show", STEERING],
+    ["pause"],
+    ["resume", STEERING],
+    ["export", "{folder}/out.csv", "--force"],
+    ["report", "{folder}/out\x1b[2J.html"],
+    ["report", "\x1b[2J.pdf"],
+    ["status", "--format", "json"],
+    ["decisions", "--format", "json"],
+    ["show", "{trial}", "--format", "json"],
+    ["export", "-", "--format", "json"],
+)
+
+
+def steers(text: str) -> set[str]:
+    return {sign for sign in text if sign != "\n" and not sign.isprintable()}
+
+
+@pytest.fixture(scope="module", params=["seeded", "ended"])
+def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.rlplan.sweep_rows import seeded
+
+    path = tmp_path_factory.mktemp(request.param) / "rlplan.db"
+    if request.param == "ended":
+        ended(path)
+    else:
+        seeded(path).store.close()
+    planted(path, STEERING)
+    return path
+
+
+@pytest.mark.parametrize("command", SHOWING, ids=lambda command: " ".join(command).encode("ascii", "replace").decode())
+def test_no_name_steers_the_terminal(run: Run, attacked: Path, command: list[str]) -> None:  # noqa: F811
+    known = {"sweep": first(attacked, "sweeps"), "trial": first(attacked, "trials"), "plan": first(attacked, "plans")}
+    for width in (80, 200):
+        given = [each.format(folder=attacked.parent, **known) for each in command]
+        ran = run(*given, "--db", str(attacked), width=width)
+        assert steers(ran.out) == steers(ran.err) == set()
+        assert ran.code in (0, 2, 3)
+
+
+def test_markup_of_the_terminal_is_text(run: Run, attacked: Path) -> None:  # noqa: F811
+    planted(attacked, "[bold]\\[/] [link=http://evil.example]")
+    ran = run("decisions", "--db", str(attacked), width=200)
+    assert "[bold]" in ran.out
+    assert "[link=" in ran.out
+    planted(attacked, STEERING)
+
+
+@given(st.text())
+def test_what_is_shown_has_no_signs_that_are_obeyed(text: str) -> None:
+    assert steers(harmless(text)) == set()
+    assert harmless(harmless(text)) == harmless(text)
+    if text.isprintable():
+        assert harmless(text) == text
+
+
+@pytest.mark.parametrize("text", [FORMULA, "+1", "-1", "@x", "\t=1", STEERING, "a\rb", "a\r\nb\n", "'\"", "\x00", ",;"])
+def test_a_table_gives_back_what_was_put_in(run: Run, database: Path, text: str) -> None:  # noqa: F811
+    planted(database, text)
+    for what, column in (("decisions", "reason"), ("trials", "failure_tail"), ("trials", "trial")):
+        for format in ("csv", "json"):
+            ran = run("export", f"{what}.{format}", "--what", what, "--force", "--db", str(database))
+            assert ran.code == 0
+        with Path(f"{what}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        told = json.loads(Path(f"{what}.json").read_text(encoding="utf-8"))["rows"]
+        assert [row[column] for row in rows] == [row[column] for row in told]
+        assert all(row[column].startswith(text) for row in rows)
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2), max_size=4))
+def test_any_text_comes_back_from_csv(rows: list[list[str]]) -> None:
+    file = io.StringIO(newline="")
+    write_csv(file, ["a", "b"], (dict(zip("ab", row, strict=True)) for row in rows))
+    file.seek(0)
+    assert list(csv.reader(file)) == [["a", "b"], *rows]
+
+
+def test_half_a_character_is_no_reason_to_fail(run: Run, process: Run, database: Path) -> None:  # noqa: F811
+    planted(database, HALVES)
+    for command in (["status"], ["rank"], ["show"], ["decisions"], ["export", "all", "--force"]):
+        for format in ("csv", "json") if command[0] == "export" else ("table", "json"):
+            ran = run(*command, "--format", format, "--db", str(database))
+            assert ran.code == 0, (command, ran.err)
+    ran = process("status", "--format", "csv", "--db", str(database), OMP_NUM_THREADS="1")
+    assert (ran.code, ran.err) == (0, "")
+    assert "half ? and ?" in ran.out

@@ -1,0 +1,155 @@
+import hmac
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from rlplan.web.dashboard.keys import Keys
+from rlplan.web.dashboard.settings import checked
+from tests.security.attacker import MISSING, PAGES, SWEEP, TOKEN, harmless, serving
+from tests.security.conftest import Fort
+
+SECRETS = ("sweep-1", "n512", "qwen", "rlplan.db", TOKEN, Keys(TOKEN).cookie)
+NEARLY = (
+    "",
+    TOKEN[:-1],
+    TOKEN[1:],
+    TOKEN + "x",
+    TOKEN.upper(),
+    f"%20{TOKEN}",
+    f"{TOKEN}%00",
+    f"{TOKEN}%0a",
+    TOKEN.replace("a", "%D0%B0", 1),  # the Cyrillic letter
+    "%C3%A9%F0%9F%94%91%ED%A0%80%FF",
+    "x" * 12_000,
+    "[]",
+    Keys(TOKEN).cookie,
+)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *MISSING])
+def test_a_stranger_sees_nothing_and_learns_no_address(fort: Fort, path: str) -> None:
+    for method in ("GET", "HEAD", "POST", "PUT"):
+        given = fort.target.ask(method, path)
+        assert given.status == 401
+        assert given["set-cookie"] is None
+        harmless(given, *SECRETS)
+
+
+@pytest.mark.parametrize("token", NEARLY)
+def test_a_token_that_is_nearly_right_opens_nothing(fort: Fort, token: str) -> None:
+    for path in (f"/?token={token}", f"{SWEEP}/events?token={token}", f"/?token={TOKEN}&token={token}"):
+        given = fort.target.ask("GET", path)
+        assert given.status == 401
+        assert given["set-cookie"] is None
+        harmless(given, *SECRETS)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer",
+        "Bearer ",
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN} {TOKEN}",
+        f"Bearer \xe9{TOKEN}",
+        f"Basic {TOKEN}",
+        f"Digest {TOKEN}",
+        TOKEN,
+        f"Bearer {'x' * 9000}",
+    ],
+)
+def test_a_header_that_is_nearly_right_opens_nothing(fort: Fort, header: str) -> None:
+    assert fort.target.ask("GET", "/", {"authorization": header}).status == 401
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [TOKEN, "", Keys(TOKEN).cookie[:-1], Keys(TOKEN).cookie.upper(), Keys(f"{TOKEN}x").cookie, "\xe9", '"\\', "=;="],
+)
+def test_another_token_s_cookie_opens_nothing(fort: Fort, cookie: str) -> None:
+    given = fort.target.ask("GET", "/", {"cookie": f"rlplan-key-{fort.target.port}={cookie}"})
+    assert given.status == 401
+
+
+def test_another_dashboard_s_cookie_opens_nothing(fort: Fort, database: Path) -> None:
+    with serving(database, token="another-token-of-some-length") as other:
+        cookie = (other.ask("GET", f"/?token={other.token}")["set-cookie"] or "").partition(";")[0]
+        assert other.ask("GET", "/", {"cookie": cookie}).status == 200
+        moved = cookie.replace(str(other.port), str(fort.target.port))
+        assert fort.target.ask("GET", "/", {"cookie": moved}).status == 401
+
+
+@pytest.mark.parametrize("path", ["/", SWEEP, "/nothing?a=1&b=%C3%A9", "/%0d%0aset-cookie:a=b", "/a%3Fb%23c"])
+def test_the_token_becomes_a_cookie_and_leaves_the_address(fort: Fort, path: str) -> None:
+    given = fort.target.ask("GET", f"{path}{'&' if '?' in path else '?'}token={TOKEN}")
+    assert given.status == 303
+    harmless(given, TOKEN)
+    cookie = given["set-cookie"] or ""
+    flags = {each.strip().lower() for each in cookie.split(";")[1:]}
+    assert flags == {"httponly", "path=/", "samesite=strict"}
+    where = given["location"] or ""
+    assert re.match(r"/(?![/\\])", where)
+    assert fort.target.ask("GET", where, {"cookie": cookie.partition(";")[0]}).status in (200, 404)
+
+
+def test_the_token_is_on_no_page_and_in_no_log(fort: Fort) -> None:
+    for path in (*PAGES, *MISSING):
+        harmless(fort.target.get(path), TOKEN, Keys(TOKEN).cookie)
+        fort.target.ask("GET", f"{path}?token={TOKEN}")
+        fort.target.ask("GET", path, {"referer": f"http://{fort.target.host}/?token={TOKEN}", "user-agent": TOKEN})
+    assert TOKEN not in fort.said()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//evil.example/",
+        "///evil.example/..",
+        "/\\evil.example",
+        "/%5Cevil.example",
+        "/%2F%2Fevil.example",
+        "/%09/evil",
+    ],
+)
+def test_the_way_back_leads_to_no_other_host(fort: Fort, target: str) -> None:
+    where = fort.target.ask("GET", f"{target}?token={TOKEN}")["location"] or ""
+    assert re.match(r"/(?![/\\\t])", where)
+
+
+def test_a_token_is_not_taken_from_a_form(fort: Fort) -> None:
+    given = fort.target.ask("POST", f"{SWEEP}/stop", {"origin": f"http://{fort.target.host}"}, f"token={TOKEN}")
+    assert given.status == 401
+
+
+def test_a_token_in_the_address_of_an_action_does_not_act(fort: Fort) -> None:
+    origin = {"origin": f"http://{fort.target.host}"}
+    given = fort.target.ask("POST", f"{SWEEP}/stop?token={TOKEN}", origin, "seal=x")
+    assert (given.status, given["location"]) == (303, f"{SWEEP}/stop")
+
+
+def test_comparisons_take_the_same_time_whatever_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def same(given: bytes, right: bytes) -> bool:
+        compared.append((given, right))
+        return given == right
+
+    monkeypatch.setattr(hmac, "compare_digest", same)
+    keys = Keys(TOKEN)
+    for given in ("", TOKEN, "x" * 9000, "é"):
+        keys.fits(given)
+        keys.fits_cookie(given)
+        keys.sealed("session", given)
+    assert len(compared) == 12
+    assert {len(each) for pair in compared for each in pair} == {32}
+
+
+@pytest.mark.parametrize("token", ["a+token&with=signs#of%41ddresses", "/?token=slashes//and\\more"])
+def test_the_address_that_is_printed_opens_the_dashboard(database: Path, token: str) -> None:
+    with serving(database, token=token) as target:
+        printed = checked(str(database), "127.0.0.1", target.port, token, control=False).url
+        path = printed.removeprefix(f"http://{target.host}")
+        assert path == f"/?token={quote(token, safe='')}"
+        assert target.ask("GET", path).status == 303
