@@ -11,7 +11,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 
-.PHONY: help setup demo test soak test-trl test-vllm check format coverage bench bench-training bench-sweeps bench-decisions bench-live allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-live allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,8 +31,11 @@ demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked all
 	$(BIN)/rlplan sweep --db demo/rlplan.db
 	@echo 'Everything that was seen and decided lies in demo/rlplan.db: try $(BIN)/rlplan decisions --db demo/rlplan.db'
 
-test: setup  ## the whole test suite
-	$(BIN)/python -m pytest
+test: setup  ## the whole test suite, on two processes
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-browser: setup  ## report and dashboard in headless Chromium; pictures of them lie in screenshots/
+	$(BIN)/python -m pytest -m browser tests/browser
 
 soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner for a part of them
 	$(BIN)/python -m pytest -m soak -s $(ONLY)
@@ -82,6 +85,10 @@ bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training:
 	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
 	-$(BIN)/python bench/it_learns.py
 
+bench-faces: setup  ## measure what is looked at: how soon a report opens in Chromium, how soon the dashboard answers
+	-$(BIN)/python bench/report_opening.py
+	-$(BIN)/python bench/dashboard_latency.py
+
 bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 10,000 trials on 1,000 simulated GPUs
 	-$(BIN)/python bench/sweep_overhead.py
 	-$(BIN)/python bench/scheduler_scale.py
@@ -114,5 +121,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m runner.tasks.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(PEERS) .decisions-cache demo .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

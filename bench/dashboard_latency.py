@@ -137,7 +137,7 @@ def writing(path: Path) -> Iterator[None]:
         thread.join()
 
 
-def seeded(store: Store, trials: int) -> str:
+def seeded(store: Store, trials: int, points: int = POINTS) -> str:
     """Store a sweep whose trials have all had their pilots, with fits and decisions, and return its name."""
     sweep, _ = stored_sweep(store, "rlplan", trials, 100, seed=0)
     draw, began = random.Random(0), datetime.now(UTC) - timedelta(hours=10)
@@ -145,7 +145,7 @@ def seeded(store: Store, trials: int) -> str:
         rows = session.execute(select(Trial.id, Trial.sweep_id, Trial.rollouts_per_prompt, Trial.prompts_per_batch))
         made: dict[Any, list[dict[str, Any]]] = {each: [] for each in (Segment, Point, Transition, Fit, Decision)}
         for number, (trial, sweep_id, n, B) in enumerate(rows.all()):
-            add_trial(made, draw, began, number, (trial, sweep_id, n, B))
+            add_trial(made, draw, began, number, (trial, sweep_id, n, B), PILOT_STEPS // points)
         for kind, each in made.items():
             session.execute(insert(kind), each)
         session.execute(update(Trial).values(state=TrialState.FINISHED, gpu_hours_spent=PILOT_STEPS * 0.01))
@@ -153,7 +153,9 @@ def seeded(store: Store, trials: int) -> str:
     return sweep
 
 
-def add_trial(made: Any, draw: random.Random, began: datetime, number: int, row: tuple[int, int, int, int]) -> None:
+def add_trial(
+    made: Any, draw: random.Random, began: datetime, number: int, row: tuple[int, int, int, int], every: int
+) -> None:
     """Add what one trial left behind."""
     trial, sweep_id, n, B = row
     top, middle = 0.4 + 0.03 * math.log2(n) - 0.01 * abs(math.log2(B / 128)), 60 * math.exp(draw.gauss(0, 0.3))
@@ -168,7 +170,7 @@ def add_trial(made: Any, draw: random.Random, began: datetime, number: int, row:
                 "started_at": start, "ended_at": start + timedelta(minutes=9), "outcome": SegmentOutcome.COMMITTED,
             }
         )  # fmt: skip
-    for step in range(VALIDATION_STEPS, PILOT_STEPS + 1, VALIDATION_STEPS):
+    for step in range(every, PILOT_STEPS + 1, every):
         score = 0.2 + (top - 0.2) / (1 + (middle / step) ** 1.5) + draw.gauss(0, 0.01)
         made[Point].append(
             common
