@@ -94,7 +94,7 @@ class Believer:
             beliefs, problem = self._work(sweep), None
         except RlplanError as error:
             beliefs, problem = None, str(error)
-        except Exception as error:
+        except Exception as error:  # the thread must live: it fits the other sweeps too
             beliefs, problem = None, f"what is stored could not be fitted ({type(error).__name__})"
         before = self._known.get(sweep)
         if beliefs is None and before is not None:

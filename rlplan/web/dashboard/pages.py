@@ -46,7 +46,7 @@ def part(name: str, story: Story, known: Known | None) -> str:
     """Render a section; one that cannot be rendered says so, and the others are there."""
     try:
         return _now(story, known) if name == NOW else section(name, story, known.beliefs if known else None)
-    except Exception as error:
+    except Exception as error:  # a damaged row may make any part of it fail, in ways that nobody has listed
         return written("broken.html", title=TITLES.get(name, "Now"), kind=type(error).__name__)
 
 

@@ -44,7 +44,7 @@ class Source:
             yield self._opened()
         except RlplanError:
             raise
-        except Exception as error:
+        except Exception as error:  # what a damaged row makes of the code that reads it, nobody has listed
             raise UnreadableError(
                 f"{self.database} holds something that cannot be read ({type(error).__name__}). "
                 f"Run: rlplan doctor --db {self.database}"
