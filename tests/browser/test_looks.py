@@ -43,7 +43,7 @@ def test_it_looks_right_everywhere(look: Look, reports: dict[str, str], dashboar
         eye.see_all()
         assert eye.measure("sideways") == [], width
         assert eye.measure("cutOff") == [], width
-        eye.picture(f"{name}-{width}", whole=width != 390)
+        eye.picture(f"{name}-{width}", whole=width == WIDTHS[0])
     if status == 404:  # the browser itself logs that
         assert [each for each in eye.wrong if not re.search("error: Failed to load resource: .* 404", each)] == []
         eye.wrong.clear()
