@@ -58,7 +58,8 @@ def look(browser: Browser) -> Iterator[Look]:
     yield open_eye
     for eye in eyes:
         eye.page.context.close()
-        assert eye.wrong == []
+    wrong = [each for eye in eyes for each in eye.wrong]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.fixture(scope="session")

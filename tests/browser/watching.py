@@ -10,6 +10,7 @@ from playwright.sync_api import ConsoleMessage, Page, Request
 
 PICTURES = Path(os.environ.get("RLPLAN_SCREENSHOTS") or Path(__file__).parents[2] / "screenshots")
 MEASURES = Path(__file__).with_name("measures.js").read_text(encoding="utf-8")
+LEFT = "net::ERR_ABORTED"
 SECONDS = 30  # until a page on a busy machine has drawn what is waited for
 
 
@@ -54,8 +55,8 @@ class Eye:
             self.wrong.append(f"{message.type}: {message.text}")
 
     def _failed(self, request: Request) -> None:
-        # A page that is left ends its stream of events; nothing else may fail.
-        if not request.url.endswith("/events"):
+        # A page that is left drops what it was fetching; nothing else may fail.
+        if request.failure != LEFT:
             self.wrong.append(f"failed: {request.url} ({request.failure})")
 
     def _asked(self, request: Request) -> None:
