@@ -1,6 +1,5 @@
 """Prints fitted curves: as a table for a person, as JSON or CSV for a program; and has them drawn."""
 
-import csv
 import json
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from planner.curves.fitting import Interval, Prediction
 from planner.curves.verdicts import MOST_OF_THE_SCALE
+from rlplan.csv_writing import write_csv
 from rlplan.exits import ExitCode
 from rlplan.fit_data import csv_rows, fits_data
 from rlplan.fitting import Fits, FittedCurve
@@ -33,9 +33,7 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
             sys.stdout.write("\n")
         elif format is Format.CSV:
             rows = csv_rows(fits)
-            writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+            write_csv(sys.stdout, list(rows[0]), rows)
         else:
             _print_table(fits)
         if plot is not None:

@@ -1,6 +1,5 @@
 """Prints a plan: as tables for a person, as JSON or CSV for a program."""
 
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
 from planner.sweeping.view import Axes
+from rlplan.csv_writing import write_csv
 from rlplan.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.options import Format
 from rlplan.plan_data import csv_rows, plan_data, recipe_names
@@ -31,9 +31,7 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
         sys.stdout.write("\n")
     elif format is Format.CSV:
         rows = csv_rows(plan.proposal)
-        writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(sys.stdout, list(rows[0]), rows)
         tell(f"stored as {plan.name} in {database}")
     else:
         _print_tables(plan, top, database)

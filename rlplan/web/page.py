@@ -62,14 +62,14 @@ def encodable(text: str) -> str:
 
 
 @cache
-def environment() -> "Environment":
-    """Return the templates with the filters that they write numbers with."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+def environment(*first: str) -> "Environment":
+    """Return the templates with the filters that they write numbers with; those of the packages named come first."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     from rlplan.web.filters import FILTERS  # noqa: PLC0415
 
     made = Environment(
-        loader=PackageLoader("rlplan.web"),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*first, "rlplan.web")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -8,7 +8,7 @@ from rlplan.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.believer import Known
 from rlplan.web.dashboard.snapshot import Snapshot
-from rlplan.web.page import SECTIONS, TITLES, encodable, section
+from rlplan.web.page import SECTIONS, TITLES, encodable, environment, section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -21,18 +21,7 @@ LARGE = ("curves", "frontier", "budget", "decisions")
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
-
-    from rlplan.web.filters import FILTERS  # noqa: PLC0415
-
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("rlplan.web.dashboard"), PackageLoader("rlplan.web")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(FILTERS)
+    made = environment("rlplan.web.dashboard")
     made.globals["address"] = address
     return made
 

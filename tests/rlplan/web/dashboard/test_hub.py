@@ -61,9 +61,8 @@ def play(sweep: Seeder, database: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 async def heard(listener: Listener) -> dict[str, Any]:
-    message = ""
-    while message == "":
-        message = await listener.next(20)  # type: ignore[assignment]
+    while (message := await listener.next(20)) == "":
+        pass
     assert message is not None
     told: dict[str, Any] = json.loads(message)
     return told
