@@ -9,7 +9,8 @@ from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.export_tables import TABLES, Table, recorded, rows_of
-from rlplan.export_writing import content, document, plain_rows, require_room, write_file, write_folder, write_stdout
+from rlplan.export_writing import content, document, plain_rows, write_stdout
+from rlplan.file_writing import require_room, write_file, write_folder
 from rlplan.options import FileFormat
 from rlplan.rank_reading import ranking
 from rlplan.row_choice import axis_cells, axis_columns

@@ -9,6 +9,20 @@ from planner.config import Assumption
 from planner.proposals import Candidate, Outlook, Proposal, ScoreInterval
 from planner.store.records import NewCandidate, NewPlan
 
+# Of a stored candidate, by the names that `propose` prints too.
+STORED = (
+    "rank",
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "update_steps",
+    "pilot_steps",
+    "gpu_hours_per_step",
+    "pilot_gpu_hours",
+    "learning_rate",
+    "epochs",
+    "signal_fraction",
+)
+
 
 def new_plan(
     proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str

@@ -11,6 +11,7 @@ from planner.store.plans import plan_named
 from planner.store.schema import Candidate, Plan, Sweep
 from rlplan.numbers import aligned_hours, hours, steps
 from rlplan.options import Format
+from rlplan.plan_data import STORED
 from rlplan.row_choice import axis_cells, axis_columns
 from rlplan.show_sweep import fields
 from rlplan.sweep_data import with_axes
@@ -37,16 +38,7 @@ OF_PLAN = (
     "rlplan_version",
 )
 OF_CANDIDATE = (
-    "rank",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "pilot_steps",
-    "gpu_hours_per_step",
-    "pilot_gpu_hours",
-    "learning_rate",
-    "epochs",
-    "signal_fraction",
+    *STORED,
     "expected_score",
     "score_low",
     "score_high",

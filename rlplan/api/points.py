@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import Point, Sweep, Trial
 from rlplan.api.columns import POINTS
@@ -38,12 +39,10 @@ def point_rows(store: Store, sweep: str) -> tuple[Columns, list[dict[str, Any]]]
     return columns, [{**dict.fromkeys(names), **row, **own} for row, own in zip(rows, measured, strict=True)]
 
 
-def _numbers(metrics: dict[str, Any], prefix: str = "metric_") -> dict[str, float]:
+def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
     """Flatten metrics to their numbers, `{"seconds": {"train": 2}}` to `metric_seconds_train`."""
-    found: dict[str, float] = {}
-    for name, value in metrics.items():
-        if isinstance(value, dict):
-            found |= _numbers(value, f"{prefix}{name}_")
-        elif isinstance(value, int | float):
-            found[f"{prefix}{name}"] = float(value)
-    return found
+    return {
+        f"metric_{name.replace('.', '_')}": float(value)
+        for name, value in flattened(metrics)
+        if isinstance(value, int | float)
+    }

@@ -4,18 +4,10 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.store.schema import Candidate, Plan
+from rlplan.plan_data import STORED
 
 _PLAIN = (
-    "rank",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "pilot_steps",
-    "gpu_hours_per_step",
-    "pilot_gpu_hours",
-    "learning_rate",
-    "epochs",
-    "signal_fraction",
+    *STORED,
     "gpu_hours_per_step_low",
     "gpu_hours_per_step_high",
     "segment_steps",

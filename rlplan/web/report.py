@@ -1,14 +1,12 @@
 """Writes a sweep's report: one HTML file that needs no network and nothing beside it."""
 
-import os
-import tempfile
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from budgets.errors import InputError
 from planner.store import open_store
 from rlplan.databases import refuse_database
+from rlplan.file_writing import put_file
 from rlplan.overview.story import Beliefs, Story
 from rlplan.sweep_words import tally
 from rlplan.web import page
@@ -69,20 +67,4 @@ def checked(out: Path) -> Path:
 
 def save(path: Path, text: str) -> None:
     """Write a file at once: who reads it finds the old one or the whole new one."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; name a folder that you may write to") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # A temporary file is its owner's alone; a report gets the rights that any new file would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+    put_file(path, text.encode("utf-8"), force=True)

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from planner.store import open_store
 from planner.store.schema import Trial
-from rlplan import export_writing
+from rlplan import file_writing
 from rlplan.export_output import WHAT
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
@@ -144,15 +144,15 @@ def test_a_folder_with_something_in_it_is_left_alone_but_by_force(run: Run, data
 
 def test_what_another_made_in_the_meantime_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new.csv"
-    fill = export_writing._fill
+    fill = file_writing._fill
 
     def meanwhile(part: Path, written: bytes) -> None:
         path.write_bytes(b"theirs")
         fill(part, written)
 
-    monkeypatch.setattr(export_writing, "_fill", meanwhile)
-    with pytest.raises(export_writing.InputError, match="exists already"):
-        export_writing.write_file(path, b"ours", force=False)
+    monkeypatch.setattr(file_writing, "_fill", meanwhile)
+    with pytest.raises(file_writing.InputError, match="exists already"):
+        file_writing.write_file(path, b"ours", force=False)
     assert path.read_bytes() == b"theirs"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -168,10 +168,10 @@ def test_a_write_that_fails_leaves_nothing_and_what_was_there(
     old.write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", full)
     for write in (
-        lambda: export_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force),
-        lambda: export_writing.write_folder(tmp_path / "tables", {"a.csv": b"a"}, force=force),
+        lambda: file_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force),
+        lambda: file_writing.write_folder(tmp_path / "tables", {"a.csv": b"a"}, force=force),
     ):
-        with pytest.raises(export_writing.InputError, match="cannot be written: No space left on device"):
+        with pytest.raises(file_writing.InputError, match="cannot be written: No space left on device"):
             write()
     assert list(tmp_path.iterdir()) == [old]
     assert old.read_bytes() == b"old"

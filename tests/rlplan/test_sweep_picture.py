@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 
 from budgets.errors import NotFoundError
 from planner.store import Store, open_store
@@ -17,6 +16,7 @@ from rlplan.sweep_reading import picture
 from rlplan.sweep_trials import Memory
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
+from tests.rlplan.counting import selects
 from tests.rlplan.sweep_rows import HOURS, STEPS, TRIALS, Seeder, later, seeded
 
 
@@ -146,18 +146,7 @@ def test_the_answer_comes_with_its_list(seeder: Seeder) -> None:
 
 
 def queries(store: Store, memory: Memory | None = None) -> int:
-    asked: list[str] = []
-
-    def count(*given: object) -> None:
-        asked.append(str(given[2]))
-
-    engine = store._engines.reader
-    event.listen(engine, "before_cursor_execute", count)
-    try:
-        picture(store, memory=memory)
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
-    return len([each for each in asked if each.startswith("SELECT")])
+    return selects(store, lambda: picture(store, memory=memory))
 
 
 def test_the_number_of_queries_does_not_grow_with_the_trials(seeder: Seeder) -> None:

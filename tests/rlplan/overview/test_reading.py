@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 
 from budgets.errors import NotFoundError
 from planner.store import Store, open_store
@@ -15,6 +14,7 @@ from rlplan.sweep_reading import picture
 from rlplan.sweep_trials import Memory
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
+from tests.rlplan.counting import selects
 from tests.rlplan.sweep_rows import HOURS, STEPS, TRIALS, Seeder, later
 
 
@@ -53,18 +53,7 @@ def test_a_sweep_that_is_not_there_is_named(seeder: Seeder, tmp_path: Path) -> N
 
 
 def queries(store: Store, memory: Memory | None = None) -> int:
-    asked: list[str] = []
-
-    def count(*given: object) -> None:
-        asked.append(str(given[2]))
-
-    engine = store._engines.reader
-    event.listen(engine, "before_cursor_execute", count)
-    try:
-        story(store, memory=memory)
-    finally:
-        event.remove(engine, "before_cursor_execute", count)
-    return len([each for each in asked if each.startswith("SELECT")])
+    return selects(store, lambda: story(store, memory=memory))
 
 
 def test_the_number_of_queries_does_not_grow_with_the_trials(seeder: Seeder) -> None:
