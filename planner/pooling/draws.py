@@ -15,6 +15,7 @@ from planner.sweeping.view import Configuration
 
 EARLIEST = 1e-12
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
+LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,12 @@ class Worlds:
         return np.stack([self.at(compute / self.target) for compute in gpu_hours], axis=-1)
 
     def at(self, x: float) -> Vector:
-        """Return draws × configurations: the mean over the runs that were seen, or a run of those without one."""
+        """Return draws × configurations: the mean over the runs that were seen, or what any run of the others tends to.
+
+        With the luck of one run in it, the best of many configurations without a run would look better than any is.
+        """
         known, runs = len(self.configurations), self.runs
-        fresh = self.observed(np.arange(known), np.full(known, -1), np.full((known, 1), x))[:, :, 0]
+        fresh = self.observed(np.arange(known), np.full(known, -1), np.full((known, 1), x), LASTING)[:, :, 0]
         seen = self.observed(runs.of, np.arange(len(runs.of)), np.full((len(runs.of), 1), x))[:, :, 0]
         summed = np.zeros(fresh.shape)
         np.add.at(summed.T, runs.of, np.clip(seen, 0.0, 1.0).T)
@@ -64,10 +68,13 @@ class Worlds:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
         return sigmoid(self.local, self.start[:, None], np.log(max(x, EARLIEST)))[0]
 
-    def observed(self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector) -> Vector:
+    def observed(
+        self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector, departing: float = 1.0
+    ) -> Vector:
         """Return draws × rows × computes of what runs would score, a row of computes for each.
 
-        `run` is the place of a curve, or −1 for a run of the configuration that has not begun.
+        `run` is the place of a curve, or −1 for a run of the configuration that has not begun; such a one departs
+        from its sigmoid `departing` times as far as others.
         """
         steep, middle, top = self._shapes
         log_x = np.log(np.maximum(x, EARLIEST))
@@ -76,12 +83,12 @@ class Worlds:
         fresh = (run < 0)[:, None]
         if len(self.runs.of) == 0:
             since, noise, departed = np.zeros_like(x), self.unseen_noise[:, configuration], np.zeros((1, 1, 1))
-            scale = np.ones(len(run))
+            scale = np.full(len(run), departing)
         else:
             since = np.where(fresh, 0.0, clock(self.runs.reached[run])[:, None])
             noise = np.where(run < 0, self.unseen_noise[:, configuration], self.noise[:, run])
             departed = np.where(run < 0, 0.0, self.departed[:, run])[:, :, None]
-            scale = np.where(run < 0, 1.0, self.wander[run])
+            scale = np.where(run < 0, departing, self.wander[run])
         ahead = np.sqrt(np.maximum(clock(x) - since, 0.0))
         expected = smooth + departed
         # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
