@@ -98,10 +98,12 @@ def best_cell_law(runs: Sequence[Run], x: str = "rollouts") -> tuple[OptimalGrou
         return str(reason), reached
 
 
-def recipe_differences(runs: Sequence[Run], at: float) -> dict[str, tuple[dict[Cell, float], float, float]]:
+def recipe_differences(
+    runs: Sequence[Run], at: float, x: str = "gpu_hours"
+) -> dict[str, tuple[dict[Cell, float], float, float]]:
     """Return for each recipe its mean score by cell, and over the cells common to all its mean and standard error."""
     recipes = sorted({run.recipe for run in runs})
-    scores = {recipe: scores_at([run for run in runs if run.recipe == recipe], at) for recipe in recipes}
+    scores = {recipe: scores_at([run for run in runs if run.recipe == recipe], at, x) for recipe in recipes}
     common = sorted(set.intersection(*(set(each) for each in scores.values())))
     found = {}
     for recipe, each in scores.items():

@@ -49,7 +49,7 @@ def draw_recipes(runs: Sequence[Run], path: Path) -> None:
     for panel in axes.flat[len(cells) :]:
         panel.set_axis_off()
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(recipes), frameon=False, fontsize=8)
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(recipes), frameon=False, fontsize=8)
     figure.supxlabel(THOUSANDTHS, fontsize=8)
     _save(figure, path)
 

@@ -187,17 +187,17 @@ def print_collapses(runs: Sequence[Run]) -> None:
 
 
 def print_recipes(task: str, runs: Sequence[Run]) -> None:
-    """Recipes side by side on the cells that all have."""
+    """Recipes side by side on the cells that all have, by GPU-hours and by rollouts."""
     print(f"\n# recipes on {task}")
-    for part in (1 / 8, 1 / 4, 1 / 2, 1.0):
-        found = recipe_differences(runs, part * common_end(runs))
-        cells = list(next(iter(found.values()))[0])
-        print(
-            f"\nat {1000 * part * common_end(runs):.3g} thousandths of an hour"
-            + "".join(f"{f'{n}×{B}':>8}" for n, B in cells)
-            + f"{'mean':>8}"
-        )
-        for recipe, (scores, mean, error) in found.items():
-            print(f"{recipe:<27}" + "".join(f"{scores[cell]:>8.3f}" for cell in cells) + f"{mean:>8.3f} ± {error:.3f}")
-        winners = {cell: max(found, key=lambda recipe: found[recipe][0][cell]) for cell in cells}
-        print("best in: " + ", ".join(f"{recipe} {list(winners.values()).count(recipe)}" for recipe in found))
+    for x, unit, factor in (("gpu_hours", "10⁻³ h", 1000.0), ("rollouts", "rollouts", 1.0)):
+        end = min(common_end((run for run in runs if run.recipe == name), x) for name in {run.recipe for run in runs})
+        for part in (1 / 8, 1 / 4, 1 / 2, 1.0):
+            found = recipe_differences(runs, part * end, x)
+            cells = list(next(iter(found.values()))[0])
+            heads = "".join(f"{f'{n}×{B}':>8}" for n, B in cells)
+            print(f"\n{f'at {factor * part * end:,.4g} {unit}':<18}{heads}{'mean':>8}")
+            for recipe, (scores, mean, error) in found.items():
+                row = "".join(f"{scores[cell]:>8.3f}" for cell in cells)
+                print(f"{recipe:<18}{row}{mean:>8.3f} ± {error:.3f}")
+            winners = [max(found, key=lambda recipe: found[recipe][0][cell]) for cell in cells]
+            print("best in: " + ", ".join(f"{recipe} {winners.count(recipe)}" for recipe in found))
