@@ -1,5 +1,6 @@
 """Lists every sweep of a database, so that a person finds names: what it is of, how it stands, what it says."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from planner.axes import said
 from planner.store import open_store
 from planner.store.driving import is_driven
 from planner.store.plans import missing
+from planner.store.requests import pausing
 from planner.store.schema import Charge, Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
 from planner.sweeping.view import Axes
 from rlplan.numbers import aligned_hours, steps
@@ -27,7 +29,7 @@ from runner.sweep.drivers import is_dead
 if TYPE_CHECKING:
     from rich.table import Table
 
-WITHOUT_DRIVER = "without a driver"
+WITHOUT_DRIVER, PAUSED = "without a driver", "paused"
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
 
 
@@ -55,7 +57,7 @@ class Listed:
 
 
 COLUMNS = tuple(name for name in Listed.__dataclass_fields__ if name != "axes")
-STATES = (*(status.value for status in SweepStatus), WITHOUT_DRIVER)
+STATES = (*(status.value for status in SweepStatus), PAUSED, WITHOUT_DRIVER)
 SORT_KEYS: dict[str, SortKey[Listed]] = {
     "made": SortKey(lambda row: row.created_at, largest_first=True),
     "name": SortKey(lambda row: row.sweep),
@@ -88,7 +90,7 @@ def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
 
 def listed(session: Session, now: datetime) -> list[Listed]:
     """Return every sweep, the newest first, in a fixed number of queries."""
-    spent = _spent(session)
+    spent, held = _spent(session), pausing(session)
     trials: dict[int, int] = dict(session.execute(select(Trial.sweep_id, func.count()).group_by(Trial.sweep_id)).all())
     newest = select(func.max(Recommendation.id)).group_by(Recommendation.sweep_id)
     answers = {
@@ -102,7 +104,7 @@ def listed(session: Session, now: datetime) -> list[Listed]:
             workload=workload_name(sweep.config, workload),
             policy=sweep.policy,
             seed=sweep.seed,
-            state=_state(sweep, now),
+            state=_state(sweep, now, held),
             created_at=sweep.created_at,
             trials=trials.get(sweep.id, 0),
             spent_gpu_hours=spent.get(sweep.id, 0.0),
@@ -127,9 +129,12 @@ def _spent(session: Session) -> dict[int, float]:
     return spent
 
 
-def _state(sweep: Sweep, now: datetime) -> str:
-    abandoned = sweep.status is SweepStatus.RUNNING and (not is_driven(sweep, now) or is_dead(sweep))
-    return WITHOUT_DRIVER if abandoned else sweep.status.value
+def _state(sweep: Sweep, now: datetime, held: Collection[int]) -> str:
+    if sweep.status is not SweepStatus.RUNNING:
+        return sweep.status.value
+    if not is_driven(sweep, now) or is_dead(sweep):
+        return WITHOUT_DRIVER
+    return PAUSED if sweep.id in held else sweep.status.value
 
 
 def _answer(found: Recommendation | None) -> dict[str, Any]:

@@ -84,8 +84,9 @@ def probability(value: float | None) -> str:
 
 
 def reached(trial: TrialRow) -> str:
-    """Write how far a trial is, and how far the plan lets it go."""
-    return steps(trial.step) + (f"/{steps(trial.pilot_steps)}" if trial.pilot_steps else "")
+    """Write how far a trial is, and how far the plan lets it go, unless the policy has let it go farther."""
+    planned = trial.pilot_steps
+    return steps(trial.step) + (f"/{steps(planned)}" if planned and planned >= trial.step else "")
 
 
 def sentence(answer: Answer) -> str:

@@ -98,6 +98,14 @@ def in_force(found: Sequence[Request]) -> Request | None:
     return next((each for each in held if each.kind is RequestKind.STOP), held[-1] if held else None)
 
 
+def pausing(session: Session) -> set[int]:
+    """Return the sweeps that hand out no segments because somebody asked so; their drivers may be gone by now."""
+    wanted = select(Request.sweep_id).where(
+        Request.kind == RequestKind.PAUSE, Request.taken_at.is_not(None), Request.ended_at.is_(None)
+    )
+    return set(session.scalars(wanted))
+
+
 def _not_driven(sweep: Sweep, kind: RequestKind) -> str:
     nothing = f"{sweep.name} cannot be asked to {kind}: "
     if sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED):

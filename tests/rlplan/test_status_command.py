@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from planner.store import open_store
-from planner.store.schema import SweepStatus
+from planner.store.driving import Driver, take_lease
+from planner.store.requests import request, take, waiting
+from planner.store.schema import RequestKind, SweepStatus
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run
@@ -71,6 +74,24 @@ def test_a_sweep_whose_driver_is_gone_says_so(run: Run, tmp_path: Path) -> None:
     seeded(tmp_path / "rlplan.db").store.close()
     assert "without a driver" in run("status", "--all").out
     assert "sweep-1" in run("status", "--all", "--status", "without a driver").out
+
+
+def test_a_sweep_that_somebody_paused_says_so(run: Run, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    with seeded(tmp_path / "rlplan.db").store as store:
+        with store.write() as session:
+            take_lease(session, "sweep-1", Driver("living@1", "node-7", 12), now, former_is_dead=True)
+        with store.write() as session:
+            request(session, "sweep-1", RequestKind.PAUSE, "anna", now)
+        states = [run("status", "--all", "--format", "csv").out.splitlines()[1].split(",")[5]]
+        for kind in (None, RequestKind.RESUME):
+            with store.write() as session:
+                if kind is not None:
+                    request(session, "sweep-1", kind, "anna", now)
+                for asked in waiting(session, 1):
+                    take(session, asked, now)
+            states.append(run("status", "--all", "--format", "csv").out.splitlines()[1].split(",")[5])
+    assert states == ["running", "paused", "running"]
 
 
 def test_without_a_sweep_or_a_plan_there_is_nothing_to_list(run: Run, tmp_path: Path) -> None:

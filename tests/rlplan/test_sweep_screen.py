@@ -12,7 +12,7 @@ from planner.trials import TrialState
 from rlplan.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
 from rlplan.sweep_reading import picture
 from rlplan.sweep_screen import chosen, screen
-from rlplan.sweep_words import Paper, probability, time_of
+from rlplan.sweep_words import Paper, probability, reached, time_of
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import later, seeded
 
@@ -133,6 +133,12 @@ def trials(draw: st.DrawFn) -> TrialRow:
         failure_class=draw(st.none() | st.text(max_size=30)),
         failure_tail=draw(st.none() | st.text(max_size=200)),
     )
+
+
+@given(trials())
+def test_a_trial_is_never_said_to_be_beyond_its_own_end(row: TrialRow) -> None:
+    within = row.pilot_steps is not None and row.step <= row.pilot_steps
+    assert ("/" in reached(row)) == within
 
 
 @given(

@@ -55,8 +55,11 @@ def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], 
     for stretch in story.stretches:
         kinds.setdefault(kind_of(stretch), []).append(stretch)
     order = sorted(kinds, key=lambda kind: kind[0] == OTHERS)
+    driver = story.picture.driver
+    # What a driver that is gone left open ended when it was last heard of, as far as anybody knows.
+    heard = story.read_at - timedelta(seconds=driver.silent_seconds if driver and story.picture.abandoned else 0.0)
     figure = {
-        "data": [*(_bars(kind, kinds[kind], story.read_at) for kind in order), *_charges(story)],
+        "data": [*(_bars(kind, kinds[kind], heard) for kind in order), *_charges(story)],
         "layout": layout(
             **legend_below(92),
             barmode="overlay",

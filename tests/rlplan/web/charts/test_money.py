@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from planner.store.schema import SegmentOutcome
+from planner.store.schema import SegmentOutcome, SweepStatus
+from rlplan.overview.story import Story
+from rlplan.sweep_picture import Driver
 from rlplan.web.charts.budget import budget_chart, used
 from rlplan.web.charts.timeline import timelines
 from tests.rlplan.web.charts.stories import empty, finished, under_way
@@ -43,6 +45,19 @@ def test_failures_are_a_colour_of_their_own_and_waiting_is_marked() -> None:
         trace["marker"]["color"] for trace in timelines(failed, None)[0].figure["data"] if trace["type"] == "bar"
     }
     assert colours == {"$bad"}
+
+
+def test_what_a_lost_driver_left_open_ends_when_it_was_last_heard_of() -> None:
+    told = under_way()
+    gone = Driver(pid=1, host="here", silent_seconds=60.0, alive=False)
+    lost = replace(told, picture=replace(told.picture, status=SweepStatus.RUNNING, driver=gone))
+
+    def longest(story: Story) -> int:
+        return max(
+            max(trace["x"]) for trace in timelines(story, None)[0].figure["data"] if trace["name"] == "under way"
+        )
+
+    assert longest(told) - longest(lost) == 60_000
 
 
 def test_a_time_zone_does_not_move_a_segment() -> None:
