@@ -249,13 +249,29 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[s
     with store.write() as session:
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
         name = create_sweep(session, plan.name, new, now)
-        own = spec.model_copy(update={"folder": str(Path(spec.folder) / name)})
+        own = spec.model_copy(update={"folder": str(_own_folder(Path(spec.folder), name))})
         row = sweep_named(session, name)
         row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
         for trial in new_trials(own, plan):
             add_trial(session, name, trial, now)
         take_lease(session, name, driver, now)
     return name, own
+
+
+def _own_folder(above: Path, sweep: str) -> Path:
+    """Make a folder that no other sweep has: one of that name in another database may have left its own there."""
+    own, number = above / sweep, 1
+    while True:
+        try:
+            own.mkdir(parents=True)
+        except OSError as error:
+            if not (isinstance(error, FileExistsError) and own.exists()):
+                why = error.strerror or str(error)
+                raise InputError(f"the sweep's folder '{own}' cannot be made ({why}): give another --folder") from error
+            number += 1
+            own = above / f"{sweep}-{number}"
+        else:
+            return own
 
 
 def _require_fit(spec: SweepSpec, plan: Plan) -> None:

@@ -1,5 +1,6 @@
 """Starting, resuming and retrying sweeps from Python, with simulated workers instead of Ray."""
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from budgets.errors import InputError, NotFoundError, StoreError, UnknownNameError
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
-from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan import driving, sweeping
 from rlplan.sweeping import SweepRequest, describe, resume, retry, start
@@ -93,6 +94,32 @@ def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     assert (str(folder), address, cpus, gpus) == (sweep.config["folder"], None, 1.0, 0.0)
     assert tag.startswith("rlplan-")
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
+
+
+def test_two_sweeps_never_share_a_folder(tmp_path: Path) -> None:
+    """A database that was removed, or another one, has had a sweep-1 too, with its own workers and checkpoints."""
+    mine, others = tmp_path / "runs", tmp_path / "runs" / "sweep-1"
+    (others / "workers").mkdir(parents=True)
+    left = {"worker": "gone", "seconds": 900.0, "slots": 1, "segment": None}
+    (others / "workers" / "gone.json").write_text(json.dumps(left))
+    used = []
+    for name in ("one.db", "another.db"):
+        database = str(tmp_path / name)
+        finished = start(request(folder=mine), database)
+        assert finished.sweep == "sweep-1"
+        used.append(Path(stored(database).config["folder"]).name)
+        with open_store(database, read_only=True) as store, store.read() as session:
+            assert "gone" not in {charge.worker for charge in session.query(Charge)}
+    assert used == ["sweep-1-2", "sweep-1-3"]
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_a_sweep_is_stored(database: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone" / "far")
+    for place in ("file", "nowhere"):
+        with pytest.raises(InputError, match="give another --folder"):
+            start(request(folder=tmp_path / place), database)
+    assert stored(database) is None
 
 
 def test_the_newest_plan_is_run_again_without_a_name(database: str) -> None:
