@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import STEEPEST, Fit, sigmoid
+from planner.pooling.model import STEEPEST, Fit, alike, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.sweeping.view import Configuration
 
@@ -39,6 +39,7 @@ class Worlds:
     target: float
     local: Vector  # (s, c, 3)
     start: Vector  # (s,)
+    common: Vector  # (s, k) steps of what all curves depart alike
     drift: Vector  # (s,)
     wander: Vector  # (i,)
     runs: Runs
@@ -68,6 +69,10 @@ class Worlds:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
         return sigmoid(self.local, self.start[:, None], np.log(max(x, EARLIEST)))[0]
 
+    def alike(self, x: Vector) -> Vector:
+        """Return draws × computes of how far all curves depart alike; `x` may have more than one axis."""
+        return np.asarray(np.tensordot(self.common, alike(x), axes=(1, -1)))
+
     def observed(
         self, configuration: NDArray[np.intp], run: NDArray[np.intp], x: Vector, departing: float = 1.0
     ) -> Vector:
@@ -80,6 +85,7 @@ class Worlds:
         log_x = np.log(np.maximum(x, EARLIEST))
         gained = expit(steep[:, configuration, None] * (log_x - middle[:, configuration, None]))
         smooth = self.start[:, None, None] + top[:, configuration, None] * gained
+        smooth = smooth + self.alike(x)
         fresh = (run < 0)[:, None]
         if len(self.runs.of) == 0:
             since, noise, departed = np.zeros_like(x), self.unseen_noise[:, configuration], np.zeros((1, 1, 1))
@@ -138,17 +144,18 @@ def draw(
     """Draw worlds, each member of the grid as often as its weight says."""
     member = _members(fit.weights, size, generator)
     known, curves = len(configurations), len(runs.of)
-    local, start = np.empty((size, known, 3)), np.empty(size)
+    local, base = np.empty((size, known, 3)), np.empty((size, fit.base.shape[1]))
     departed = np.zeros((size, curves))
     for number in np.unique(member):
         rows = np.flatnonzero(member == number)
-        local[rows], start[rows] = _parameters(fit, int(number), len(rows), generator)
-        departed[rows] = _departed(fit, int(number), local[rows], start[rows], runs.reached, generator)
+        local[rows], base[rows] = _parameters(fit, int(number), len(rows), generator)
+        departed[rows] = _departed(fit, int(number), local[rows], base[rows], runs.reached, generator)
     return Worlds(
         configurations,
         target,
         local,
-        start,
+        base[:, 0],
+        base[:, 1:],
         fit.drift[member],
         fit.wander,
         runs,
@@ -177,22 +184,24 @@ def _parameters(fit: Fit, member: int, size: int, generator: np.random.Generator
     change = (own_root @ noise[..., None])[..., 0] - (common @ response.reshape(3 * known, -1).T).reshape(
         size, known, 3
     )
-    coefficients = fit.coefficients[member] + common[:, :-1]
+    number = fit.coefficients.shape[1]
+    coefficients = fit.coefficients[member] + common[:, :number]
     smooth = (coefficients @ fit.features.design.reshape(3 * known, -1).T).reshape(size, known, 3)
     local = smooth + fit.deviation[member] + change
-    return local, fit.start[member] + common[:, -1]
+    return local, fit.base[member] + common[:, number:]
 
 
 def _departed(
-    fit: Fit, member: int, local: Vector, start: Vector, reached: Vector, generator: np.random.Generator
+    fit: Fit, member: int, local: Vector, base: Vector, reached: Vector, generator: np.random.Generator
 ) -> Vector:
     """Draw each curve's departure at its last point: a normal given what the draw leaves unexplained."""
     points, drift = fit.points, float(fit.drift[member]) * fit.wander
     if not len(fit.of):
-        return np.zeros((len(start), 0))
+        return np.zeros((len(base), 0))
     with np.errstate(divide="ignore"):
         log_x = np.log(np.maximum(points.x, 1e-17))
-    rest = points.score - sigmoid(local[:, fit.of, None, :], start[:, None, None], log_x)[0]
+    rest = points.score - sigmoid(local[:, fit.of, None, :], base[:, :1, None], log_x)[0]
+    rest = rest - np.tensordot(base[:, 1:], alike(points.x), axes=(1, -1))
     time = clock(reached)
     towards = drift[:, None] ** 2 * np.minimum(points.time, time[:, None])  # (i, j)
     white = fit.whitening[member]

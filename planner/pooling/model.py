@@ -1,10 +1,11 @@
 """Sigmoids whose parameters are smooth in the configuration, fitted to all curves at once by Laplace's approximation.
 
 A configuration's mean score is R0 + (A − R0)·g(C), g = 1 / (1 + (C_mid / C)^B), with (logit A, log C_mid, log B) =
-features · coefficients + its own deviation. A curve departs from its sigmoid by a Brownian motion in log compute and by
-the noise of its scores. Given how far configurations and curves may depart, everything is normal about the mode; a
-small grid of those two is averaged by its evidence, so that where configurations tell nothing of each other, or curves
-are no sigmoids, the data say so.
+features · coefficients + its own deviation. A curve departs from its sigmoid by a Brownian motion in log compute of its
+own, by another one that all curves share (no curve is quite a sigmoid, and those of one task are off alike), and by the
+noise of its scores. Given how far configurations and curves may depart, everything is normal about the mode; a small
+grid of those two is averaged by its evidence, so that where configurations tell nothing of each other, or curves are no
+sigmoids, the data say so.
 
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
@@ -17,9 +18,9 @@ from scipy.special import expit, logsumexp
 
 from planner.curves.curve import Vector
 from planner.pooling.features import Features
-from planner.pooling.points import EMPTY, Points
+from planner.pooling.points import EMPTY, Points, clock
 
-State = tuple[Vector, ...]  # R0, coefficients, deviations
+State = tuple[Vector, ...]  # base (R0 and the steps of the common departure), coefficients, deviations
 
 LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
@@ -29,6 +30,8 @@ MIDDLES = (-2.4, -0.8)  # where the common log(C_mid / target) is thought to lie
 MIDDLE_WEIGHTS = (0.5, 0.5)
 DRIFT_WEIGHTS = (0.5, 0.5)
 SCATTER: Vector = np.array([0.30, 0.25, 0.12])
+COMMON = 1.0  # how far all curves depart alike, in terms of how far each does
+KNOTS = 4  # between which the common departure is linear in log compute
 START_SD = 0.15
 HIGHEST_START = 0.98  # R0 of 1 would leave nothing to learn
 NO_START = 0.2  # where no score says where runs begin
@@ -48,7 +51,7 @@ class Fit:
     features: Features
     points: Points
     of: NDArray[np.intp]  # the configuration of each curve
-    start: Vector  # (h,)
+    base: Vector  # (h, 1 + k), R0 and the steps of the common departure
     coefficients: Vector  # (h, p)
     deviation: Vector  # (h, c, 3)
     own: Vector  # (h, c, 3, 3), curvature of the deviations
@@ -73,6 +76,12 @@ def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector
     return start + (top - start) * gained, gained, top, steep
 
 
+def alike(x: Vector) -> Vector:
+    """Return how much of each step of the common departure has been taken by a compute, on a last axis."""
+    step = float(clock(np.array(1.0))) / KNOTS
+    return np.asarray(np.clip(clock(x)[..., None] / step - np.arange(KNOTS), 0.0, 1.0))
+
+
 class Model:
     """One set of curves, fitted from wherever the last one ended."""
 
@@ -82,6 +91,7 @@ class Model:
         weight = np.einsum("i,j,k", MIDDLE_WEIGHTS, SCATTER_WEIGHTS, DRIFT_WEIGHTS).ravel()
         self.scatter = scale[:, None] * SCATTER  # (h, 3)
         self.drift = drift
+        self.steps = alike(points.x)  # (i, j, k)
         self.mean = np.tile(features.mean, (len(drift), 1))
         self.mean[:, features.middle] = middle
         self.log_prior = np.log(weight / weight.sum())
@@ -91,13 +101,15 @@ class Model:
         self.whitening, self.log_noise = _whitening(points, self.drift[:, None] * self.wander)
         filled = points.variance < 1.0
         first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, 1]
-        self.start_mean = float(np.clip(np.mean(first), 0.0, HIGHEST_START)) if len(first) else NO_START
+        self.base_mean = np.zeros(1 + KNOTS)
+        self.base_mean[0] = np.clip(np.mean(first), 0.0, HIGHEST_START) if len(first) else NO_START
         self.design = features.design  # (c, 3, p)
 
     def fit(self) -> Fit:
         """Find the modes by Levenberg's steps; members that fall behind early are left out."""
         members, known = len(self.drift), len(self.design)
-        state: State = np.full(members, self.start_mean), self.mean.copy(), np.zeros((members, known, LOCAL))
+        base = np.tile(self.base_mean, (members, 1))
+        state: State = base, self.mean.copy(), np.zeros((members, known, LOCAL))
         value, rows = self._objective(state)
         damping = np.full(members, 1e-2)
         for number in range(ROUNDS):
@@ -129,14 +141,15 @@ class Model:
             - value
             - self.log_noise
             - known * np.log(self.scatter).sum(axis=1)
+            - np.log(self._base_sd).sum(axis=1)
             - 0.5 * (log_own.sum(axis=1) + log_shared)
         )
-        start, coefficients, deviation = state
+        base, coefficients, deviation = state
         return Fit(
             self.features,
             self.points,
             self.of,
-            start,
+            base,
             coefficients,
             deviation,
             own,
@@ -147,6 +160,11 @@ class Model:
             self.wander,
             log_evidence,
         )
+
+    @property
+    def _base_sd(self) -> Vector:
+        steps = COMMON * self.drift * float(np.sqrt(clock(np.array(1.0)) / KNOTS))
+        return np.stack([np.full(len(self.drift), START_SD), *[steps] * KNOTS], axis=1)
 
     def _near(self, value: Vector) -> NDArray[np.intp]:
         height = value + self.log_noise - self.log_prior
@@ -169,9 +187,9 @@ class Model:
 
     def _objective(self, state: State) -> tuple[Vector, Vector]:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
-        start, coefficients, deviation = state
+        base, coefficients, deviation = state
         local = np.einsum("clp,hp->hcl", self.design, coefficients) + deviation
-        from_start = start[:, None, None]
+        from_start = base[:, :1, None]
         score, gained, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
         share = expit(local[:, self.of, 0, None])
         inner = (top - from_start) * gained * (1 - gained)
@@ -181,47 +199,50 @@ class Model:
             [(1 - share) * (top - from_start) * gained, -inner * steep, inner * steep * distance, 1 - share * gained],
             axis=-1,
         )
-        rest = self.points.score - score
-        rows = np.concatenate([slopes, rest[..., None]], axis=-1)
-        white = self.whitening @ rows  # (h, i, j, 5)
+        rest = self.points.score - score - np.einsum("ijk,hk->hij", self.steps, base[:, 1:])
+        steps = np.broadcast_to(self.steps, (*rest.shape, KNOTS))
+        rows = np.concatenate([slopes, steps, rest[..., None]], axis=-1)
+        white = self.whitening @ rows  # (h, i, j, 5 + k)
         residual = white[..., -1]
         value = 0.5 * (residual**2).sum(axis=(1, 2))
         value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
         value = value + 0.5 * (((coefficients - self.mean) / self.features.sd) ** 2).sum(axis=1)
-        return value + 0.5 * ((start - self.start_mean) / START_SD) ** 2, white
+        return value + 0.5 * (((base - self.base_mean) / self._base_sd) ** 2).sum(axis=1), white
 
     def _curvature(self, state: State, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
-        start, coefficients, deviation = state
+        base, coefficients, deviation = state
         products = rows.swapaxes(2, 3) @ rows
         members, known = deviation.shape[:2]
-        summed = np.zeros((members, known, LOCAL + 2, LOCAL + 2))
+        summed = np.zeros((members, known, *products.shape[2:]))
         np.add.at(summed.swapaxes(0, 1), self.of, products.swapaxes(0, 1))
-        inner, with_start, with_rest = (
+        inner, with_base, with_rest = (
             summed[:, :, :LOCAL, :LOCAL],
-            summed[:, :, :LOCAL, LOCAL],
-            summed[:, :, :LOCAL, LOCAL + 1],
+            summed[:, :, :LOCAL, LOCAL:-1],
+            summed[:, :, :LOCAL, -1],
         )
         own = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
         spread = inner @ self.design
-        cross = np.concatenate([spread, with_start[..., None]], axis=-1)
-        size = self.design.shape[2] + 1
+        cross = np.concatenate([spread, with_base], axis=-1)
+        of_base, precision = summed[:, :, LOCAL:-1, LOCAL:].sum(axis=1), self._base_sd**-2.0
+        number = self.design.shape[2]
+        size = number + 1 + KNOTS
         shared = np.zeros((members, size, size))
-        shared[:, :-1, :-1] = _over_configurations(self.design, spread) + np.diag(self.features.sd**-2.0)
-        corner = np.einsum("clp,hcl->hp", self.design, with_start)
-        shared[:, :-1, -1] = shared[:, -1, :-1] = corner
-        shared[:, -1, -1] = summed[:, :, LOCAL, LOCAL].sum(axis=1) + START_SD**-2.0
+        shared[:, :number, :number] = _over_configurations(self.design, spread) + np.diag(self.features.sd**-2.0)
+        shared[:, :number, number:] = np.einsum("clp,hclg->hpg", self.design, with_base)
+        shared[:, number:, :number] = shared[:, :number, number:].swapaxes(1, 2)
+        shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(1 + KNOTS)
         own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
         shared_slope = np.concatenate(
             [
                 np.einsum("clp,hcl->hp", self.design, with_rest) - (coefficients - self.mean) / self.features.sd**2,
-                (summed[:, :, LOCAL, LOCAL + 1].sum(axis=1) - (start - self.start_mean) / START_SD**2)[:, None],
+                of_base[..., -1] - (base - self.base_mean) * precision,
             ],
             axis=1,
         )
         return own, cross, shared, own_slope, shared_slope
 
-    def _step(self, state: State, rows: Vector, damping: Vector) -> tuple[Vector, Vector, Vector]:
+    def _step(self, state: State, rows: Vector, damping: Vector) -> State:
         own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
         own = own + damping[:, None, None, None] * np.einsum("hcll->hcl", own)[..., None] * np.eye(LOCAL)
         diagonal = np.einsum("hgg->hg", shared)
@@ -232,7 +253,8 @@ class Model:
         right = shared_slope - np.einsum("hclg,hcl->hg", cross, inner)
         common = np.linalg.solve(reduced, right[..., None])[..., 0]
         change = inner - np.einsum("hclg,hg->hcl", outer, common)
-        return common[:, -1], common[:, :-1], change
+        number = self.design.shape[2]
+        return common[:, number:], common[:, :number], change
 
 
 def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:

@@ -64,13 +64,12 @@ class _Before:
     def scores(self, run: int, x: Vector) -> Vector:
         """Return draws × computes of one run's scores."""
         worlds, points = self._worlds, self._points
-        local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, None]
-        rest = points.score[run] - _smooth(local, start, points.x[run])
+        rest = points.score[run] - _smooth(worlds, run, points.x[run])
         departed = np.empty((len(rest), len(x)))
         for drift in np.unique(worlds.drift):
             rows = worlds.drift == drift
             departed[rows] = self._departed(run, float(drift), rest[rows], self._noise[rows], clock(x))
-        return np.asarray(_smooth(local, start, x) + departed)
+        return np.asarray(_smooth(worlds, run, x) + departed)
 
     def _departed(self, run: int, drift: float, rest: Vector, noise: Vector, time: Vector) -> Vector:
         """Return how far a run has departed at some times: a Brownian motion that is seen through noise."""
@@ -84,8 +83,10 @@ class _Before:
         return np.asarray(rest @ weight + noise[:, None] * np.sqrt(left))
 
 
-def _smooth(local: Vector, start: Vector, x: Vector) -> Vector:
-    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0])
+def _smooth(worlds: Worlds, run: int, x: Vector) -> Vector:
+    """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
+    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, None]
+    return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + worlds.alike(x))
 
 
 def _some(worlds: Worlds) -> Worlds:
@@ -96,6 +97,7 @@ def _some(worlds: Worlds) -> Worlds:
         worlds,
         local=worlds.local[kept],
         start=worlds.start[kept],
+        common=worlds.common[kept],
         drift=worlds.drift[kept],
         departed=worlds.departed[kept],
         noise=worlds.noise[kept],

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.pooling import model
 from planner.pooling.draws import Worlds
 from planner.pooling.opening import joint_of
 from planner.sweeping.view import Cell, Seen, TrialView
@@ -126,3 +127,17 @@ def test_near_the_ceiling_more_compute_is_not_expected_to_lower_a_score() -> Non
     rough = replace(worlds, drift=np.full_like(worlds.drift, 0.06))
     expected = np.stack([rough.at(x).mean(axis=0) for x in (1.0, 2.0, 4.0)])
     assert np.diff(expected, axis=0).min() > -0.004
+
+
+def test_what_all_curves_depart_alike_leaves_their_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS)
+
+    def widths(share: float) -> tuple[float, float]:
+        monkeypatch.setattr(model, "COMMON", share)
+        ends = joint_of(seen, 2000).smooth(1.0) + joint_of(seen, 2000).alike(np.array([1.0]))
+        level = ends.mean(axis=1, keepdims=True)
+        return float(level.std()), float((ends - level).std(axis=0).mean())
+
+    (level, apart), (wider, as_far) = widths(1e-3), widths(3.0)
+    assert wider > 1.1 * level
+    assert as_far == pytest.approx(apart, rel=0.1)

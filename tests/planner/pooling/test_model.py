@@ -149,7 +149,7 @@ def test_the_evidence_weighs_members_that_sum_to_one(steps: Mapping[Cell, int]) 
 def test_the_same_curves_give_the_same_fit_to_the_bit() -> None:
     view = sweep(smooth(7), dict.fromkeys(EVERY_OTHER, 30))
     first, again = fitted(view)[0], fitted(view)[0]
-    for name in ("start", "coefficients", "deviation", "own", "cross", "shared", "log_evidence"):
+    for name in ("base", "coefficients", "deviation", "own", "cross", "shared", "log_evidence"):
         assert (getattr(first, name) == getattr(again, name)).all()
 
 
@@ -176,4 +176,4 @@ def test_without_a_score_at_the_start_the_start_is_not_taken_to_be_zero() -> Non
     view = sweep({(16, 64): curve, (8, 64): curve}, {(16, 64): 40, (8, 64): 40})
     without = {number: replace(each, scores=each.scores[1:]) for number, each in view.trials.items()}
     model = fitted(replace(view, trials=without))[1]
-    assert model.start_mean == pytest.approx(seen(curve, 2)[1].score, abs=0.1)
+    assert model.base_mean[0] == pytest.approx(seen(curve, 2)[1].score, abs=0.1)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import Runs, Worlds
+from planner.pooling.model import KNOTS
 from planner.pooling.opening import joint_of
 from planner.sweeping.offers import Offer, money_of, offers
 from planner.sweeping.value import Value
@@ -34,8 +35,9 @@ def normal(mean: np.ndarray, covariance: np.ndarray, noise: float, size: int = 2
     known, nothing = len(mean), np.zeros(0)
     runs = Runs((), np.zeros(0, dtype=np.intp), nothing, nothing)
     scores = mean + draws @ np.linalg.cholesky(covariance).T
-    start, local = np.zeros(size), np.zeros((size, known, 3))
-    return Normal(CONFIGURATIONS[:known], 1.0, local, start, start, nothing, runs, noise, scores, scores, scores)
+    start, common, local = np.zeros(size), np.zeros((size, KNOTS)), np.zeros((size, known, 3))
+    own = start, common, start
+    return Normal(CONFIGURATIONS[:known], 1.0, local, *own, nothing, runs, noise, scores, scores, scores)
 
 
 def segment(place: int, scores: float = 1.0) -> Offer:
