@@ -95,7 +95,7 @@ bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 
 
 REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
-	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out docs/data
+	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
 
 $(PEERS)/.installed:
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

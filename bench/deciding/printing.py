@@ -68,7 +68,7 @@ def _needed(results: Results, workers: int, shares: Sequence[float]) -> list[dic
         needed, sign = results.needed(workers, estimate.mean)
         ratio = needed / share
         direct = _at_a_third(results, workers, share, peer)
-        met = ratio <= BAR and sign != ">"
+        met = ratio <= BAR * (1 + 1e-9) and sign != ">"
         print(
             f"  at {share:>5.3g}: {peer} {_told(estimate)}; ours with {sign}{ratio:.2f} of that, "
             f"{'met' if met else 'NOT met'}{direct[0]}"
