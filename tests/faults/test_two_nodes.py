@@ -95,6 +95,7 @@ def test_a_client_outside_of_the_cluster_drives_it_too(cluster: TwoNodes, tmp_pa
     watched = Watched(executor, works)
     try:
         assert len(executor.resources().nodes) == 2
+        watched.until(lambda: executor.workers == 2)
         both = works(trial=1, to_step=4), works(trial=2, to_step=FAR)
         for work in both:
             executor.assign(work)
