@@ -4,6 +4,8 @@ from budgets.errors import InputError, RlplanError
 from runner.sweep.on_ray.hosted import CLIENT
 
 MOST_RESTARTS = 5  # in a row without a segment that ended
+MOST_JOINS = 3  # of a cluster that answers, but is too busy to start what it needs for a client
+_TOO_BUSY = "Starting Ray client server failed"  # Ray's own words for that, after half a minute
 _CLIENT_GRACE = 12.0  # seconds: a cluster keeps what a client has started for 10 s after the client has died
 
 
@@ -44,7 +46,8 @@ class Restarts:
     def lost(self, reason: str, now: float) -> None:
         """Note that Ray was lost."""
         self._losses += 1
-        if not self._was_ready and self._address is not None:
+        again = self._grace > 0 and _TOO_BUSY in reason and self._losses < MOST_JOINS
+        if not self._was_ready and self._address is not None and not again:
             self._error = InputError(f"no cluster can be joined at '{self._address}': {reason}")
         elif self._losses > MOST_RESTARTS:
             self._error = RayLostError(

@@ -18,7 +18,7 @@ from runner.sweep.on_ray.heartbeat import Heartbeat, Life
 from runner.sweep.on_ray.idle import Idle
 from runner.sweep.on_ray.leases import Book, KnownWorker, bundles_of, fits
 from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of, work_of
-from runner.sweep.on_ray.restarts import MOST_RESTARTS, RayLostError, Restarts
+from runner.sweep.on_ray.restarts import MOST_JOINS, MOST_RESTARTS, RayLostError, Restarts
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -184,3 +184,20 @@ def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -
     (folder / "w.json").write_text(json.dumps({"seconds": 9.0, "over": True}))
     assert idle.ended([worker], now=112.0) == [worker]
     assert worker.seconds == 9.0
+
+
+def test_a_cluster_that_is_too_busy_for_a_client_is_asked_again_and_one_that_is_not_there_is_not() -> None:
+    busy = "ConnectionAbortedError: Initialization failure from server: Starting Ray client server failed."
+    restarts = Restarts("ray://head:10001")
+    for _ in range(MOST_JOINS - 1):
+        restarts.lost(busy, 100.0)
+        restarts.check()
+        assert restarts.due(1000.0)
+    restarts.lost(busy, 100.0)
+    with pytest.raises(InputError, match="no cluster can be joined"):
+        restarts.check()
+    for address, reason in (("ray://head:10001", "connection refused"), ("head:6379", busy)):
+        refused = Restarts(address)
+        refused.lost(reason, 100.0)
+        with pytest.raises(InputError, match="no cluster can be joined"):
+            refused.check()
