@@ -106,29 +106,29 @@ class InformedPolicy:
         offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
         if not may_propose(self._table):
             offered = [each for each in offered if each.trial is not None]
-        value = Value(worlds, chances.places)
-        for running in pending(view, money):
-            value.expect(running)
+        value = Value(worlds, offered, pending(view, money), chances.places)
+        open_places = list(range(len(offered)))
         bought: list[Action] = []
         left = view.gpu_hours_left
-        while len(bought) < view.free_workers and offered:
-            gains = value.gains(offered)
-            rates = gains / np.array([each.price for each in offered])
-            pick, granted = _best(offered, gains, rates, left)
+        while len(bought) < view.free_workers and open_places:
+            still = [offered[place] for place in open_places]
+            gains = value.gains(open_places)
+            rates = gains / np.array([each.price for each in still])
+            pick, granted = _best(still, gains, rates, left)
             if pick is None:
                 break
-            offer, rate = offered[pick], float(rates[pick])
+            offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return [*pruned, *(bought or [end])]
-            ranked = alternatives(chances, offered, gains, rates, pick)
+            ranked = alternatives(chances, still, gains, rates, pick)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
                 return [*pruned, *bought, *self._proposal(view, offer, figures, ranked)]
             assert granted is not None, "an offer of a trial is picked with its grant"
             bought.append(advance(view, offer.trial, granted.to_step, reason(view, figures), figures, ranked))
             left -= granted.gpu_hours
-            value.expect(offer)
-            offered = [each for each in offered if each.trial is None or each.trial.trial != offer.trial.trial]
+            value.expect(open_places[pick])
+            open_places = [place for place in open_places if offered[place].trial is not offer.trial]
         return [*pruned, *(bought or self._nothing_left(view, chances))]
 
     def _proposal(

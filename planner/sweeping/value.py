@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 from planner.curves.curve import Vector
@@ -17,50 +18,61 @@ from planner.pooling.draws import Worlds
 from planner.sweeping.offers import Offer
 
 OUTCOMES = 64  # of what a segment may show
+JITTER = 1e-12  # added to the variance of the noise, which may be none
 
 
 class Value:
-    """Gains in the expected score of the choice, given what is under way and what was just bought."""
+    """Gains in the expected score of the choice by each offer, given what is under way and what was just bought.
 
-    def __init__(self, worlds: Worlds, candidates: NDArray[np.intp] | None = None) -> None:
+    What will be known anyway is conditioned on: the draws' columns are changed so that their covariances become those
+    that it leaves.
+    """
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        offered: Sequence[Offer],
+        under_way: Sequence[Offer] = (),
+        candidates: NDArray[np.intp] | None = None,
+    ) -> None:
         """Take the worlds as they are; `candidates` are the configurations that can be chosen, all without it."""
         self._worlds = worlds
         self.scores = worlds.at_target if candidates is None else worlds.at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
         self._rest = self.scores - self.means
-        self._shown: list[Vector] = []
+        self._shown, self._noise = self._would_show(offered)
+        if under_way:
+            self._know(*self._would_show(under_way))
 
-    def gains(self, offered: Sequence[Offer]) -> Vector:
-        """Return for each offer how much the expected score of the choice would rise."""
-        if not offered:
+    def gains(self, places: Sequence[int]) -> Vector:
+        """Return for each of these offers, by its place, how much the expected score of the choice would rise."""
+        if not len(places):
             return np.zeros(0)
-        shown, noise = self._would_show(offered)
-        shown = self._left(shown)
         size = len(self.scores)
-        flat = shown.transpose(1, 0, 2).reshape(shown.shape[1], -1)
-        cross = (self._rest.T @ flat / size).reshape(-1, len(offered), 2).transpose(1, 0, 2)
-        moves = cross @ np.linalg.cholesky(np.linalg.inv(_covariance(shown, noise, size)))
+        shown = self._shown[:, places]
+        flat = shown.reshape(size, -1)
+        cross = (self._rest.T @ flat / size).reshape(-1, len(places), 2).transpose(1, 0, 2)
+        covariance = _covariance(shown.transpose(1, 0, 2), self._noise[places], size)
+        moves = cross @ np.linalg.cholesky(np.linalg.inv(covariance))
         best = (self.means + _OUTCOMES @ moves.transpose(0, 2, 1)).max(axis=2)
         return np.asarray(np.maximum(best.mean(axis=1) - self.means.max(), 0.0))
 
-    def expect(self, offer: Offer) -> None:
-        """Count what a segment will show as known, though not yet what it is."""
-        shown, noise = self._would_show([offer])
-        # Rows of the noise alone make least squares give exactly the covariance that is left.
-        known = np.concatenate([self._left(shown)[0], np.sqrt(noise[0] * len(self.scores)) * np.eye(2)])
-        self._rest = _residual(known, np.concatenate([self._rest, np.zeros((2, self._rest.shape[1]))]))
-        self._shown.append(known)
+    def expect(self, place: int) -> None:
+        """Count what an offer will show as known, though not yet what it is."""
+        self._know(self._shown[:, place : place + 1], self._noise[place : place + 1])
 
-    def _left(self, shown: Vector) -> Vector:
-        """Return what of the scores the expected segments leave open."""
-        for known in self._shown:
-            shown = _residual(known, np.concatenate([shown, np.zeros((len(shown), 2, 2))], axis=1))
-        return shown
+    def _know(self, shown: Vector, noise: Vector) -> None:
+        """Leave of all columns X what these do not tell: Xᵀ X becomes Xᵀ (1 + U Uᵀ)⁻¹ X, U the columns by their noise."""
+        size = len(self.scores)
+        told = (shown / np.sqrt(size * (noise + JITTER))[:, None]).reshape(size, -1)
+        self._rest = _left(told, self._rest)
+        self._shown = _left(told, self._shown.reshape(size, -1)).reshape(self._shown.shape)
 
     def _would_show(self, offered: Sequence[Offer]) -> tuple[Vector, Vector]:
-        """Return draws of the scores in the middle and at the end of each segment, centred, and their noise."""
-        target = self._worlds.target
-        ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / target
+        """Return draws × segments × 2, the scores in the middle and at the end of each, centred, and their noise."""
+        if not offered:
+            return np.zeros((len(self.scores), 0, 2)), np.zeros(0)
+        ends = np.array([[each.from_gpu_hours, each.to_gpu_hours] for each in offered]) / self._worlds.target
         x = np.stack([ends.mean(axis=1), ends[:, 1]], axis=1)
         configuration = np.array([self._worlds.place[each.configuration] for each in offered])
         run = np.array(
@@ -68,17 +80,23 @@ class Value:
         )
         scores = self._worlds.observed(configuration, run, x)
         noise = 2 * self._worlds.noise_of_a_score / np.array([each.scores for each in offered])
-        return (scores - scores.mean(axis=0)).transpose(1, 0, 2), noise
+        return scores - scores.mean(axis=0), noise
 
 
-def _residual(known: Vector, of: Vector) -> Vector:
-    inner = known.T @ known + 1e-12 * len(known) * np.eye(2)
-    return np.asarray(of - known @ np.linalg.solve(inner, known.T @ of))
+def _left(told: Vector, columns: Vector) -> Vector:
+    """Return (1 + U Uᵀ)^(−½) · columns, or another root of it: whichever of the two sides of U is the shorter."""
+    size, number = told.shape
+    if number > size:
+        root = np.linalg.cholesky(np.eye(size) + told @ told.T)
+        return np.asarray(solve_triangular(root, columns, lower=True))
+    squared, directions = np.linalg.eigh(told.T @ told)
+    along, root = told @ directions, np.sqrt(1 + np.maximum(squared, 0.0))
+    return np.asarray(columns - (along / (root * (root + 1))) @ (along.T @ columns))
 
 
 def _covariance(shown: Vector, noise: Vector, size: int) -> Vector:
     """Of the two scores of each segment."""
-    return np.asarray(shown.transpose(0, 2, 1) @ shown / size + (noise + 1e-12)[:, None, None] * np.eye(2))
+    return np.asarray(shown.transpose(0, 2, 1) @ shown / size + (noise + JITTER)[:, None, None] * np.eye(2))
 
 
 def _spread_outcomes() -> Vector:

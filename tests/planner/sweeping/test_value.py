@@ -44,6 +44,10 @@ def segment(place: int, scores: float = 1.0) -> Offer:
     return Offer(CONFIGURATIONS[place], None, None, None, 0.0, 1.0, 10, scores, 1.0)
 
 
+def gains_of(worlds: Worlds, *offered: Offer) -> np.ndarray:
+    return Value(worlds, offered).gains(range(len(offered)))
+
+
 MEAN = np.array([0.5, 0.52, 0.45])
 COVARIANCE = np.array([[0.01, 0.006, 0.0], [0.006, 0.008, 0.002], [0.0, 0.002, 0.02]])
 NOISE = 0.004
@@ -62,47 +66,47 @@ def brute_force(
 
 @pytest.mark.parametrize("place", range(3))
 def test_the_gain_is_that_of_a_brute_force_simulation(place: int) -> None:
-    gain = float(Value(normal(MEAN, COVARIANCE, NOISE)).gains([segment(place)])[0])
+    gain = float(gains_of(normal(MEAN, COVARIANCE, NOISE), segment(place))[0])
     expected, error = brute_force(place)
     assert gain == pytest.approx(expected, abs=4 * error + 0.04 * expected)
 
 
 def test_what_is_certain_gains_nothing() -> None:
     covariance = np.diag([1e-12, 0.01, 0.01])
-    gains = Value(normal(MEAN, covariance, NOISE)).gains([segment(0), segment(1)])
+    gains = gains_of(normal(MEAN, covariance, NOISE), segment(0), segment(1))
     assert gains[0] < 1e-6
     assert gains[1] > 1e-3
 
 
 def test_what_cannot_win_gains_nothing() -> None:
-    gains = Value(normal(np.array([0.9, 0.2]), np.diag([1e-4, 1e-4]), NOISE)).gains([segment(0), segment(1)])
+    gains = gains_of(normal(np.array([0.9, 0.2]), np.diag([1e-4, 1e-4]), NOISE), segment(0), segment(1))
     assert (gains < 1e-6).all()
 
 
 def test_with_one_configuration_there_is_nothing_to_choose() -> None:
-    assert Value(normal(MEAN[:1], COVARIANCE[:1, :1], NOISE)).gains([segment(0)])[0] < 1e-9
+    assert gains_of(normal(MEAN[:1], COVARIANCE[:1, :1], NOISE), segment(0))[0] < 1e-9
 
 
 def test_more_scores_gain_more_and_no_offers_no_gains() -> None:
-    value = Value(normal(MEAN, COVARIANCE, 0.05))
-    gains = value.gains([segment(0, 1), segment(0, 4), segment(0, 64)])
+    worlds = normal(MEAN, COVARIANCE, 0.05)
+    gains = gains_of(worlds, segment(0, 1), segment(0, 4), segment(0, 64))
     assert (np.diff(gains) > 0).all()
-    assert value.gains([]).shape == (0,)
+    assert gains_of(worlds).shape == (0,)
 
 
 def test_a_segment_tells_of_what_it_is_correlated_with() -> None:
     mean = np.array([0.5, 0.5])
     together = np.array([[0.01, 0.0099], [0.0099, 0.01]])
-    alike = Value(normal(mean, together, NOISE)).gains([segment(0)])[0]
-    apart = Value(normal(mean, np.diag([0.01, 0.01]), NOISE)).gains([segment(0)])[0]
+    alike = gains_of(normal(mean, together, NOISE), segment(0))[0]
+    apart = gains_of(normal(mean, np.diag([0.01, 0.01]), NOISE), segment(0))[0]
     assert alike < 0.1 * apart  # both move alike, so that the choice does not
 
 
 def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
-    value = Value(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001))
-    before = value.gains([segment(0), segment(1)])
-    value.expect(segment(0))
-    after = value.gains([segment(0), segment(1)])
+    value = Value(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001), [segment(0), segment(1)])
+    before = value.gains([0, 1])
+    value.expect(0)
+    after = value.gains([0, 1])
     assert after[0] < 0.5 * before[0]
     assert after[1] == pytest.approx(before[1], rel=0.15)
 
@@ -110,20 +114,20 @@ def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
 @pytest.mark.parametrize(("first", "then"), [(0, 0), (1, 2), (2, 2), (2, 0)])
 def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first: int, then: int) -> None:
     even = np.full(3, 0.5)  # with equal means no gain is one of rare outcomes only
-    value = Value(normal(even, COVARIANCE, NOISE))
-    value.expect(segment(first))
+    value = Value(normal(even, COVARIANCE, NOISE), [segment(first), segment(then)])
+    value.expect(0)
     told = COVARIANCE[first, first] + NOISE
     left = COVARIANCE - np.outer(COVARIANCE[first], COVARIANCE[first]) / told
     expected, error = brute_force(then, even, left)
-    assert float(value.gains([segment(then)])[0]) == pytest.approx(expected, abs=4 * error + 0.08 * expected)
+    assert float(value.gains([1])[0]) == pytest.approx(expected, abs=4 * error + 0.08 * expected)
 
 
 def test_only_candidates_are_chosen_among() -> None:
     worlds = normal(MEAN, COVARIANCE, NOISE)
-    some = Value(worlds, np.array([0, 2], dtype=np.intp))
+    some = Value(worlds, [segment(1)], candidates=np.array([0, 2], dtype=np.intp))
     assert some.means == pytest.approx(MEAN[[0, 2]])
-    assert some.gains([segment(1)])[0] > 0  # it speaks of the first
-    assert Value(worlds, np.array([2], dtype=np.intp)).gains([segment(2)])[0] < 1e-9
+    assert some.gains([0])[0] > 0  # it speaks of the first
+    assert Value(worlds, [segment(2)], candidates=np.array([2], dtype=np.intp)).gains([0])[0] < 1e-9
 
 
 def seen_sweep() -> tuple[View, list[Offer], Worlds]:
@@ -135,7 +139,7 @@ def test_gains_of_a_sweep_are_never_negative_and_never_above_perfect_knowledge()
     _, offered, worlds = seen_sweep()
     scores = worlds.at(1.0)
     perfect = scores.max(axis=1).mean() - scores.mean(axis=0).max()
-    gains = Value(worlds).gains(offered)
+    gains = gains_of(worlds, *offered)
     assert (gains >= 0).all()
     assert gains.max() > 0
     assert (gains <= 1.2 * perfect + 1e-3).all()
@@ -143,7 +147,7 @@ def test_gains_of_a_sweep_are_never_negative_and_never_above_perfect_knowledge()
 
 def test_a_longer_segment_gains_about_as_much_or_more() -> None:
     _, offered, worlds = seen_sweep()
-    gains = Value(worlds).gains(offered)
+    gains = gains_of(worlds, *offered)
     of: dict[TrialView | None, list[float]] = {}
     for offer, gain in zip(offered, gains, strict=True):
         of.setdefault(replace(offer.trial) if offer.trial else None, []).append(float(gain))
@@ -154,11 +158,24 @@ def test_a_longer_segment_gains_about_as_much_or_more() -> None:
 
 def test_expected_segments_gain_less_when_offered_again() -> None:
     _, offered, worlds = seen_sweep()
-    value = Value(worlds)
-    gains = value.gains(offered)
+    every = range(len(offered))
+    value = Value(worlds, offered)
+    gains = value.gains(every)
     pick = int(np.argmax(gains))
-    value.expect(offered[pick])
-    assert value.gains(offered)[pick] < 0.8 * gains[pick]
+    value.expect(pick)
+    assert value.gains(every)[pick] < 0.8 * gains[pick]
+
+
+@pytest.mark.parametrize("times", [1, 30, 150])
+def test_what_is_under_way_counts_as_what_is_expected_one_after_the_other(times: int) -> None:
+    _, offered, worlds = seen_sweep()
+    some = [offered[number % 3] for number in range(times)]
+    every = range(len(offered))
+    value = Value(worlds, offered)
+    for number in range(times):
+        value.expect(number % 3)
+    together = Value(worlds, offered, some).gains(every)
+    assert together == pytest.approx(value.gains(every), rel=1e-6, abs=1e-9)
 
 
 def test_a_collapsed_run_gains_nothing() -> None:
@@ -170,7 +187,7 @@ def test_a_collapsed_run_gains_nothing() -> None:
     assert offered
     assert offered[0].trial is not None
     assert offered[0].trial.state is TrialState.PAUSED
-    assert Value(joint_of(seen, 200)).gains(offered) == pytest.approx(0.0, abs=1e-4)
+    assert gains_of(joint_of(seen, 200), *offered) == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_run_is_told_from_the_one_that_has_not_begun() -> None:
@@ -180,4 +197,4 @@ def test_a_run_is_told_from_the_one_that_has_not_begun() -> None:
     both = view([*seen.trials.values(), fresh])
     found = {each.trial.trial for each in offers(both, money_of(both)) if each.trial is not None}
     assert {1, 9} <= found
-    assert np.isfinite(Value(joint_of(both, 200)).gains(offers(both, money_of(both)))).all()
+    assert np.isfinite(gains_of(joint_of(both, 200), *offers(both, money_of(both)))).all()
