@@ -103,7 +103,7 @@ $(PEERS)/.installed:
 	@touch $@
 
 LIVE := bench-live
-bench-live: setup  ## the whole loop on the embedded tasks, ten times (half an hour on a quiet machine)
+bench-live: setup  ## the whole loop on the embedded tasks, ten times (a quarter of an hour on a quiet machine)
 	-$(BIN)/python bench/live.py --db-folder $(LIVE)
 
 ALLOCBENCH := allocbench

@@ -122,9 +122,13 @@ class Worlds:
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:
-        """B, log C_mid, and the gain from R0 to A."""
-        steep = np.exp(np.clip(self.local[..., 2], -STEEPEST, STEEPEST))
-        return steep, self.local[..., 1], (1 - self.start[:, None]) * expit(self.local[..., 0])
+        return _shapes(self.local, self.start)
+
+
+def _shapes(local: Vector, start: Vector) -> tuple[Vector, Vector, Vector]:
+    """Return B, log C_mid, and the gain from R0 to A."""
+    steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
+    return steep, local[..., 1], (1 - start[:, None]) * expit(local[..., 0])
 
 
 def shares_of_best(scores: Vector) -> Vector:
@@ -198,15 +202,18 @@ def _departed(
     points, drift = fit.points, float(fit.drift[member]) * fit.wander
     if not len(fit.of):
         return np.zeros((len(base), 0))
-    with np.errstate(divide="ignore"):
-        log_x = np.log(np.maximum(points.x, 1e-17))
-    rest = points.score - sigmoid(local[:, fit.of, None, :], base[:, :1, None], log_x)[0]
-    rest = rest - np.tensordot(base[:, 1:], alike(points.x), axes=(1, -1))
     time = clock(reached)
     towards = drift[:, None] ** 2 * np.minimum(points.time, time[:, None])  # (i, j)
     white = fit.whitening[member]
     seen = np.einsum("ijk,ik->ij", white, towards)
     weight = np.einsum("ijk,ij->ik", white, seen)
     left = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
-    mean = (rest * weight).sum(axis=2)
+    steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, base[:, 0]))
+    gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
+    gained *= steep[:, :, None]
+    expit(gained, out=gained)
+    # What is left of the scores, by weight, without an array of all of it: this takes most of a decision's time.
+    expected = gain * np.einsum("sij,ij->si", gained, weight) + base[:, :1] * weight.sum(axis=1)
+    expected += base[:, 1:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
+    mean = (points.score * weight).sum(axis=1) - expected
     return np.asarray(mean + np.sqrt(left) * generator.standard_normal(mean.shape))

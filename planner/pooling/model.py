@@ -259,13 +259,14 @@ class Model:
 
 def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:
     """Return L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
+    drift, member = np.unique(drift, axis=0, return_inverse=True)  # many members have the same
     time = points.time
     shared = np.minimum(time[:, :, None], time[:, None, :])
     noise = points.variance[:, :, None] * np.eye(points.x.shape[1])
     factors = np.linalg.cholesky(drift[..., None, None] ** 2 * shared + noise)
     identity = np.broadcast_to(np.eye(points.x.shape[1]), factors.shape)
     log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
-    return np.asarray(np.linalg.solve(factors, identity)), log_noise
+    return np.asarray(np.linalg.solve(factors, identity))[member], log_noise[member]
 
 
 def inverse(matrices: Vector) -> Vector:

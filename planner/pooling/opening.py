@@ -15,6 +15,9 @@ from planner.sweeping.view import Configuration, Seen, TrialView, View
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
 MOST_RUNS = 6  # of one configuration that are fitted, the farthest first: more seeds say little about its neighbours
+MOST_CURVES = (
+    120  # fitted together, as far as each configuration has one: a decision is to take tenths of a second at most
+)
 
 
 def joint_of(view: View, draws: int = DRAWS) -> Worlds:
@@ -80,12 +83,13 @@ def _configurations(view: View) -> tuple[Configuration, ...]:
 
 
 def _farthest(view: View) -> list[TrialView]:
-    """Return the trials with a curve, of each configuration at most the few that were trained farthest."""
+    """Return the trials with a curve, of each configuration the few that were trained farthest."""
     by_configuration: dict[Configuration, list[TrialView]] = {}
     for trial in view.trials.values():
         if has_curve(trial):
             by_configuration.setdefault(trial.configuration, []).append(trial)
+    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(by_configuration))))
     chosen = []
     for trials in by_configuration.values():
-        chosen += sorted(trials, key=lambda trial: (-trial.step, trial.trial))[:MOST_RUNS]
+        chosen += sorted(trials, key=lambda trial: (-trial.step, trial.trial))[:most]
     return chosen

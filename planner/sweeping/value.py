@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 from planner.curves.curve import Vector
@@ -84,13 +83,15 @@ class Value:
 
 
 def _left(told: Vector, columns: Vector) -> Vector:
-    """Return (1 + U Uᵀ)^(−½) · columns, or another root of it: whichever of the two sides of U is the shorter."""
+    """Return (1 + U Uᵀ)^(−½) · columns, from the eigenvalues of the smaller of U Uᵀ and Uᵀ U."""
     size, number = told.shape
     if number > size:
-        root = np.linalg.cholesky(np.eye(size) + told @ told.T)
-        return np.asarray(solve_triangular(root, columns, lower=True))
-    squared, directions = np.linalg.eigh(told.T @ told)
-    along, root = told @ directions, np.sqrt(1 + np.maximum(squared, 0.0))
+        squared, directions = np.linalg.eigh(told @ told.T)
+        along = directions * np.sqrt(np.maximum(squared, 0.0))
+    else:
+        squared, directions = np.linalg.eigh(told.T @ told)
+        along = told @ directions
+    root = np.sqrt(1 + np.maximum(squared, 0.0))
     return np.asarray(columns - (along / (root * (root + 1))) @ (along.T @ columns))
 
 

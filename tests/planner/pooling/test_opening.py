@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import MOST_RUNS, Pool, joint_of
+from planner.pooling.opening import MOST_CURVES, MOST_RUNS, Pool, joint_of
 from planner.sweeping.predictions import has_curve
 from planner.sweeping.view import Seen, View
 from planner.trials import TrialState
@@ -58,6 +58,20 @@ def test_of_one_configuration_the_farthest_few_runs_are_fitted() -> None:
     worlds = joint_of(view([*runs, other]), 20)
     farthest = sorted(range(1, 10), key=lambda number: -steps[number - 1])[:MOST_RUNS]
     assert set(worlds.runs.trials) == {*farthest, 20}
+
+
+@pytest.mark.parametrize(("cells", "each"), [(20, MOST_RUNS), (40, 3), (61, 1), (150, 1)])
+def test_of_many_configurations_fewer_runs_are_fitted_but_never_none(cells: int, each: int) -> None:
+    truth = TRUTH[16, 64]
+    runs = [
+        along(MOST_RUNS * cell + seed, (cell + 2, 64), truth, 6 + 2 * seed)
+        for cell in range(cells)
+        for seed in range(MOST_RUNS)
+    ]
+    fitted = joint_of(view(runs), 5).runs
+    assert (np.bincount(fitted.of) == each).all()
+    assert {number % MOST_RUNS for number in fitted.trials} == set(range(MOST_RUNS - each, MOST_RUNS))
+    assert len(fitted.of) <= max(MOST_CURVES, cells)
 
 
 def test_open_cells_are_in_it_once_after_those_with_trials() -> None:
