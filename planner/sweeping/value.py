@@ -61,7 +61,7 @@ class Value:
         self._know(self._shown[:, place : place + 1], self._noise[place : place + 1])
 
     def _know(self, shown: Vector, noise: Vector) -> None:
-        """Leave of all columns X what these do not tell: Xᵀ X becomes Xᵀ (1 + U Uᵀ)⁻¹ X, U the columns by their noise."""
+        """Leave of columns X what these do not tell: XᵀX becomes Xᵀ(1 + U Uᵀ)⁻¹X, U these over √(draws · noise)."""
         size = len(self.scores)
         told = (shown / np.sqrt(size * (noise + JITTER))[:, None]).reshape(size, -1)
         self._rest = _left(told, self._rest)
