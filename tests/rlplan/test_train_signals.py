@@ -21,8 +21,9 @@ class Waiting:
     """A run whose updates wait."""
 
     def __init__(self, folder: Path) -> None:
-        pipe = folder / "pipe"
+        pipe, begun = folder / "pipe", folder / "pipe-begun"
         os.mkfifo(pipe)
+        os.mkfifo(begun)
         script = [sys.executable, "-m", "tests.rlplan.train_backend", str(pipe)]
         self.process = subprocess.Popen(
             [*script, "train", "--task", "sum-easy", "--steps", "10", "--out", str(folder / "here")],
@@ -32,22 +33,32 @@ class Waiting:
             text=True,
         )
         self._updates: BinaryIO = pipe.open("wb", buffering=0)  # opens once the run is about to begin
+        self._begun: BinaryIO = begun.open("rb", buffering=0)
+        assert self.process.stdout is not None
         assert self.process.stderr is not None
-        self._err = self.process.stderr
+        self._out, self._err = self.process.stdout, self.process.stderr
 
     def allow(self, updates: int) -> None:
         self._updates.write(b"." * updates)
+
+    def wait_for_update(self, number: int) -> None:
+        """Wait until an update has begun."""
+        while (begun := self._begun.readline()) != b"%d\n" % number:
+            assert begun, f"it ended before update {number}"
 
     def said(self, text: str) -> None:
         """Wait until a line says so."""
         assert any(text in line for line in self._err), text
 
     def ended(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=60)
+        # Before communicate(), which does not see what came with the line that was waited for.
+        err, out = self._err.read(), self._out.read()
+        self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 
     def close(self) -> None:
         self._updates.close()
+        self._begun.close()
         self.process.kill()
         self.process.wait()
 
@@ -64,17 +75,16 @@ def test_once_finishes_the_update_saves_and_says_how_to_go_on(
     waiting: Waiting, run: Run, use: Use, tmp_path: Path, signal_: signal.Signals
 ) -> None:
     waiting.allow(3)
-    waiting.said("step 3/10")  # and so the fourth update is under way, or about to be
+    waiting.wait_for_update(4)
     waiting.process.send_signal(signal_)
     waiting.said("stopping after the update under way; once more stops at once")
     waiting.allow(1)
     code, out, err = waiting.ended()
     folder = tmp_path / "here"
     assert (code, out) == (130, "")
-    made = steps(folder)[-1]
-    assert made in (3, 4)  # the signal may come before the fourth has begun
-    assert err.endswith(f"stopped after step {made} of 10; go on with `rlplan train --resume --out {folder}`\n")
-    assert (folder / f"checkpoint-{made:08d}.pt").exists()
+    assert steps(folder)[-1] == 4
+    assert err.endswith(f"stopped after step 4 of 10; go on with `rlplan train --resume --out {folder}`\n")
+    assert (folder / "checkpoint-00000004.pt").exists()
     use(Scripted())
     assert run("train", "--resume", "--out", str(folder)).code == 0
     assert steps(folder) == list(range(11))
@@ -82,7 +92,7 @@ def test_once_finishes_the_update_saves_and_says_how_to_go_on(
 
 def test_twice_stops_at_once_and_the_last_checkpoint_stands(waiting: Waiting, tmp_path: Path) -> None:
     waiting.allow(2)
-    waiting.said("step 2/10")
+    waiting.wait_for_update(3)
     waiting.process.send_signal(signal.SIGINT)
     waiting.said("stopping after the update under way")
     waiting.process.send_signal(signal.SIGTERM)

@@ -93,13 +93,22 @@ class Scripted:
 
 
 def wait_for(pipe: Path) -> Callable[[int], None]:
-    """Make each update wait for a byte of a pipe."""
+    """Make each update wait for a byte of a pipe; where there is a second pipe, it is told there that it has begun."""
     stream = pipe.open("rb", buffering=0)
-    return lambda step: None if stream.read(1) else sys.exit(99)
+    begun = pipe.with_name(f"{pipe.name}-begun")
+    told = begun.open("wb", buffering=0) if begun.exists() else None
+
+    def before(step: int) -> None:
+        if told is not None:
+            told.write(b"%d\n" % step)
+        if not stream.read(1):
+            sys.exit(99)
+
+    return before
 
 
 if __name__ == "__main__":
-    # The command line over this backend, as a process of its own: PIPE is read before every update.
+    # The command line over this backend, as a process of its own: PIPE is read in every update.
     backend = Scripted()
 
     def opened() -> Scripted:

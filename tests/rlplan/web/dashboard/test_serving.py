@@ -18,6 +18,7 @@ from rlplan.web.dashboard.serving import Server, listening
 from rlplan.web.dashboard.settings import Settings
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import Seeder
+from tests.rlplan.web.dashboard.visits import PATIENCE_SECONDS
 
 HEADS = b"Host: 127.0.0.1\r\nAccept: text/html\r\n"
 
@@ -27,9 +28,6 @@ def free_port() -> int:
         any_port.bind(("127.0.0.1", 0))
         port: int = any_port.getsockname()[1]
         return port
-
-
-PATIENCE_SECONDS = 120
 
 
 @contextmanager

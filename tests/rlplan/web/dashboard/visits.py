@@ -13,6 +13,7 @@ from rlplan.web.dashboard.settings import DEFAULT_HOST, DEFAULT_PORT, checked
 TOKEN = "a-token-of-enough-characters"
 HOME = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 PAGE = {"accept": "text/html"}
+PATIENCE_SECONDS = 120
 
 
 @contextmanager
