@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import STEEPEST, Fit, alike, sigmoid
+from planner.pooling.model import STEEPEST, Fit, alike, logistic, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.sweeping.view import Configuration
 
@@ -60,8 +60,7 @@ class Worlds:
         known, runs = len(self.configurations), self.runs
         fresh = self.observed(np.arange(known), np.full(known, -1), np.full((known, 1), x), LASTING)[:, :, 0]
         seen = self.observed(runs.of, np.arange(len(runs.of)), np.full((len(runs.of), 1), x))[:, :, 0]
-        summed = np.zeros(fresh.shape)
-        np.add.at(summed.T, runs.of, np.clip(seen, 0.0, 1.0).T)
+        summed = np.clip(seen, 0.0, 1.0) @ (runs.of[:, None] == np.arange(known))
         seeds = np.bincount(runs.of, minlength=known)
         return np.where(seeds > 0, summed / np.maximum(seeds, 1), np.clip(fresh, 0.0, 1.0))
 
@@ -82,27 +81,29 @@ class Worlds:
         from its sigmoid `departing` times as far as others.
         """
         steep, middle, top = self._shapes
-        log_x = np.log(np.maximum(x, EARLIEST))
-        gained = expit(steep[:, configuration, None] * (log_x - middle[:, configuration, None]))
-        smooth = self.start[:, None, None] + top[:, configuration, None] * gained
-        smooth = smooth + self.alike(x)
-        fresh = (run < 0)[:, None]
-        if len(self.runs.of) == 0:
-            since, noise, departed = np.zeros_like(x), self.unseen_noise[:, configuration], np.zeros((1, 1, 1))
-            scale = np.full(len(run), departing)
-        else:
-            since = np.where(fresh, 0.0, clock(self.runs.reached[run])[:, None])
-            noise = np.where(run < 0, self.unseen_noise[:, configuration], self.noise[:, run])
-            departed = np.where(run < 0, 0.0, self.departed[:, run])[:, :, None]
-            scale = np.where(run < 0, departing, self.wander[run])
-        ahead = np.sqrt(np.maximum(clock(x) - since, 0.0))
-        expected = smooth + departed
+        # In place from here on: a decision spends much of its time on these.
+        scores = np.log(np.maximum(x, EARLIEST)) - middle[:, configuration, None]
+        scores *= steep[:, configuration, None]
+        logistic(scores)
+        scores *= top[:, configuration, None]
+        scores += self.start[:, None, None]
+        scores += self.alike(x)
+        begun = run >= 0
+        seen = run[begun]
+        noise, since, scale = self.unseen_noise[:, configuration], np.zeros_like(x), np.full(len(run), departing)
+        noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
+        since[begun] = clock(self.runs.reached[seen])[:, None]
+        scores[:, begun] += self.departed[:, seen, None]
         # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
-        room = 2 * np.sqrt(pass_rate_variance(expected))
-        scores = expected + (self.drift[:, None] * scale * noise)[:, :, None] * ahead * room
-        if len(self.runs.of):
-            level = np.where(run < 0, np.nan, self.runs.collapsed[run])
-            scores = np.where(np.isnan(level)[:, None], scores, level[:, None])
+        ahead = pass_rate_variance(scores)
+        np.sqrt(ahead, out=ahead)
+        ahead *= 2 * np.sqrt(np.maximum(clock(x) - since, 0.0))
+        ahead *= (self.drift[:, None] * scale * noise)[:, :, None]
+        scores += ahead
+        level = np.full(len(run), np.nan)
+        level[begun] = self.runs.collapsed[seen]
+        collapsed = ~np.isnan(level)
+        scores[:, collapsed] = level[collapsed, None]
         return np.asarray(scores)
 
     @cached_property
@@ -211,7 +212,7 @@ def _departed(
     steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, base[:, 0]))
     gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
     gained *= steep[:, :, None]
-    expit(gained, out=gained)
+    logistic(gained)
     # What is left of the scores, by weight, without an array of all of it: this takes most of a decision's time.
     expected = gain * np.einsum("sij,ij->si", gained, weight) + base[:, :1] * weight.sum(axis=1)
     expected += base[:, 1:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)

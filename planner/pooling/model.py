@@ -68,11 +68,20 @@ class Fit:
         return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
 
 
+def logistic(x: Vector) -> Vector:
+    """Return 1 / (1 + e⁻ˣ) in the place of `x`, in a third of the time that SciPy takes for it."""
+    x *= 0.5
+    np.tanh(x, out=x)
+    x += 1
+    x *= 0.5
+    return x
+
+
 def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector, Vector, Vector]:
     """Return the score, g, A and B; the last axis of `local` is taken away."""
     top = start + (1 - start) * expit(local[..., 0])
     steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
-    gained = expit(np.clip(steep * (log_x - local[..., 1]), -40.0, 40.0))
+    gained = logistic(steep * (log_x - local[..., 1]))
     return start + (top - start) * gained, gained, top, steep
 
 
@@ -84,6 +93,10 @@ def alike(x: Vector) -> Vector:
 
 class Model:
     """One set of curves, fitted from wherever the last one ended."""
+
+    whitening: Vector  # (h, i, j, j)
+    white_steps: Vector  # (h, i, j, k)
+    log_noise: Vector  # (h,)
 
     def __init__(self, features: Features, points: Points, of: NDArray[np.intp]) -> None:
         self.features, self.points, self.of = features, points, of
@@ -98,7 +111,9 @@ class Model:
         with np.errstate(divide="ignore"):
             self.log_x = np.where(points.x > 0, np.log(np.maximum(points.x, 1e-30)), -40.0)
         self.wander = np.ones(len(of))
-        self.whitening, self.log_noise = _whitening(points, self.drift[:, None] * self.wander)
+        self.in_order = np.argsort(of, kind="stable")  # the curves of a configuration one after the other
+        self.seen, self.first_of = np.unique(of[self.in_order], return_index=True)
+        self._whiten()
         filled = points.variance < 1.0
         first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, 1]
         self.base_mean = np.zeros(1 + KNOTS)
@@ -173,7 +188,7 @@ class Model:
     def _keep(self, members: NDArray[np.intp]) -> None:
         self.scatter, self.drift, self.mean = self.scatter[members], self.drift[members], self.mean[members]
         self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
-        self.whitening = self.whitening[members]
+        self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
 
     def _let_wander(self, rows: Vector) -> bool:
         """Let curves that fit far worse than the others depart more, so that they do not bend what all share."""
@@ -182,27 +197,32 @@ class Model:
         self.wander = np.where(misfit > STRANGE, np.minimum(np.sqrt(misfit), MOST_WANDERING), 1.0)
         if (self.wander == 1).all():
             return False
-        self.whitening, self.log_noise = _whitening(self.points, self.drift[:, None] * self.wander)
+        self._whiten()
         return True
+
+    def _whiten(self) -> None:
+        drift, member = np.unique(self.drift, return_inverse=True)  # many members have the same
+        whitening, log_noise = _whitening(self.points, drift[:, None] * self.wander)
+        self.whitening, self.log_noise = whitening[member], log_noise[member]
+        self.white_steps = (whitening @ self.steps)[member]
 
     def _objective(self, state: State) -> tuple[Vector, Vector]:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
         base, coefficients, deviation = state
-        local = np.einsum("clp,hp->hcl", self.design, coefficients) + deviation
+        local = _along(self.design, coefficients) + deviation
         from_start = base[:, :1, None]
         score, gained, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
         share = expit(local[:, self.of, 0, None])
-        inner = (top - from_start) * gained * (1 - gained)
-        with np.errstate(invalid="ignore"):
-            distance = np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)
-        slopes = np.stack(
-            [(1 - share) * (top - from_start) * gained, -inner * steep, inner * steep * distance, 1 - share * gained],
-            axis=-1,
-        )
-        rest = self.points.score - score - np.einsum("ijk,hk->hij", self.steps, base[:, 1:])
-        steps = np.broadcast_to(self.steps, (*rest.shape, KNOTS))
-        rows = np.concatenate([slopes, steps, rest[..., None]], axis=-1)
-        white = self.whitening @ rows  # (h, i, j, 5 + k)
+        moved = (top - from_start) * gained
+        by_middle = moved * (1 - gained) * steep
+        rows = np.empty((*score.shape, LOCAL + 2))
+        rows[..., 0] = (1 - share) * moved
+        rows[..., 1] = -by_middle
+        rows[..., 2] = by_middle * np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)
+        rows[..., 3] = 1 - share * gained
+        rows[..., 4] = self.points.score - score - _along(self.steps, base[:, 1:])
+        rows = self.whitening @ rows
+        white = np.concatenate([rows[..., :-1], self.white_steps, rows[..., -1:]], axis=-1)  # (h, i, j, 5 + k)
         residual = white[..., -1]
         value = 0.5 * (residual**2).sum(axis=(1, 2))
         value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
@@ -212,35 +232,36 @@ class Model:
     def _curvature(self, state: State, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
         base, coefficients, deviation = state
-        products = rows.swapaxes(2, 3) @ rows
-        members, known = deviation.shape[:2]
-        summed = np.zeros((members, known, *products.shape[2:]))
-        np.add.at(summed.swapaxes(0, 1), self.of, products.swapaxes(0, 1))
-        inner, with_base, with_rest = (
-            summed[:, :, :LOCAL, :LOCAL],
-            summed[:, :, :LOCAL, LOCAL:-1],
-            summed[:, :, :LOCAL, -1],
-        )
+        summed = self._by_configuration(rows[..., :LOCAL].swapaxes(2, 3) @ rows)
+        inner, with_base, with_rest = summed[..., :LOCAL], summed[..., LOCAL:-1], summed[..., -1]
         own = inner + (np.eye(LOCAL) / self.scatter[:, None, :, None] ** 2)
         spread = inner @ self.design
         cross = np.concatenate([spread, with_base], axis=-1)
-        of_base, precision = summed[:, :, LOCAL:-1, LOCAL:].sum(axis=1), self._base_sd**-2.0
+        every = rows[..., LOCAL:].reshape(len(rows), -1, rows.shape[-1] - LOCAL)
+        of_base, precision = every[..., :-1].swapaxes(1, 2) @ every, self._base_sd**-2.0
         number = self.design.shape[2]
         size = number + 1 + KNOTS
-        shared = np.zeros((members, size, size))
+        shared = np.zeros((len(rows), size, size))
         shared[:, :number, :number] = _over_configurations(self.design, spread) + np.diag(self.features.sd**-2.0)
-        shared[:, :number, number:] = np.einsum("clp,hclg->hpg", self.design, with_base)
+        shared[:, :number, number:] = _over_configurations(self.design, with_base)
         shared[:, number:, :number] = shared[:, :number, number:].swapaxes(1, 2)
         shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(1 + KNOTS)
         own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
+        smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
         shared_slope = np.concatenate(
             [
-                np.einsum("clp,hcl->hp", self.design, with_rest) - (coefficients - self.mean) / self.features.sd**2,
+                smooth_slope - (coefficients - self.mean) / self.features.sd**2,
                 of_base[..., -1] - (base - self.base_mean) * precision,
             ],
             axis=1,
         )
         return own, cross, shared, own_slope, shared_slope
+
+    def _by_configuration(self, per_curve: Vector) -> Vector:
+        """Sum over the curves of each configuration; those without one have zeros."""
+        summed = np.zeros((len(per_curve), len(self.design), *per_curve.shape[2:]))
+        summed[:, self.seen] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
+        return summed
 
     def _step(self, state: State, rows: Vector, damping: Vector) -> State:
         own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
@@ -250,7 +271,7 @@ class Model:
         both = inverse(own) @ np.concatenate([cross, own_slope[..., None]], axis=-1)
         outer, inner = both[..., :-1], both[..., -1]
         reduced = shared - _over_configurations(cross, outer)
-        right = shared_slope - np.einsum("hclg,hcl->hg", cross, inner)
+        right = shared_slope - _over_configurations(cross, inner[..., None])[..., 0]
         common = np.linalg.solve(reduced, right[..., None])[..., 0]
         change = inner - np.einsum("hclg,hg->hcl", outer, common)
         number = self.design.shape[2]
@@ -259,14 +280,13 @@ class Model:
 
 def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:
     """Return L⁻¹ of every curve's covariance, and half its log determinant summed over curves, per member."""
-    drift, member = np.unique(drift, axis=0, return_inverse=True)  # many members have the same
     time = points.time
     shared = np.minimum(time[:, :, None], time[:, None, :])
     noise = points.variance[:, :, None] * np.eye(points.x.shape[1])
     factors = np.linalg.cholesky(drift[..., None, None] ** 2 * shared + noise)
     identity = np.broadcast_to(np.eye(points.x.shape[1]), factors.shape)
     log_noise = np.log(np.einsum("dijj->dij", factors)).sum(axis=(1, 2))
-    return np.asarray(np.linalg.solve(factors, identity))[member], log_noise[member]
+    return np.asarray(np.linalg.solve(factors, identity)), log_noise
 
 
 def inverse(matrices: Vector) -> Vector:
@@ -277,6 +297,11 @@ def inverse(matrices: Vector) -> Vector:
     rows = [first, second, third, second, a * f - c * c, b * c - a * e, third, b * c - a * e, a * d - b * b]
     adjugate = np.stack(rows, axis=-1).reshape(matrices.shape)
     return np.asarray(adjugate / (a * first + b * second + c * third)[..., None, None])
+
+
+def _along(directions: Vector, lengths: Vector) -> Vector:
+    """Σ over the last axis of (…, p) with (h, p), as (h, …)."""
+    return (lengths @ directions.reshape(-1, directions.shape[-1]).T).reshape(len(lengths), *directions.shape[:-1])
 
 
 def _over_configurations(left: Vector, right: Vector) -> Vector:

@@ -15,9 +15,8 @@ from planner.sweeping.view import Configuration, Seen, TrialView, View
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
 MOST_RUNS = 6  # of one configuration that are fitted, the farthest first: more seeds say little about its neighbours
-MOST_CURVES = (
-    120  # fitted together, as far as each configuration has one: a decision is to take tenths of a second at most
-)
+# Fitted together, as far as each configuration has one: a decision is to take tenths of a second at most.
+MOST_CURVES = 120
 
 
 def joint_of(view: View, draws: int = DRAWS) -> Worlds:

@@ -38,8 +38,8 @@ class Value:
         self._worlds = worlds
         self.scores = worlds.at_target if candidates is None else worlds.at_target[:, candidates]
         self.means = self.scores.mean(axis=0)
-        self._rest = self.scores - self.means
-        self._shown, self._noise = self._would_show(offered)
+        shown, self._noise = self._would_show(offered)
+        self._columns = np.concatenate([self.scores - self.means, shown.reshape(len(shown), -1)], axis=1)
         if under_way:
             self._know(*self._would_show(under_way))
 
@@ -50,22 +50,28 @@ class Value:
         size = len(self.scores)
         shown = self._shown[:, places]
         flat = shown.reshape(size, -1)
-        cross = (self._rest.T @ flat / size).reshape(-1, len(places), 2).transpose(1, 0, 2)
+        cross = (self._columns[:, : len(self.means)].T @ flat / size).reshape(-1, len(places), 2).transpose(1, 0, 2)
         covariance = _covariance(shown.transpose(1, 0, 2), self._noise[places], size)
         moves = cross @ np.linalg.cholesky(np.linalg.inv(covariance))
-        best = (self.means + _OUTCOMES @ moves.transpose(0, 2, 1)).max(axis=2)
+        after = (moves.reshape(-1, 2) @ _OUTCOMES.T).reshape(*moves.shape[:2], OUTCOMES)
+        after += self.means[:, None]
+        best = after.max(axis=1)
         return np.asarray(np.maximum(best.mean(axis=1) - self.means.max(), 0.0))
 
     def expect(self, place: int) -> None:
         """Count what an offer will show as known, though not yet what it is."""
         self._know(self._shown[:, place : place + 1], self._noise[place : place + 1])
 
+    @property
+    def _shown(self) -> Vector:
+        """Draws × offers × 2."""
+        return self._columns[:, len(self.means) :].reshape(len(self.scores), -1, 2)
+
     def _know(self, shown: Vector, noise: Vector) -> None:
         """Leave of columns X what these do not tell: XᵀX becomes Xᵀ(1 + U Uᵀ)⁻¹X, U these over √(draws · noise)."""
         size = len(self.scores)
         told = (shown / np.sqrt(size * (noise + JITTER))[:, None]).reshape(size, -1)
-        self._rest = _left(told, self._rest)
-        self._shown = _left(told, self._shown.reshape(size, -1)).reshape(self._shown.shape)
+        self._columns = _left(told, self._columns)
 
     def _would_show(self, offered: Sequence[Offer]) -> tuple[Vector, Vector]:
         """Return draws × segments × 2, the scores in the middle and at the end of each, centred, and their noise."""
@@ -83,16 +89,17 @@ class Value:
 
 
 def _left(told: Vector, columns: Vector) -> Vector:
-    """Return (1 + U Uᵀ)^(−½) · columns, from the eigenvalues of the smaller of U Uᵀ and Uᵀ U."""
+    """Return M · columns, where MᵀM = (1 + U Uᵀ)⁻¹, by Cholesky's factor of the smaller of 1 + U Uᵀ and 1 + Uᵀ U.
+
+    Of the latter, L Lᵀ, it is M = 1 − U (L (L + 1)ᵀ)⁻¹ Uᵀ. (Andrews: A square root formulation of the Kalman
+    covariance equations, 1968.)
+    """
     size, number = told.shape
     if number > size:
-        squared, directions = np.linalg.eigh(told @ told.T)
-        along = directions * np.sqrt(np.maximum(squared, 0.0))
-    else:
-        squared, directions = np.linalg.eigh(told.T @ told)
-        along = told @ directions
-    root = np.sqrt(1 + np.maximum(squared, 0.0))
-    return np.asarray(columns - (along / (root * (root + 1))) @ (along.T @ columns))
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(told @ told.T + np.eye(size)), columns))
+    identity = np.eye(number)
+    root = np.linalg.cholesky(told.T @ told + identity)
+    return np.asarray(columns - told @ np.linalg.solve(root @ (root + identity).T, told.T @ columns))
 
 
 def _covariance(shown: Vector, noise: Vector, size: int) -> Vector:

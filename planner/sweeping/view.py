@@ -55,16 +55,17 @@ class TrialView:
     resting: bool = False  # it failed a moment ago and waits before it is tried again
     proposed: bool = False  # by the policy, during the sweep; not by the plan
     axes: Axes = ()
+    # (n, B) with the further axes; made once, for a decision looks at that of every trial several times.
+    configuration: Configuration = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        configuration = Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
+        object.__setattr__(self, "configuration", configuration)
 
     @property
     def cell(self) -> Cell:
         """(n, B)."""
         return self.rollouts_per_prompt, self.prompts_per_batch
-
-    @property
-    def configuration(self) -> Configuration:
-        """(n, B) with the further axes."""
-        return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
     @property
     def ready(self) -> bool:

@@ -68,7 +68,7 @@ def test_a_body_of_any_size_is_refused_before_it_is_sent(fort: Fort, token: bool
 
 
 def test_a_body_without_end_is_refused_and_then_dropped(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(patience, "REQUEST_SECONDS", 1.5)
     with serving(database, control=True) as target:
         for path, method, status in ((f"{SWEEP}/stop", "POST", 403), ("/healthz", "GET", 200), (SWEEP, "HEAD", 200)):
             origin = f"Origin: http://{target.host}"
@@ -98,7 +98,7 @@ def test_a_form_that_breaks_off_does_nothing_and_says_nothing(fort: Fort) -> Non
 
 
 def test_slow_heads_are_dropped_while_others_are_served(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(patience, "REQUEST_SECONDS", 1.5)
     with serving(database) as target:
         slow = [target.connected(b"GET / HTTP/1.1\r\nX-Slow: ") for _ in range(50)]
         clients = [each.__enter__() for each in slow]
