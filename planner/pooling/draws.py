@@ -213,7 +213,7 @@ def _departed(
     gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
     gained *= steep[:, :, None]
     logistic(gained)
-    # What is left of the scores, by weight, without an array of all of it: this takes most of a decision's time.
+    # By weight at once, so that no array of what is left of the scores, draws × curves × bins, has to be made.
     expected = gain * np.einsum("sij,ij->si", gained, weight) + base[:, :1] * weight.sum(axis=1)
     expected += base[:, 1:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
     mean = (points.score * weight).sum(axis=1) - expected
