@@ -14,10 +14,10 @@ from PIL import Image
 from planner.curves.curve import Curve
 from planner.curves.synthetic import draw
 from planner.curves.verdicts import Verdict
-from rlplan.fit_picture import write_png
-from rlplan.fit_plot import Panel, panels
-from rlplan.fit_request import FitRequest
-from rlplan.fitting import fit_files
+from rlplan.actions.fit_request import FitRequest
+from rlplan.actions.fitting import fit_files
+from rlplan.charts.fit_picture import write_png
+from rlplan.charts.fit_plot import Panel, panels
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large

@@ -8,11 +8,11 @@ from planner.recommending.rival import Rival
 from rlplan.api.columns import CHOICES
 from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
-from rlplan.numbers import steps
-from rlplan.recommend_data import recommended_data
-from rlplan.recommend_output import report
-from rlplan.recommend_reading import Recommended
-from rlplan.sweep_words import Paper, probability
+from rlplan.printing.numbers import steps
+from rlplan.printing.recommend_output import report
+from rlplan.printing.sweep_words import Paper, probability
+from rlplan.reading.recommend_data import recommended_data
+from rlplan.reading.recommend_reading import Recommended
 
 if TYPE_CHECKING:
     from planner.recommending.answer import Answer as Found

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rlplan.web.charts.chart import Chart, text
+from rlplan.charts.chart import Chart, text
 
 HEADING = 30  # pixels above a panel
 MARGIN = {"l": 56, "r": 16, "t": 12, "b": 44}

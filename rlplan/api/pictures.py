@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from budgets.errors import NotFoundError, UnknownNameError
 from rlplan.api.panels import grid
 from rlplan.api.theme import coloured, template
-from rlplan.overview.story import Beliefs, Story
-from rlplan.web.charts.budget import budget_chart
-from rlplan.web.charts.chart import Chart
-from rlplan.web.charts.curves import curve_panels
-from rlplan.web.charts.frontier import frontier_chart
-from rlplan.web.charts.heat import heat_maps
-from rlplan.web.charts.timeline import timelines
+from rlplan.charts.budget import budget_chart
+from rlplan.charts.chart import Chart
+from rlplan.charts.curves import curve_panels
+from rlplan.charts.frontier import frontier_chart
+from rlplan.charts.heat import heat_maps
+from rlplan.charts.timeline import timelines
+from rlplan.reading.story import Beliefs, Story
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -63,8 +63,8 @@ def propose(
         >>> plan.pilot_gpu_hours + plan.final_gpu_hours <= 5000
         True
     """
-    from rlplan.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
-    from rlplan.proposing import load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.actions.proposing import load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
 
     given: dict[str, tuple[str, Any]] = {
         "budget.gpu_hours": ("budget", budget),

@@ -8,15 +8,15 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.sweeping.advancing import named_configuration
 from planner.sweeping.view import Configuration
+from rlplan.actions.fit_request import plain_number
+from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
 from rlplan.api.columns import TRACE
 from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
 from rlplan.api.words import arguments_named, reworded
-from rlplan.fit_request import plain_number
-from rlplan.numbers import hours
-from rlplan.replay_output import replay_data
-from rlplan.replay_running import ReplayRequest, Replays, replay_table
+from rlplan.printing.numbers import hours
+from rlplan.printing.replay_output import replay_data
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from rlplan.api.plan import Plan
 from rlplan.api.proposing import listed
 from rlplan.api.sweep import Sweep
 from rlplan.api.words import arguments_named
-from rlplan.sweep_running import Began, followed
-from rlplan.train_signals import Interrupts
+from rlplan.live.sweep_running import Began, followed
+from rlplan.live.train_signals import Interrupts
 
 if TYPE_CHECKING:
-    from rlplan.sweeping import Finished
+    from rlplan.actions.sweeping import Finished
 
 
 def run(
@@ -75,7 +75,7 @@ def run(
         InputError: What is given is not allowed, or does not fit this machine.
         KeyboardInterrupt: It was interrupted; its state is saved.
     """
-    from rlplan.sweeping import SweepRequest, start  # noqa: PLC0415 (takes a second to import)
+    from rlplan.actions.sweeping import SweepRequest, start  # noqa: PLC0415 (takes a second to import)
     from runner.sweep.planning import TrainingChoice  # noqa: PLC0415
 
     compared = {"axes.recipes": ("recipes", listed(recipes)), "axes.models": ("models", listed(models))}
@@ -128,7 +128,7 @@ def resume(
         NotFoundError: There is no such sweep, or nothing is left to do.
         KeyboardInterrupt: It was interrupted; its state is saved.
     """
-    from rlplan.sweeping import resume as go_on  # noqa: PLC0415 (takes a second to import)
+    from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
     return _run(
@@ -168,7 +168,7 @@ def retry(
         NotFoundError: There is no such sweep, or no trial of it has failed.
         KeyboardInterrupt: It was interrupted; its state is saved.
     """
-    from rlplan.sweeping import retry as again  # noqa: PLC0415 (takes a second to import)
+    from rlplan.actions.sweeping import retry as again  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
     return _run(

@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.store.schema import Candidate, Plan
-from rlplan.plan_data import STORED
+from rlplan.reading.plan_data import STORED
 
 _PLAIN = (
     *STORED,

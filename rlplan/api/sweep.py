@@ -11,13 +11,13 @@ from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
 from rlplan.api.points import point_rows
 from rlplan.api.words import arguments_named
-from rlplan.numbers import hours
-from rlplan.overview.reading import story
-from rlplan.sweep_data import sweep_data, trial_row
-from rlplan.sweep_picture import Answer as StoredAnswer
-from rlplan.sweep_picture import Money, Picture
-from rlplan.sweep_trials import Memory
-from rlplan.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+from rlplan.printing.numbers import hours
+from rlplan.printing.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_data import sweep_data, trial_row
+from rlplan.reading.sweep_picture import Answer as StoredAnswer
+from rlplan.reading.sweep_picture import Money, Picture
+from rlplan.reading.sweep_trials import Memory
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlplan.api.answer import Answer
     from rlplan.api.book import Book
     from rlplan.api.pictures import Kind
-    from rlplan.overview.story import Beliefs
+    from rlplan.reading.story import Beliefs
 
 SHOWN = 12
 
@@ -135,7 +135,7 @@ class Sweep:
         Of a sweep that goes on it is worked out from what is known now, which takes seconds for a large one; `stored`
         asks for the ranking under its newest recommendation instead.
         """
-        from rlplan.rank_reading import ranking  # noqa: PLC0415
+        from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
 
         with self._book.reading():
             found = ranking(self.database, self.name, stored=stored).rows
@@ -192,7 +192,7 @@ class Sweep:
             BudgetError: The GPU-hours pay for no update step.
         """
         from rlplan.api.answer import Answer  # noqa: PLC0415 (takes a second to import)
-        from rlplan.recommend_reading import recommended  # noqa: PLC0415
+        from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415
 
         with self._book.reading(), arguments_named():
             return Answer(recommended(self.database, self.name, budget=budget, target=target))
@@ -211,7 +211,7 @@ class Sweep:
     @cached_property
     def beliefs(self) -> "Beliefs":
         """What all curves together let one believe: seconds of work for a large sweep, done once."""
-        from rlplan.overview.believing import beliefs  # noqa: PLC0415
+        from rlplan.reading.believing import beliefs  # noqa: PLC0415
 
         with self._book.reading() as store:
             return beliefs(store, self.name)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption
 
 
 def dashboard(

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands.completing import actions, trials
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.completing import actions, trials
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 
 
 def decisions(
@@ -29,6 +29,6 @@ def decisions(
 
     Example: rlplan decisions sweep-1 --action prune,stop --last 20
     """
-    from rlplan.sweep_decisions import DecisionChoice, print_decisions  # noqa: PLC0415
+    from rlplan.printing.sweep_decisions import DecisionChoice, print_decisions  # noqa: PLC0415
 
     print_decisions(db, sweep, DecisionChoice(trial, action, since, last), format)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 
 
 def doctor(
@@ -18,6 +18,6 @@ def doctor(
 
     Example: rlplan doctor --deep
     """
-    from rlplan.doctor_output import print_examination  # noqa: PLC0415
+    from rlplan.printing.doctor_output import print_examination  # noqa: PLC0415
 
     return print_examination(db, format, deep=deep)

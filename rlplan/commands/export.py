@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import sort_keys, sweeps
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, FileFormat
+from rlplan.commands.completing import sort_keys, sweeps
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, FileFormat
 
 
 def export(
@@ -37,7 +37,7 @@ def export(
 
     Example: rlplan export runs.csv --for replay
     """
-    from rlplan.export_output import ExportRequest  # noqa: PLC0415
-    from rlplan.export_output import export as write  # noqa: PLC0415
+    from rlplan.printing.export_output import ExportRequest  # noqa: PLC0415
+    from rlplan.printing.export_output import export as write  # noqa: PLC0415
 
     write(db, ExportRequest(out, sweep, what, format, purpose, force))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.options import Format, FormatOption
+from rlplan.commands.options import Format, FormatOption
 
 
 def fit(
@@ -40,9 +40,9 @@ def fit(
 
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
-    from rlplan.fit_output import print_fits  # noqa: PLC0415
-    from rlplan.fit_request import FitRequest, plain_number, whole_number  # noqa: PLC0415
-    from rlplan.fitting import fit_files  # noqa: PLC0415
+    from rlplan.actions.fit_request import FitRequest, plain_number, whole_number  # noqa: PLC0415
+    from rlplan.actions.fitting import fit_files  # noqa: PLC0415
+    from rlplan.printing.fit_output import print_fits  # noqa: PLC0415
 
     request = FitRequest(
         x=x,

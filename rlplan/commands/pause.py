@@ -1,7 +1,7 @@
 """`rlplan pause`: have a running sweep start nothing new for a while."""
 
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 
 
 def pause(
@@ -12,7 +12,7 @@ def pause(
     Example: rlplan pause sweep-1
     """
     from planner.store.schema import RequestKind  # noqa: PLC0415
-    from rlplan.asking import ask  # noqa: PLC0415
-    from rlplan.asking_output import print_asked  # noqa: PLC0415
+    from rlplan.actions.asking import ask  # noqa: PLC0415
+    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
 
     return print_asked(ask(db, sweep, RequestKind.PAUSE), db, format)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import plans
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, PolicyOption
+from rlplan.commands.completing import plans
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, PolicyOption
 
 
 def preview(
@@ -27,10 +27,10 @@ def preview(
 
     Example: rlplan preview plan-1 --pilot-fractions 0.05,0.1,0.2 --draws 100
     """
-    from rlplan.fit_request import plain_number, whole_number  # noqa: PLC0415
-    from rlplan.preview_output import print_preview  # noqa: PLC0415
-    from rlplan.preview_running import PreviewRequest  # noqa: PLC0415
-    from rlplan.preview_running import preview as run  # noqa: PLC0415
+    from rlplan.actions.fit_request import plain_number, whole_number  # noqa: PLC0415
+    from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
+    from rlplan.actions.previewing import preview as run  # noqa: PLC0415
+    from rlplan.printing.preview_output import print_preview  # noqa: PLC0415
 
     request = PreviewRequest(
         plan=plan,

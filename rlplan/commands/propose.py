@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import gpus, models, recipes, tasks
-from rlplan.options import (
+from rlplan.commands.completing import gpus, models, recipes, tasks
+from rlplan.commands.options import (
     DEFAULT_DATABASE,
     DatabaseOption,
     Format,
@@ -55,8 +55,8 @@ def propose(
 
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
-    from rlplan.output import print_plan  # noqa: PLC0415
-    from rlplan.proposing import load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.actions.proposing import load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
     resolved = load_configuration(
         config,

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import plans_and_sweeps, ranked_states, sort_keys, sweeps
-from rlplan.options import (
+from rlplan.commands.completing import plans_and_sweeps, ranked_states, sort_keys, sweeps
+from rlplan.commands.options import (
     DEFAULT_DATABASE,
     DatabaseOption,
     Format,
@@ -51,7 +51,7 @@ def rank(
 
     Example: rlplan rank sweep-1 --top 5 --sort p-best
     """
-    from rlplan.rank_output import RankRequest, print_ranking  # noqa: PLC0415
+    from rlplan.printing.rank_output import RankRequest, print_ranking  # noqa: PLC0415
 
     asked = one_name(name, sweep, "--sweep")
     print_ranking(db, RankRequest(asked, top, status, sort, reverse, where, stored), format)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours
 from rlplan.commands.resume import SweepArgument
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours
 
 
 def recommend(
@@ -24,6 +24,6 @@ def recommend(
 
     Example: rlplan recommend sweep-1 --target 2000
     """
-    from rlplan.recommend_output import print_recommendation  # noqa: PLC0415
+    from rlplan.printing.recommend_output import print_recommendation  # noqa: PLC0415
 
     print_recommendation(db, sweep, gpu_hours(budget), gpu_hours(target, "target"), format)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption
-from rlplan.terminal import tell
+from rlplan.printing.terminal import tell
 
 
 def report(

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlplan.commands.completing import sweeps
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 from rlplan.commands.sweep import RayAddressOption, WorkersOption
-from rlplan.completing import sweeps
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 
 if TYPE_CHECKING:
-    from rlplan.sweep_running import Began
-    from rlplan.sweeping import Finished
-    from rlplan.train_signals import Interrupts
+    from rlplan.actions.sweeping import Finished
+    from rlplan.live.sweep_running import Began
+    from rlplan.live.train_signals import Interrupts
 
 SweepArgument = Annotated[
     str | None,
@@ -34,16 +34,16 @@ def resume(
 
     Example: rlplan resume sweep-1
     """
-    from rlplan.asking import let_go_on  # noqa: PLC0415
+    from rlplan.actions.asking import let_go_on  # noqa: PLC0415
 
     changes = {"--accept-changes": accept_changes, "--ray-address": ray_address, "--workers": workers}
     asked = let_go_on(db, sweep, changes)
     if asked is not None:
-        from rlplan.asking_output import print_asked  # noqa: PLC0415
+        from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
 
         return print_asked(asked, db, format)
-    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
-    from rlplan.sweeping import resume as go_on  # noqa: PLC0415
+    from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
     def drive(interrupts: "Interrupts", began: "Began") -> "Finished":
         return go_on(

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlplan.commands.completing import trials
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 from rlplan.commands.resume import AcceptOption, SweepArgument
 from rlplan.commands.sweep import RayAddressOption, WorkersOption
-from rlplan.completing import trials
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
 
 if TYPE_CHECKING:
-    from rlplan.sweep_running import Began
-    from rlplan.sweeping import Finished
-    from rlplan.train_signals import Interrupts
+    from rlplan.actions.sweeping import Finished
+    from rlplan.live.sweep_running import Began
+    from rlplan.live.train_signals import Interrupts
 
 
 def retry(
@@ -31,8 +31,8 @@ def retry(
 
     Example: rlplan retry sweep-1 --trial n512-B32-s0
     """
-    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
-    from rlplan.sweeping import retry as run_again  # noqa: PLC0415
+    from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
     def drive(interrupts: "Interrupts", began: "Began") -> "Finished":
         return run_again(

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import sweeps, trials_plans_and_sweeps
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.commands.completing import sweeps, trials_plans_and_sweeps
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 
 
 def show(
@@ -28,6 +28,6 @@ def show(
 
     Example: rlplan show n16-B32-s0 --sweep sweep-1
     """
-    from rlplan.show_output import print_shown  # noqa: PLC0415
+    from rlplan.printing.show_output import print_shown  # noqa: PLC0415
 
     print_shown(db, name, sweep, format)

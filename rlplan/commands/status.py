@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands.completing import sort_keys, trial_states
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, ReverseOption, TopOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.completing import sort_keys, trial_states
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, ReverseOption, TopOption
 
 
 def status(
@@ -39,21 +39,21 @@ def status(
     Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
     """
     from budgets.errors import InputError  # noqa: PLC0415
-    from rlplan.status_choice import ALL, TrialChoice  # noqa: PLC0415
+    from rlplan.reading.status_choice import ALL, TrialChoice  # noqa: PLC0415
 
     chosen = TrialChoice(state, sort, reverse, top)
     if all_sweeps:
-        from rlplan.status_sweeps import print_sweeps  # noqa: PLC0415
+        from rlplan.printing.status_sweeps import print_sweeps  # noqa: PLC0415
 
         if sweep is not None or watch:
             raise InputError("--all lists every sweep: leave out the name of one and --watch")
         print_sweeps(db, format, chosen)
         return 0
-    from rlplan.sweep_output import print_status, sweep_name  # noqa: PLC0415
+    from rlplan.printing.sweep_output import print_status, sweep_name  # noqa: PLC0415
 
     name = sweep_name(db, sweep)
     if watch:
-        from rlplan.sweep_running import watch as follow  # noqa: PLC0415
+        from rlplan.live.sweep_running import watch as follow  # noqa: PLC0415
 
         if chosen != ALL:
             raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")

@@ -1,7 +1,7 @@
 """`rlplan stop`: end a running sweep from any terminal, with its state saved."""
 
+from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
 
 
 def stop(
@@ -12,7 +12,7 @@ def stop(
     Example: rlplan stop sweep-1
     """
     from planner.store.schema import RequestKind  # noqa: PLC0415
-    from rlplan.asking import ask  # noqa: PLC0415
-    from rlplan.asking_output import print_asked  # noqa: PLC0415
+    from rlplan.actions.asking import ask  # noqa: PLC0415
+    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
 
     return print_asked(ask(db, sweep, RequestKind.STOP), db, format)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlplan.completing import plans, tasks
-from rlplan.options import (
+from rlplan.commands.completing import plans, tasks
+from rlplan.commands.options import (
     DEFAULT_DATABASE,
     DatabaseOption,
     DeviceOption,
@@ -27,9 +27,9 @@ from rlplan.options import (
 )
 
 if TYPE_CHECKING:
-    from rlplan.sweep_running import Began
-    from rlplan.sweeping import Finished
-    from rlplan.train_signals import Interrupts
+    from rlplan.actions.sweeping import Finished
+    from rlplan.live.sweep_running import Began
+    from rlplan.live.train_signals import Interrupts
 
 RayAddressOption = Annotated[
     str | None,
@@ -94,9 +94,9 @@ def sweep(
 
     Example: rlplan sweep --task sum-easy --budget 0.03
     """
-    from rlplan.sweep_dry_run import print_dry_run  # noqa: PLC0415
-    from rlplan.sweep_running import run_sweep  # noqa: PLC0415
-    from rlplan.sweeping import SweepRequest, describe, start  # noqa: PLC0415
+    from rlplan.actions.sweeping import SweepRequest, describe, start  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.printing.sweep_dry_run import print_dry_run  # noqa: PLC0415
     from runner.sweep.planning import TrainingChoice  # noqa: PLC0415
 
     hours = gpu_hours(budget)

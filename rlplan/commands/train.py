@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.completing import recipes, tasks
-from rlplan.options import (
+from rlplan.commands.completing import recipes, tasks
+from rlplan.commands.options import (
     DeviceOption,
     EngineOption,
     Format,
@@ -87,11 +87,11 @@ def train(
 
     Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100
     """
-    from rlplan.train_display import choose_display  # noqa: PLC0415
-    from rlplan.train_output import print_trained  # noqa: PLC0415
-    from rlplan.train_request import TrainRequest  # noqa: PLC0415
-    from rlplan.train_signals import Interrupts  # noqa: PLC0415
-    from rlplan.training import train as run  # noqa: PLC0415
+    from rlplan.actions.train_request import TrainRequest  # noqa: PLC0415
+    from rlplan.actions.training import train as run  # noqa: PLC0415
+    from rlplan.live.train_display import choose_display  # noqa: PLC0415
+    from rlplan.live.train_signals import Interrupts  # noqa: PLC0415
+    from rlplan.printing.train_output import print_trained  # noqa: PLC0415
 
     request = TrainRequest(
         task=task,

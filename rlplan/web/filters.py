@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from rlplan.numbers import aligned_hours, duration, hours, steps
-from rlplan.sweep_words import UNKNOWN, probability
-from rlplan.web.charts.chart import Chart
+from rlplan.charts.chart import Chart
+from rlplan.printing.numbers import aligned_hours, duration, hours, steps
+from rlplan.printing.sweep_words import UNKNOWN, probability
 
 
 def score(value: float | None) -> str:

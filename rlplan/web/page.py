@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import UnknownNameError
-from rlplan.overview.story import Beliefs, Story
+from rlplan.reading.story import Beliefs, Story
 from rlplan.web import sections
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from planner.store import open_store
-from rlplan.databases import refuse_database
-from rlplan.file_writing import put_file
-from rlplan.overview.story import Beliefs, Story
-from rlplan.sweep_words import tally
+from rlplan.actions.databases import refuse_database
+from rlplan.printing.file_writing import put_file
+from rlplan.printing.sweep_words import tally
+from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page
 
 SUFFIXES = (".html", ".htm")
@@ -16,8 +16,8 @@ SUFFIXES = (".html", ".htm")
 
 def write_report(out: Path, database: str, sweep: str | None) -> Path:
     """Read a sweep, by default the newest, and write its report; InputError where no such file can be."""
-    from rlplan.overview.believing import beliefs  # noqa: PLC0415
-    from rlplan.overview.reading import story  # noqa: PLC0415
+    from rlplan.reading.believing import beliefs  # noqa: PLC0415
+    from rlplan.reading.story_reading import story  # noqa: PLC0415
 
     path = checked(out)  # before the curves are fitted, which takes a while
     with open_store(database, read_only=True) as store:

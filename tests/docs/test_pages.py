@@ -9,7 +9,7 @@ import pytest
 
 from budgets.signal import MeasuredPassRates, signal_fraction
 from planner.proposals.published import FRONTIERS
-from rlplan.preview_running import FEWEST_DRAWS, MOST_DRAWS
+from rlplan.actions.previewing import FEWEST_DRAWS, MOST_DRAWS
 from runner.simulation.drawn import MODERATE
 from tests.docs.lines import PAGES, ROOT, name
 from tests.rlplan.conftest import Run

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from rlplan.sweeping import SweepRequest, resume, start
-from rlplan.train_signals import Interrupts
+from rlplan.actions.sweeping import SweepRequest, resume, start
+from rlplan.live.train_signals import Interrupts
 from runner.simulation.choice import Costs, SimulationChoice
 from runner.sweep.planning import TrainingChoice
 

@@ -19,7 +19,7 @@ import psutil
 
 from planner.store import open_store
 from planner.store.schema import Sweep
-from rlplan.driving import process_tag
+from rlplan.actions.driving import process_tag
 from runner.sweep.lives import lives
 from runner.sweep.orphans import SWEEP_TAG, tagged
 from runner.sweep.spec import SweepSpec

@@ -64,7 +64,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Let `rlplan train` train with a given backend."""
 
     def given(backend: Scripted) -> Scripted:
-        monkeypatch.setattr("rlplan.training.open_backend", lambda _: backend)
+        monkeypatch.setattr("rlplan.actions.training.open_backend", lambda _: backend)
         return backend
 
     return given

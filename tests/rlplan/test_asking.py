@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import rlplan.asking
+import rlplan.actions.asking
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.requests import RequestRefusedError, take, waiting
 from planner.store.schema import RequestKind
-from rlplan.asking import Asked, ask
-from rlplan.sweep_reading import picture
+from rlplan.actions.asking import Asked, ask
+from rlplan.reading.sweep_reading import picture
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
@@ -30,7 +30,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with seeder.store.write() as session:
         take_lease(session, "sweep-1", Driver("living@1", "node-7", 12), datetime.now(UTC), former_is_dead=True)
     seeder.store.close()
-    monkeypatch.setattr(rlplan.asking, "this_user", lambda: "anna@desk")
+    monkeypatch.setattr(rlplan.actions.asking, "this_user", lambda: "anna@desk")
     return path
 
 
@@ -95,7 +95,7 @@ def test_a_driver_that_does_not_answer_at_once_is_not_waited_for_long(
     def impatient(*given: object) -> Asked:
         return ask(str(given[0]), None, RequestKind.PAUSE, patience=0.0)
 
-    monkeypatch.setattr(rlplan.asking, "ask", impatient)
+    monkeypatch.setattr(rlplan.actions.asking, "ask", impatient)
     ran = run("pause")
     assert ran.code == 0
     assert " ".join(ran.out.split()) == (

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from planner.store import open_store
 from planner.store.schema import Candidate, Plan, Trial
+from rlplan.actions.sweeping import SweepRequest, describe, resume, start
 from rlplan.cli import app
-from rlplan.sweeping import SweepRequest, describe, resume, start
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_sweeping import Stopping, database, on_simulated_workers, request, stored, trials

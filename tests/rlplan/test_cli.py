@@ -51,7 +51,7 @@ def test_an_internal_error_is_one_line_and_debug_shows_where(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nobody expected this")
 
-    monkeypatch.setattr("rlplan.proposing.load_configuration", broken)
+    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", broken)
     ran = run("propose", "--budget", "5000")
     assert ran.code == 1
     assert ran.err == (
@@ -69,7 +69,7 @@ def test_ctrl_c_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rlplan.proposing.load_configuration", interrupted)
+    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", interrupted)
     assert run("propose", "--budget", "5000").code == 130
 
 

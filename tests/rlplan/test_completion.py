@@ -14,7 +14,7 @@ from planner.config import embedded_tasks
 from planner.recipes import recipe_names
 from planner.sweeping.opening import POLICIES
 from planner.trials import TrialState
-from rlplan import completing
+from rlplan.commands import completing
 from tests.planner.store import samples
 from tests.planner.store.samples import at
 from tests.rlplan.conftest import Run

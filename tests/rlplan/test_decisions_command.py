@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from rlplan.sweep_decisions import moment
+from rlplan.printing.sweep_decisions import moment
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.curves.verdicts import Verdict
-from rlplan.fit_output import compute, score
+from rlplan.printing.fit_output import compute, score
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import curves, only
 from tests.rlplan.fit_samples import rising, write

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from planner.curves.synthetic import draw
-from rlplan.fit_plot import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, panels
-from rlplan.fit_request import FitRequest
-from rlplan.fitting import fit_files
+from rlplan.actions.fit_request import FitRequest
+from rlplan.actions.fitting import fit_files
+from rlplan.charts.fit_plot import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, panels
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
 

@@ -8,8 +8,8 @@ from statistics import fmean
 import pytest
 
 from planner.sweeping.view import Configuration
-from rlplan.preview_results import Estimate, Outcome, Preview, Without
-from rlplan.preview_running import FEWEST_DRAWS, PATIENCE_SECONDS, PreviewRequest, preview
+from rlplan.actions.preview_results import Estimate, Outcome, Preview, Without
+from rlplan.actions.previewing import FEWEST_DRAWS, PATIENCE_SECONDS, PreviewRequest, preview
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")

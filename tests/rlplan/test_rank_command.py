@@ -13,9 +13,9 @@ from planner.store import open_store
 from planner.store.schema import SweepStatus, Trial
 from planner.sweeping.view import Axes
 from planner.trials import TrialState
-from rlplan.rank_output import SORT_KEYS, RankRequest, chosen_rows
-from rlplan.recommend_reading import recommended
-from rlplan.sweep_picture import Ranked
+from rlplan.printing.rank_output import SORT_KEYS, RankRequest, chosen_rows
+from rlplan.reading.recommend_reading import recommended
+from rlplan.reading.sweep_picture import Ranked
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run

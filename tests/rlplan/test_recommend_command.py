@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import rlplan.training
+import rlplan.actions.training
 from planner.store import open_store
 from planner.store.schema import SweepStatus
-from rlplan.train_request import TrainRequest, new_run
+from rlplan.actions.train_request import TrainRequest, new_run
 from runner.sweep.answering import stored_board
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.recommend_sweeps import SWEEP, ended, trials
@@ -40,7 +40,7 @@ def asked(run: Run, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> Tr
         seen.append(request)
         raise EnoughError
 
-    monkeypatch.setattr(rlplan.training, "train", train)
+    monkeypatch.setattr(rlplan.actions.training, "train", train)
     assert arguments[0] == "rlplan"
     with pytest.raises(EnoughError):
         run(*arguments[1:], "--debug")

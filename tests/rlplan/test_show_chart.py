@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.show_chart import HEIGHT, chart
-from rlplan.sweep_picture import Score
-from rlplan.sweep_words import Paper
+from rlplan.charts.show_chart import HEIGHT, chart
+from rlplan.printing.sweep_words import Paper
+from rlplan.reading.sweep_picture import Score
 
 FINITE = st.floats(-1e6, 1e6)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-import rlplan.sweeping
+import rlplan.actions.sweeping
 from budgets.errors import BudgetError, NotFoundError, StoreError
 from planner.store import open_store
 from planner.store.schema import SweepStatus
-from rlplan.sweep_following import Follower
-from rlplan.sweeping import DryRun, Finished, PlannedTrial, SweepRequest
+from rlplan.actions.sweeping import DryRun, Finished, PlannedTrial, SweepRequest
+from rlplan.live.sweep_following import Follower
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
@@ -24,7 +24,7 @@ DONE = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, 
 
 
 class Driven:
-    """Stands in for `rlplan.sweeping`: remembers what it was asked, and ends as it is told."""
+    """Stands in for `rlplan.actions.sweeping`: remembers what it was asked, and ends as it is told."""
 
     def __init__(self, ended: Finished | Exception = DONE) -> None:
         self.ended = ended
@@ -47,7 +47,7 @@ class Driven:
 def driven(monkeypatch: pytest.MonkeyPatch) -> Driven:
     stand_in = Driven()
     for verb in ("start", "resume", "retry"):
-        monkeypatch.setattr(rlplan.sweeping, verb, stand_in)
+        monkeypatch.setattr(rlplan.actions.sweeping, verb, stand_in)
     return stand_in
 
 
@@ -201,7 +201,7 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
 def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0), PlannedTrial("n8-B32-s0", 8, 32, 70, 10, 79.8))
     plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
-    monkeypatch.setattr(rlplan.sweeping, "describe", lambda request, database: plan)
+    monkeypatch.setattr(rlplan.actions.sweeping, "describe", lambda request, database: plan)
     ran = run("sweep", "--dry-run")
     assert ran.code == 0
     assert (
@@ -247,7 +247,7 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
             super().begin(sweep)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("rlplan.sweep_running.Follower", Impatient)
+    monkeypatch.setattr("rlplan.live.sweep_running.Follower", Impatient)
     ran = run("status", "--watch")
     assert ran.code == 0
     assert "go on with `rlplan resume sweep-1`" in ran.out

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.trials import TrialState
-from rlplan.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
-from rlplan.sweep_reading import picture
-from rlplan.sweep_screen import chosen, screen
-from rlplan.sweep_words import Paper, probability, reached, time_of
+from rlplan.live.sweep_screen import chosen, screen
+from rlplan.printing.sweep_words import Paper, probability, reached, time_of
+from rlplan.reading.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
+from rlplan.reading.sweep_reading import picture
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import later, seeded
 

@@ -16,9 +16,9 @@ from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
-from rlplan import driving, sweeping
-from rlplan.sweeping import SweepRequest, describe, resume, retry, start
-from rlplan.train_signals import Interrupts
+from rlplan.actions import driving, sweeping
+from rlplan.actions.sweeping import SweepRequest, describe, resume, retry, start
+from rlplan.live.train_signals import Interrupts
 from runner.simulation.choice import Costs, Failures, SimulationChoice
 from runner.sweep.executor import Executor
 from runner.sweep.planning import TrainingChoice

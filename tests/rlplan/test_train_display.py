@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rlplan.train_history import History
-from rlplan.train_panel import Panel
-from rlplan.train_request import Run, TrainRequest, new_run
-from rlplan.train_view import Pace, sparkline, thinned
+from rlplan.actions.train_history import History
+from rlplan.actions.train_request import Run, TrainRequest, new_run
+from rlplan.live.train_panel import Panel
+from rlplan.live.train_view import Pace, sparkline, thinned
 from runner.backends.port import Point
 
 ROOT = Path(__file__).parents[2]

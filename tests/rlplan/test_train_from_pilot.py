@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
-from rlplan.train_request import TrainRequest
-from rlplan.training import train
+from rlplan.actions.train_request import TrainRequest
+from rlplan.actions.training import train
 from runner.sweep.worker_files import POINTS
 from tests.rlplan.test_train_real import ENV, without_times
 from tests.rlplan.train_backend import Scripted
@@ -75,7 +75,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rlplan.train_adopting.shutil.copyfile", full)
+    monkeypatch.setattr("rlplan.actions.train_adopting.shutil.copyfile", full)
     with pytest.raises(CheckpointError, match="cannot be copied to here: No space left on device"):
         train(request(), backend=Scripted())
     assert not HERE.exists()
@@ -83,8 +83,8 @@ def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch
 
 SCRIPT = """
 from pathlib import Path
-from rlplan.train_request import TrainRequest
-from rlplan.training import train
+from rlplan.actions.train_request import TrainRequest
+from rlplan.actions.training import train
 from runner.sweep.executor import Work
 from runner.sweep.worker import Worker
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from rlplan.proposing import load_configuration
-from rlplan.train_request import TrainRequest, new_run, validation_steps
+from rlplan.actions.proposing import load_configuration
+from rlplan.actions.train_request import TrainRequest, new_run, validation_steps
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.train_backend import Scripted
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError, NotFoundError
-from rlplan.train_folder import RunFolder
-from rlplan.train_request import TrainRequest
-from rlplan.training import train
+from rlplan.actions.train_folder import RunFolder
+from rlplan.actions.train_request import TrainRequest
+from rlplan.actions.training import train
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.train_backend import Scripted
 from tests.rlplan.train_runs import curve_steps, metrics, steps

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import rlplan.training
+import rlplan.actions.training
 from budgets.errors import InputError, NotFoundError, TrainingError
 from rlplan.entry import main
 from runner.backends.port import Point, Segment
@@ -116,5 +116,5 @@ if __name__ == "__main__":
         return backend
 
     given = opened()
-    rlplan.training.open_backend = lambda _: given
+    rlplan.actions.training.open_backend = lambda _: given
     main()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from planner.store import open_store
-from rlplan.overview.reading import story
-from rlplan.web.charts.chart import text as chart_text
+from rlplan.charts.chart import text as chart_text
+from rlplan.reading.story_reading import story
 from rlplan.web.dashboard.pages import ALL, written
 from rlplan.web.dashboard.telling import TrialPage
 from rlplan.web.page import section

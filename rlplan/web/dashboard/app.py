@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from budgets.errors import RlplanError
 from planner.store.sweeps import sweep_named
-from rlplan.overview.believing import beliefs
-from rlplan.overview.story import Beliefs
+from rlplan.reading.believing import beliefs
+from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard.answers import Answers
 from rlplan.web.dashboard.believer import Believer
 from rlplan.web.dashboard.control import Control

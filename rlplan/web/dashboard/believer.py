@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from budgets.errors import RlplanError
-from rlplan.overview.story import Beliefs
+from rlplan.reading.story import Beliefs
 
 # A fit of a large sweep takes seconds: it is not to take more than a fifth of a core away from what shows it.
 SHORTEST_PAUSE_SECONDS = 5.0

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from rlplan.overview.story import Story
-from rlplan.sweep_picture import Score, TrialRow
-from rlplan.web.charts.thin import curve
+from rlplan.charts.thin import curve
+from rlplan.reading.story import Story
+from rlplan.reading.sweep_picture import Score, TrialRow
 
 MOST_POINTS = 20_000  # on one page
 FEWEST_POINTS = 24  # of one trial: enough for its shape

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 
-from rlplan.overview.data import story_data
-from rlplan.overview.story import Beliefs, Story
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.story_data import story_data
 from rlplan.web.dashboard.believer import Known
 
 

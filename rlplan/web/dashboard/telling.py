@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 from budgets.errors import NotFoundError
 from planner.store.schema import Transition
 from planner.trials import TrialState
-from rlplan.overview.story import Beliefs, Story, Stretch
-from rlplan.sweep_picture import TrialRow
-from rlplan.web.charts.chart import Chart
-from rlplan.web.charts.curves import curve_panels
+from rlplan.charts.chart import Chart
+from rlplan.charts.curves import curve_panels
+from rlplan.reading.story import Beliefs, Story, Stretch
+from rlplan.reading.sweep_picture import TrialRow
 
 HEIGHT = 420
 

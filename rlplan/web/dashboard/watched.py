@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.store.sweeps import sweep_named
-from rlplan.overview.marking import mark
-from rlplan.overview.reading import story
-from rlplan.overview.story import Story
-from rlplan.sweep_trials import Memory
+from rlplan.reading.marking import mark
+from rlplan.reading.story import Story
+from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_trials import Memory
 from rlplan.web.dashboard.believer import Believer, Known
 from rlplan.web.dashboard.drawing import Drawn, drawable, is_large
 from rlplan.web.dashboard.pages import ALL, LARGE

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rlplan.overview.story import Beliefs, Story
-from rlplan.web.charts.budget import budget_chart, used
-from rlplan.web.charts.timeline import timelines
+from rlplan.charts.budget import budget_chart, used
+from rlplan.charts.timeline import timelines
+from rlplan.reading.story import Beliefs, Story
 
 
 def context(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rlplan.overview.story import Beliefs, Story
-from rlplan.web.charts.curves import curve_panels
+from rlplan.charts.curves import curve_panels
+from rlplan.reading.story import Beliefs, Story
 
 FIRST = 20  # panels that are shown before one asks for more
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlplan.overview.story import Beliefs, Decision, Story
+from rlplan.reading.story import Beliefs, Decision, Story
 from rlplan.web.filters import figure, words
 
 FIRST = 25  # rows that are shown before one asks for more

@@ -5,8 +5,8 @@ from typing import Any
 
 from planner.axes import said
 from planner.recommending.answer import Answer
-from rlplan.overview.story import Beliefs, Story
-from rlplan.web.charts.frontier import frontier_chart
+from rlplan.charts.frontier import frontier_chart
+from rlplan.reading.story import Beliefs, Story
 
 
 def context(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:

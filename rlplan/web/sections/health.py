@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rlplan.overview.story import Beliefs, Health, Story
+from rlplan.reading.story import Beliefs, Health, Story
 
 ORDER = {Health.BAD: 0, Health.MIND: 1, Health.GOOD: 2}
 WORDS = {Health.BAD: "bad", Health.MIND: "mind", Health.GOOD: "good"}

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rlplan.overview.story import Beliefs, Story
-from rlplan.web.charts.groups import outlooks
-from rlplan.web.charts.heat import heat_maps
+from rlplan.charts.groups import outlooks
+from rlplan.charts.heat import heat_maps
+from rlplan.reading.story import Beliefs, Story
 
 
 def context(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from planner.axes import said
 from planner.recommending.answer import Answer
 from planner.recommending.choice import Choice
 from planner.sweeping.view import Configuration
-from rlplan.overview.story import Beliefs, Story
-from rlplan.sweep_picture import Ranked
-from rlplan.web.charts.groups import configuration_of, groups
+from rlplan.charts.groups import configuration_of, groups
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_picture import Ranked
 
 
 @dataclass(frozen=True, slots=True)

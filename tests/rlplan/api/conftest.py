@@ -7,11 +7,11 @@ import pytest
 
 import rlplan
 from planner.store.schema import SweepStatus
-from rlplan import driving, sweeping
+from rlplan.actions import driving, sweeping
+from rlplan.actions.sweeping import Finished, SweepRequest
 from rlplan.api.book import Book
-from rlplan.sweep_running import Began
-from rlplan.sweeping import Finished, SweepRequest
-from rlplan.train_signals import Interrupts
+from rlplan.live.sweep_running import Began
+from rlplan.live.train_signals import Interrupts
 from runner.simulation.choice import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded

@@ -9,7 +9,7 @@ import pytest
 import rlplan
 from rlplan.api.pictures import DRAWN, Kind
 from rlplan.api.theme import colour, coloured, palette
-from rlplan.web.charts.looks import ACCENT, BAD, INK, LINE, SCALE, SERIES
+from rlplan.charts.looks import ACCENT, BAD, INK, LINE, SCALE, SERIES
 from tests.rlplan.sweep_rows import seeded
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import rlplan
-from rlplan import driving, sweeping
+from rlplan.actions import driving, sweeping
+from rlplan.actions.sweeping import Finished
 from rlplan.commands.resume import resume as resume_command
 from rlplan.commands.retry import retry as retry_command
 from rlplan.commands.sweep import sweep as sweep_command
-from rlplan.sweeping import Finished
-from rlplan.train_signals import Interrupts
+from rlplan.live.train_signals import Interrupts
 
 Calls = list[Callable[[Interrupts], None]]
 SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "workers": 2}

@@ -15,7 +15,7 @@ from planner.store.schema import SweepStatus
 from rlplan.api import columns
 from rlplan.api.book import Book
 from rlplan.api.frames import Columns
-from rlplan.sweep_data import sweep_data
+from rlplan.reading.sweep_data import sweep_data
 from tests.planner.store.samples import point
 from tests.rlplan.api.conftest import columns_of
 from tests.rlplan.conftest import Run

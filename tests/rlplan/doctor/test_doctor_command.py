@@ -15,10 +15,10 @@ import pytest
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.sweeps import sweep_named
-from rlplan import doctor_output
 from rlplan.doctor import deep, storage
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
-from rlplan.sweep_words import Paper
+from rlplan.printing import doctor_output
+from rlplan.printing.sweep_words import Paper
 from runner.sweep.orphans import SWEEP_TAG, sweep_tag
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from budgets.errors import InputError, UnknownNameError
 from rlplan.cli import app
-from rlplan.overview.story import Beliefs, Story
+from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page, report
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.web.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way

@@ -14,8 +14,8 @@ from planner.store.schema import Plan
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.policy import Policy
-from rlplan.plan_data import new_candidates, new_plan
-from rlplan.proposing import load_configuration
+from rlplan.actions.proposing import load_configuration
+from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.simulation.choice import SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Outcome, SweepDriver

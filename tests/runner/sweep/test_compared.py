@@ -18,7 +18,7 @@ from planner.sweeping.actions import Action, Propose, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.opening import open_policy
 from planner.sweeping.view import View
-from rlplan.plan_data import new_candidates, new_plan
+from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board
 from runner.sweep.compared import checkpoints
 from runner.sweep.fingerprint import configuration_fingerprint

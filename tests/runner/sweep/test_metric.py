@@ -12,8 +12,8 @@ from budgets.errors import InputError
 from planner.store.schema import Fit, Plan
 from planner.store.standing import standing
 from planner.sweeping.opening import open_policy
-from rlplan.sweep_data import sweep_data
-from rlplan.sweep_reading import picture
+from rlplan.reading.sweep_data import sweep_data
+from rlplan.reading.sweep_reading import picture
 from runner.backends.port import Point
 from runner.simulation.choice import SimulationChoice
 from runner.simulation.simulated import SimulatedCourse, SimulatedWorld

@@ -6,10 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from planner.store import open_store
-from rlplan.overview.believing import beliefs
-from rlplan.overview.reading import story
-from rlplan.overview.story import Beliefs, Story
-from rlplan.sweep_picture import TrialRow
+from rlplan.reading.believing import beliefs
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import later, seeded
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.web.charts.chart import Chart, plain, rounded, safe_json, text
+from rlplan.charts.chart import Chart, plain, rounded, safe_json, text
 from tests.rlplan.web.charts.stories import EVIL
 
 

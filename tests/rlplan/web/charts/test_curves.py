@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from planner.trials import TrialState
-from rlplan.overview.story import Band, Beliefs
-from rlplan.sweep_picture import Score
-from rlplan.web.charts.chart import Chart, Trace
-from rlplan.web.charts.curves import MOST_POINTS, curve_panels
+from rlplan.charts.chart import Chart, Trace
+from rlplan.charts.curves import MOST_POINTS, curve_panels
+from rlplan.reading.story import Band, Beliefs
+from rlplan.reading.sweep_picture import Score
 from tests.rlplan.web.charts.stories import empty, finished, under_way, with_trials
 
 TRIALS = under_way().picture.trials

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rlplan.web.charts.chart import Chart
-from rlplan.web.charts.frontier import frontier_chart
+from rlplan.charts.chart import Chart
+from rlplan.charts.frontier import frontier_chart
 from tests.rlplan.web.charts.stories import NOTHING, empty, finished, under_way, with_trials
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from rlplan.overview.story import Cell
-from rlplan.web.charts.heat import heat_maps
+from rlplan.charts.heat import heat_maps
+from rlplan.reading.story import Cell
 from tests.rlplan.web.charts.stories import empty, finished, under_way
 
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from planner.store.schema import SegmentOutcome, SweepStatus
-from rlplan.overview.story import Story
-from rlplan.sweep_picture import Driver
-from rlplan.web.charts.budget import budget_chart, used
-from rlplan.web.charts.timeline import timelines
+from rlplan.charts.budget import budget_chart, used
+from rlplan.charts.timeline import timelines
+from rlplan.reading.story import Story
+from rlplan.reading.sweep_picture import Driver
 from tests.rlplan.web.charts.stories import empty, finished, under_way
 
 

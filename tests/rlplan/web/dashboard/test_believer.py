@@ -2,7 +2,7 @@ import threading
 import time
 
 from budgets.errors import NotFoundError
-from rlplan.overview.story import Beliefs
+from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard.believer import Believer
 
 NOTHING = Beliefs(None, "nothing seen yet", {}, {})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from budgets.errors import NotFoundError, StoreUnavailableError
-from rlplan.overview.story import Beliefs
+from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard import hub as hubs
 from rlplan.web.dashboard.believer import Believer
 from rlplan.web.dashboard.hub import Hub, Listener

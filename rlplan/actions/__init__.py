@@ -1,0 +1,1 @@
+"""What the commands do, callable from Python: the API calls the same functions."""

@@ -1,0 +1,171 @@
+"""The command that runs what is recommended: from the base model, or from the checkpoint of its longest pilot."""
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import RlplanError
+from planner.axes import suffix
+from planner.config import embedded_tasks
+from planner.layering import flattened
+from planner.recipes import Recipe, load_recipe
+from planner.recommending.choice import Choice
+from planner.sweeping.view import Configuration, TrialView
+from planner.trials import TrialState
+from rlplan.actions.train_request import TRIAL_FLAGS
+from runner.sweep.board import Board
+from runner.training import checkpoints
+from runner.training.config import TrialConfig
+
+FINALS = Path("runs")
+# What a final run always names, so that no default and no configuration file can change it.
+ALWAYS = (
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "learning_rate",
+    "seed",
+    "validation.problems",
+    "validation.samples",
+    "validation.every_rollouts",
+)
+SHORT = {"--rollouts-per-prompt": "-n", "--prompts-per-batch": "-B"}
+SWITCHES = ("machine.split", "machine.compile")
+# What `rlplan train` takes for an embedded task when nothing is said.
+USUAL: dict[str, Any] = {
+    "task.reward": "exact",
+    "temperature": 1.0,
+    "machine.device": "cpu",
+    "machine.engine": "torch",
+    "machine.threads": 1,
+    "machine.weights": "float32",
+    "machine.micro_batch_tokens": 16_384,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """A trial that the final run can go on with."""
+
+    trial: str
+    folder: str
+    step: int
+    gpu_hours: float  # that it has trained for, and that the final run need not pay again
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the final run is started; without a command, the note says why there is none."""
+
+    command: tuple[str, ...] | None
+    gpu_hours: float  # still to be paid
+    continues: Pilot | None
+    note: str
+
+    @property
+    def line(self) -> str | None:
+        """The command as it is typed."""
+        return None if self.command is None else shlex.join(self.command)
+
+
+def launch(board: Board, chosen: Choice, recipes: Sequence[str]) -> Launch:
+    """Return how to run a choice in full; a pilot of it that is saved becomes the final run.
+
+    `recipes` are the names or paths that the plan's recipes were given by.
+    """
+    trials = [trial for trial in board.trials.values() if trial.configuration == chosen.configuration]
+    pilot = _pilot(board, trials)
+    if board.spec.training.simulation is not None:
+        return Launch(None, chosen.gpu_hours, None, "the sweep is of a simulated world: there is nothing to train")
+    if pilot is not None and pilot.step >= chosen.update_steps:
+        note = f"{pilot.trial} in {pilot.folder} has made {pilot.step:,} updates already: it is the final run"
+        return Launch(None, 0.0, pilot, note)
+    config = _config(board, chosen, trials, pilot)
+    recipe, changed = _recipe(config.recipe, recipes)
+    command = (*_command(config, recipe, chosen.update_steps), "--out", str(_out(config, chosen.configuration)))
+    if pilot is None:
+        return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{changed}")
+    left = chosen.gpu_hours * (1 - pilot.step / chosen.update_steps)
+    note = (
+        f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {pilot.gpu_hours:.3g} GPU-hours are not lost: "
+        f"{left:.3g} are still to be paid{changed}"
+    )
+    return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
+
+
+def launch_of_trial(board: Board, trial: int, recipes: Sequence[str]) -> Launch:
+    """Return how to train one trial up to the target: on from its checkpoint, or from the base model without one."""
+    seen, target = board.trials[trial], board.spec.target_gpu_hours
+    if board.spec.training.simulation is not None:
+        return Launch(None, 0.0, None, "the sweep is of a simulated world: there is nothing to train")
+    steps = math.floor(target / seen.gpu_hours_per_step)
+    if seen.step >= steps:
+        return Launch(None, 0.0, None, f"it has made the {steps:,} updates that {target:.3g} GPU-hours buy already")
+    config = TrialConfig.model_validate(board.facts[trial].config)
+    recipe, changed = _recipe(config.recipe, recipes)
+    command = (*_command(config, recipe, steps), "--out", str(_out(config, seen.configuration)))
+    pilot = _pilot(board, [seen])
+    if pilot is None:
+        saved = "its checkpoint is not where it was saved, so that" if seen.step else "it has no checkpoint yet:"
+        return Launch(command, target, None, f"{saved} this starts from the base model{changed}")
+    left = (steps - pilot.step) * seen.gpu_hours_per_step
+    note = f"it goes on from step {pilot.step:,} of {steps:,}, for about {left:.3g} GPU-hours{changed}"
+    return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
+
+
+def _pilot(board: Board, trials: list[TrialView]) -> Pilot | None:
+    """Return the longest trial that is saved and at rest."""
+    saved = [
+        trial
+        for trial in trials
+        if trial.step > 0
+        and trial.state not in (TrialState.RUNNING, TrialState.FAILED)
+        and checkpoints.exists(board.facts[trial.trial].folder)
+    ]
+    longest = max(saved, key=lambda trial: trial.step, default=None)
+    if longest is None:
+        return None
+    reached = longest.scores[-1].gpu_hours if longest.scores else 0.0
+    return Pilot(longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
+
+
+def _config(board: Board, chosen: Choice, trials: list[TrialView], pilot: Pilot | None) -> TrialConfig:
+    """Return the configuration that its trials have, or that a trial of it would have."""
+    of_pilot = [trial for trial in trials if pilot is not None and trial.name == pilot.trial]
+    for trial in (*of_pilot, *trials):
+        return TrialConfig.model_validate(board.facts[trial.trial].config)
+    n, B = chosen.rollouts_per_prompt, chosen.prompts_per_batch
+    return board.spec.trial(n, B, chosen.learning_rate, board.spec.seed)
+
+
+def _command(config: TrialConfig, recipe: str, steps: int) -> Iterator[str]:
+    own = config.task.name not in embedded_tasks()
+    yield from ("rlplan", "train", "--task", config.task.name, "--recipe", recipe, "--steps", str(steps))
+    values = dict(flattened(config.model_dump()))
+    for flag, key in TRIAL_FLAGS.values():
+        value = values.get(key)
+        if key == "task.name" or value is None or (key in SWITCHES and not value):
+            continue
+        if key in SWITCHES:
+            yield flag
+        elif own or key in ALWAYS or value != USUAL.get(key):
+            yield from (SHORT.get(flag, flag), repr(value) if isinstance(value, float) else str(value))
+
+
+def _recipe(used: Recipe, recipes: Sequence[str]) -> tuple[str, str]:
+    """Return what to give for the recipe that the trials were run with, and a remark when it is not what it was."""
+    for given in recipes:
+        with suppress(RlplanError):  # a file that is gone
+            loaded = load_recipe(given)
+            if loaded.name == used.name:
+                changed = "" if loaded == used else f"; mind that recipe {given} is not what the pilots were run with"
+                return str(Path(given).absolute()) if given.endswith(".toml") else given, changed
+    return used.name, f"; mind that the file of recipe {used.name} is gone"
+
+
+def _out(config: TrialConfig, of: Configuration) -> Path:
+    name = f"n{of.rollouts_per_prompt}-B{of.prompts_per_batch}{suffix(of.axes)}-s{config.seed}"
+    return FINALS / f"final-{Path(config.task.name).stem}-{name}"

@@ -1,0 +1,148 @@
+"""A stored plan as it would be with other shares for the pilots, and the worlds that it may meet."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from budgets.cost import Coefficients
+from budgets.errors import BudgetError
+from planner.config import Config, Resolved, build_request
+from planner.proposals import Candidate, Proposal, Request, propose
+from planner.replaying.game import TICKS, Pilot
+from planner.store import Store
+from planner.store.schema import Plan
+from planner.sweeping.view import Configuration
+from runner.simulation.drawn import INTERESTING, DrawnCell, Setting
+
+TICKS_PER_SEGMENT, MOST_TICKS = 4, 1_000_000
+DIFFICULTIES: Final[dict[str, tuple[Literal["easy", "hard"], ...]]] = {"easy": ("easy",), "hard": ("hard",)}
+
+
+@dataclass(frozen=True)
+class Split:
+    """The plan with one share of its budget for the pilots."""
+
+    proposal: Proposal
+
+    @property
+    def fraction(self) -> float:
+        """The share."""
+        return self.proposal.request.pilots.fraction
+
+    @property
+    def first_ranked(self) -> Configuration:
+        """What would be run without any pilot."""
+        return self.proposal.candidates[0].cell.configuration
+
+    def pilots(self) -> dict[Configuration, Pilot]:
+        """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
+        fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
+        return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
+
+    def ticks(self) -> int:
+        """Return into how many parts the final run is to be cut, so that every segment is several of them."""
+        shortest = min(pilot.segment_gpu_hours for pilot in self.pilots().values())
+        wanted = math.ceil(TICKS_PER_SEGMENT * self.proposal.final_gpu_hours / shortest)
+        return min(MOST_TICKS, max(TICKS, wanted))
+
+
+def request_of(plan: Plan, store: Store) -> Request:
+    """Return what a plan was made for, at the costs that are known by now."""
+    given = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
+    resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
+    request = build_request(resolved)
+    # Nothing is drawn for further axes, so that those of the first variant stand for all.
+    alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
+    return replace(alone, coefficients=_coefficients(store, alone))
+
+
+def further_axes(plan: Plan) -> bool:
+    """Whether the plan compares more than n and B."""
+    return any(each.axes for each in plan.candidates)
+
+
+def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:
+    """Return the plan at each fraction that pays for a comparison, and why the others do not."""
+    splits, refused = [], []
+    for fraction in sorted(set(fractions)):
+        try:
+            splits.append(Split(propose(replace(request, pilots=replace(request.pilots, fraction=fraction)))))
+        except BudgetError as error:
+            refused.append(f"a pilot fraction of {fraction:g} is left out: {error}")
+    return splits, refused
+
+
+def setting_of(splits: Sequence[Split]) -> Setting:
+    """Return what all worlds of the plan have in common."""
+    widest = splits[-1].proposal
+    request = widest.request
+    return Setting(
+        cells=tuple(_cell(each, request) for each in _candidates(widest)),
+        difficulties=DIFFICULTIES.get(request.difficulty, ("easy", "hard")),
+        answers=request.workload.validation.rollouts,
+        longest_pilot=widest.pilot_gpu_hours,
+        longest_final=request.budget_gpu_hours,
+        studied=any(each.cell.expected_score is not None for each in widest.candidates),
+    )
+
+
+def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) -> Iterator[str]:
+    """Say what the worlds take for granted; `one_of_several` when the plan has further axes, which they have not."""
+    rates = setting.pathologies
+    yield (
+        f"scores follow sigmoids drawn around published constants (ScaleRL, IsoCompute) for "
+        f"{' and '.join(setting.difficulties)} problems; {rates.crossing:.0%} of the cells rise late and end higher, "
+        f"{rates.late_start:.0%} start late, {rates.second_rise:.0%} rise twice, {rates.slide:.0%} slide after a peak, "
+        f"and {rates.collapse:.0%} of the runs collapse"
+    )
+    if not setting.studied:
+        low, high = INTERESTING
+        yield (
+            f"no published study covers {request.workload.model.name}: its grid is moved to the middle of the studied "
+            f"one, and its final run to somewhere between {low:,.0f} and {high:,.0f} rollouts there"
+        )
+    if setting.studied:
+        yield (
+            "the worlds keep the law by which the plan ranks, give or take its spread: that favours the plan's first, "
+            "and says nothing of how well the law holds for this workload"
+        )
+    if one_of_several:
+        yield (
+            f"of the plan's recipes, models and learning rates one is simulated: {request.traits.name} on "
+            f"{request.workload.model.name}"
+        )
+    yield "a cell is compared by its mean over seeds; the pilots' GPU-hours are not continued by the final run"
+
+
+def _candidates(proposal: Proposal) -> Iterator[Candidate]:
+    """Return the candidates that the final run can afford."""
+    return (each for each in proposal.candidates if each.cell.allocation.update_steps > 0)
+
+
+def _pilot(candidate: Candidate, fewest_steps: int) -> Pilot:
+    granted, cost = candidate.pilot, candidate.cell.cost
+    if not granted.steps:
+        least = cost.start_up_gpu_hours + fewest_steps * cost.gpu_hours_per_step
+        return Pilot(least, least, planned=False)
+    return Pilot(granted.gpu_hours, granted.segment_steps * cost.gpu_hours_per_step)
+
+
+def _cell(candidate: Candidate, request: Request) -> DrawnCell:
+    allocation, cost = candidate.cell.allocation, candidate.cell.cost
+    return DrawnCell(
+        allocation.rollouts_per_prompt,
+        allocation.prompts_per_batch,
+        cost.gpu_hours_per_step,
+        cost.start_up_gpu_hours,
+        request.workload.validation.steps_between(allocation.rollouts_per_step),
+    )
+
+
+def _coefficients(store: Store, request: Request) -> Coefficients:
+    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
+    if not records:
+        return Coefficients()
+    from rlplan.actions.calibrating import calibration_of  # noqa: PLC0415 (numpy)
+
+    return calibration_of(records, request).coefficients

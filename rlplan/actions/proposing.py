@@ -1,0 +1,112 @@
+"""What `rlplan propose` does, callable from Python: load the configuration, price the grid, store the plan."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from budgets.cost import Coefficients
+from planner.config import (
+    Assumption,
+    Layer,
+    Resolved,
+    assumptions,
+    build_request,
+    file_layer,
+    flag_layer,
+    resolve,
+    resolved_values,
+    task_layers,
+)
+from planner.proposals import Proposal, Request, propose
+from planner.store import Store, open_store
+from rlplan.reading.plan_data import new_candidates, new_plan
+
+DEFAULT_FILE = Path("rlplan.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A proposal with the name it is stored under and what it takes for granted."""
+
+    name: str
+    proposal: Proposal
+    assumptions: list[Assumption]
+    notices: list[str]
+
+
+def load_configuration(
+    file: Path | None = None, task: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
+) -> Resolved:
+    """Merge defaults, task, file and flags; without a file named, ./rlplan.toml counts when it is there."""
+    if file is None and DEFAULT_FILE.exists():
+        file = DEFAULT_FILE
+    from_file = [file_layer(file)] if file is not None else []
+    named_task = task or _task_in(from_file)
+    from_task = task_layers(named_task, _cores()) if named_task else []
+    return resolve([*from_task, *from_file, *flag_layer(flags or {})])
+
+
+def make_plan(resolved: Resolved, database: str) -> StoredPlan:
+    """Propose allocations with what the database knows about costs, store the plan, and return it with its name."""
+    request = build_request(resolved)
+    if _is_new(database):  # nothing to learn from it yet, and a refused proposal should leave no file behind
+        return _propose_and_store(request, resolved, database)
+    with open_store(database) as store:
+        return _store(store, propose(_calibrated(store, request)), resolved)
+
+
+def _propose_and_store(request: Request, resolved: Resolved, database: str) -> StoredPlan:
+    proposal = propose(request)
+    with open_store(database) as store:
+        return _store(store, proposal, resolved)
+
+
+def _store(store: Store, proposal: Proposal, resolved: Resolved) -> StoredPlan:
+    taken_for_granted = assumptions(proposal, resolved)
+    plan = new_plan(proposal, resolved_values(proposal.request, resolved), taken_for_granted, version("rlplan"))
+    name = store.save_plan(plan, new_candidates(proposal), created_at=datetime.now(UTC))
+    return StoredPlan(name, proposal, taken_for_granted, list(store.notices))
+
+
+def _calibrated(store: Store, request: Request) -> Request:
+    """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
+    known: dict[str, Coefficients] = {}
+    for variant in request.all_variants:
+        if variant.workload.model.name not in known:
+            known[variant.workload.model.name] = _coefficients(store, request.of(variant))
+    return replace(
+        request,
+        coefficients=known[request.workload.model.name],
+        variants=tuple(replace(each, coefficients=known[each.workload.model.name]) for each in request.variants),
+    )
+
+
+def _coefficients(store: Store, request: Request) -> Coefficients:
+    """Calibrate on the steps that were measured with this GPU and model; the prior when there are none."""
+    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
+    if not records:
+        return Coefficients()
+    from rlplan.actions.calibrating import calibration_of  # noqa: PLC0415 (numpy)
+
+    return calibration_of(records, request).coefficients
+
+
+def _is_new(database: str) -> bool:
+    return "://" not in database and not Path(database).exists()
+
+
+def _task_in(layers: list[Layer]) -> str | None:
+    """Return the task that a configuration file names, which decides over the defaults below that file."""
+    for layer in layers:
+        section = layer.tables.get("workload")
+        if isinstance(section, dict) and isinstance(section.get("task"), str):
+            return str(section["task"])
+    return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,273 @@
+"""What is asked of `rlplan train`, and the run that comes of it: flags over the configuration file over defaults."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from budgets.allocation import Allocation
+from budgets.errors import InputError, UnknownNameError
+from budgets.growth import NONE, Growth
+from planner.checking import Count, Section, explained
+from planner.config import Layer, Resolved, embedded_tasks, file_layer, flag_layer, resolve
+from planner.config.layers import DEFAULT
+from planner.config.request import difficulty_and_rates, recipe_traits
+from planner.layering import merged
+from planner.recipes import Recipe, load_recipe
+from rlplan.actions.proposing import DEFAULT_FILE, load_configuration
+from runner.training.config import TrialConfig
+
+T = TypeVar("T")
+
+ROLLOUTS_PER_PROMPT = 16
+PROMPTS_PER_BATCH = 32
+UPDATE_STEPS = 100
+VALIDATIONS = 20  # about so many in a run
+RUNS = Path("runs")
+PROBLEM_SUFFIXES = (".jsonl", ".json")
+
+# Field of the request → its flag and the key of the trial's configuration.
+TRIAL_FLAGS = {
+    "task": ("--task", "task.name"),
+    "model": ("--model", "task.model"),
+    "reward": ("--reward", "task.reward"),
+    "validation": ("--validation", "task.validation_file"),
+    "response_tokens": ("--response-tokens", "task.max_response_tokens"),
+    "rollouts_per_prompt": ("--rollouts-per-prompt", "rollouts_per_prompt"),
+    "prompts_per_batch": ("--prompts-per-batch", "prompts_per_batch"),
+    "growth": ("--growth", "growth"),
+    "learning_rate": ("--learning-rate", "learning_rate"),
+    "seed": ("--seed", "seed"),
+    "temperature": ("--temperature", "temperature"),
+    "warmup": ("--warmup", "warmup_steps"),
+    "problems": ("--problems", "validation.problems"),
+    "samples": ("--samples", "validation.samples"),
+    "validate_every": ("--validate-every", "validation.every_rollouts"),
+    "device": ("--device", "machine.device"),
+    "engine": ("--engine", "machine.engine"),
+    "threads": ("--threads", "machine.threads"),
+    "weights": ("--weights", "machine.weights"),
+    "micro_batch_tokens": ("--micro-batch-tokens", "machine.micro_batch_tokens"),
+    "split": ("--split", "machine.split"),
+    "compile": ("--compile", "machine.compile"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRequest:
+    """The flags of `rlplan train`; None stands for what was not given."""
+
+    task: str | None = None
+    model: str | None = None
+    reward: str | None = None
+    validation: str | None = None
+    recipe: str | None = None
+    rollouts_per_prompt: Any = None
+    prompts_per_batch: Any = None
+    steps: Any = None
+    growth: str | None = None
+    learning_rate: Any = None
+    seed: Any = None
+    temperature: Any = None
+    response_tokens: Any = None
+    warmup: Any = None
+    validate_every: Any = None
+    problems: Any = None
+    samples: Any = None
+    engine: str | None = None
+    device: str | None = None
+    threads: Any = None
+    weights: str | None = None
+    micro_batch_tokens: Any = None
+    split: bool | None = None
+    compile: bool | None = None
+    checkpoint_every: Any = None
+    out: Path | None = None
+    resume: bool = False
+    from_pilot: Path | None = None
+    config: Path | None = None
+
+    def trial_flags(self) -> dict[str, tuple[str, Any]]:
+        """Return what was given about the trial: flag and value by the key of its configuration."""
+        given = ((key, flag, getattr(self, name)) for name, (flag, key) in TRIAL_FLAGS.items())
+        return {key: (flag, _as_stored(key, value)) for key, flag, value in given if value is not None}
+
+
+class Run(Section):
+    """One training run; its config.json."""
+
+    rlplan: str = Field(description="version that wrote it")
+    update_steps: Count
+    checkpoint_every: Count | None = Field(None, description="updates between checkpoints; null: at each validation")
+    trial: TrialConfig
+
+
+class _Size(Section):
+    """What the defaults of the rest follow from."""
+
+    rollouts_per_prompt: Annotated[int, Field(ge=2)] = ROLLOUTS_PER_PROMPT
+    prompts_per_batch: Count = PROMPTS_PER_BATCH
+    steps: Count = UPDATE_STEPS
+    checkpoint_every: Count | None = None
+
+
+def new_run(request: TrainRequest) -> tuple[Run, Path]:
+    """Return the run that is asked for and the folder it belongs into."""
+    size = _checked(
+        _Size,
+        {
+            "rollouts_per_prompt": ("--rollouts-per-prompt", request.rollouts_per_prompt),
+            "prompts_per_batch": ("--prompts-per-batch", request.prompts_per_batch),
+            "steps": ("--steps", request.steps),
+            "checkpoint_every": ("--checkpoint-every", request.checkpoint_every),
+        },
+    )
+    resolved, task = _configuration(request)
+    recipe = _recipe(resolved)
+    layers = [Layer("default", _defaults(request, resolved, task, size))]
+    layers += [Layer(flag, _nested(key, value)) for key, (flag, value) in request.trial_flags().items()]
+    tables, sources = merged(layers)
+    try:
+        trial = TrialConfig.model_validate({**tables, "recipe": recipe})
+    except ValidationError as error:
+        raise explained(error, TrialConfig, sources, f"recipe {recipe.name}") from error
+    _require_whole(trial)
+    run = Run(rlplan=version("rlplan"), update_steps=size.steps, checkpoint_every=size.checkpoint_every, trial=trial)
+    return run, request.out or _default_folder(trial)
+
+
+def validation_steps(steps: int) -> int:
+    """Return the updates between validations: about 20 in the run, and the last of them at its end if that can be."""
+    few = math.ceil(2 * steps / (3 * VALIDATIONS))
+    many = max(few, 3 * steps // (2 * VALIDATIONS))
+    return min(range(few, many + 1), key=lambda every: (steps % every, abs(every - steps / VALIDATIONS), -every))
+
+
+def _configuration(request: TrainRequest) -> tuple[Resolved, str]:
+    """Merge defaults, embedded task, file and flags; a task of one's own takes nothing from an embedded one."""
+    flags = {
+        "recipe.name": ("--recipe", request.recipe),
+        "validation.problems": ("--problems", request.problems),
+        "validation.samples": ("--samples", request.samples),
+    }
+    if request.task is None or request.task in embedded_tasks():
+        resolved = load_configuration(request.config, request.task, flags)
+        if resolved.config.workload.task is None:
+            raise InputError(
+                f"no task given: --task takes {', '.join(embedded_tasks())}, or the path of a JSONL file of problems"
+            )
+        return resolved, resolved.config.workload.task
+    path = Path(request.task).expanduser()
+    if not (path.suffix in PROBLEM_SUFFIXES or path.exists() or path.name != request.task):
+        raise UnknownNameError("task", request.task, embedded_tasks(), "The path of a JSONL file works too")
+    file = request.config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    return resolve([*([file_layer(file)] if file else []), *flag_layer(flags)]), request.task
+
+
+def _require_whole(trial: TrialConfig) -> None:
+    """Refuse problems of one's own without what an embedded task brings along."""
+    given = {"--model FOLDER": trial.task.model, "--response-tokens": trial.task.max_response_tokens}
+    missing = [flag for flag, value in given.items() if value is None]
+    if missing and trial.task.name not in embedded_tasks():
+        raise InputError(
+            f"--task {trial.task.name} needs {' and '.join(missing)} too: problems of your own bring neither a model "
+            "nor a length at which responses are cut"
+        )
+
+
+def _recipe(resolved: Resolved) -> Recipe:
+    """Return the recipe that was named, or the one that `rlplan propose` would price."""
+    name = resolved.config.recipe.name
+    return load_recipe(name or recipe_traits(resolved.config, difficulty_and_rates(resolved.config)[0]).name)
+
+
+def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size) -> dict[str, Any]:
+    config = resolved.config
+    allocation = Allocation(size.rollouts_per_prompt, size.prompts_per_batch, size.steps)
+    own = task not in embedded_tasks()
+
+    def in_file(key: str, value: T) -> T | None:
+        """Return a value that the user's file gives."""
+        beneath = (DEFAULT, "this machine", f"task {config.workload.task}")
+        return None if resolved.source(key) in beneath else value
+
+    device = request.device or (_device() if own else "cpu")
+    every_rollouts = in_file("validation.every_rollouts", config.validation.every_rollouts)
+    every = in_file("validation.every_steps", config.validation.every_steps) or validation_steps(size.steps)
+    of_own = {
+        "model": in_file("workload.model", config.workload.model),
+        "max_response_tokens": in_file("workload.response_tokens", config.workload.response_tokens),
+    }
+    return {
+        "task": {"name": task, **(of_own if own else {"reward": "exact"})},
+        "rollouts_per_prompt": size.rollouts_per_prompt,
+        "prompts_per_batch": size.prompts_per_batch,
+        "learning_rate": allocation.learning_rate(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
+        "validation": {
+            "problems": config.validation.problems,
+            "samples": config.validation.samples,
+            "every_rollouts": every_rollouts or _rollouts_between(allocation, every, request.growth),
+        },
+        "machine": {
+            "device": device,
+            "weights": "bfloat16" if device == "cuda" else "float32",
+            "threads": _cores() if own else 1,  # more threads slow a tiny model down
+        },
+    }
+
+
+def _rollouts_between(allocation: Allocation, every: int, growth: str | None) -> int:
+    """Return the rollouts between validations so many updates apart; a batch that grows makes as many of them."""
+    known = Growth.named(growth or NONE)
+    if known is None:
+        return allocation.rollouts_per_step * every
+    n, B, updates = allocation.rollouts_per_prompt, allocation.prompts_per_batch, allocation.update_steps
+    return max(1, known.rollouts(n, B, updates) // max(1, round(updates / every)))
+
+
+def _default_folder(trial: TrialConfig) -> Path:
+    growth = f"-{trial.growth}" if trial.growth else ""
+    return RUNS / (
+        f"{Path(trial.task.name).stem}-{trial.recipe.name}-n{trial.rollouts_per_prompt}-B{trial.prompts_per_batch}"
+        f"{growth}-seed{trial.seed}"
+    )
+
+
+def _checked(model: type[_Size], flags: Mapping[str, tuple[str, Any]]) -> _Size:
+    given = {key: value for key, (_, value) in flags.items() if value is not None}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise explained(error, model, {key: flag for key, (flag, _) in flags.items()}, DEFAULT) from error
+
+
+def _as_stored(key: str, value: Any) -> Any:
+    """Write paths in full, since a run is resumed from any directory, and a growth by its one name."""
+    if key == "growth":
+        growth = Growth.named(value)
+        return growth.name if growth else None
+    if key in ("task.model", "task.validation_file") or (key == "task.name" and value not in embedded_tasks()):
+        return str(Path(value).expanduser().absolute())
+    if key == "task.reward" and ".py:" in value:
+        return str(Path(value).expanduser().absolute())
+    return value
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    section, _, name = key.rpartition(".")
+    return {section: {name: value}} if section else {name: value}
+
+
+def _device() -> str:
+    import torch  # noqa: PLC0415
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,223 @@
+"""The iso-compute frontier: how good the best can be at each spend, and which n reaches it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from planner.recommending.answer import Answer
+from planner.recommending.choice import Choice
+from planner.recommending.facts import named
+from planner.recommending.frontier import FrontierPoint
+from planner.recommending.trend import Trend
+from rlplan.charts.chart import Chart, Trace, faded, text
+from rlplan.charts.looks import (
+    ACCENT,
+    INK,
+    QUIET,
+    SERIES,
+    axis,
+    band,
+    decade_ticks,
+    layout,
+    legend_below,
+    octave_ticks,
+    upright,
+)
+from rlplan.charts.thin import curve
+from rlplan.printing.numbers import aligned_hours, hours
+from rlplan.printing.sweep_words import probability
+from rlplan.reading.story import Beliefs, Story
+
+NAME = "frontier"
+UPPER, LOWER = (0.42, 1.0), (0.0, 0.34)  # of the height: the scores, and n below them
+HEIGHT, HEIGHT_SEEN = 620, 420
+BEHIND = 40, 10, 3_000  # points of a trial that are drawn faintly, at most and at least, and of all trials
+TAKEN, BEST, N_COLOUR = ACCENT, QUIET, SERIES[2]
+APART = 1.02  # times the GPU-hours of a choice, below which another is at the same spend
+CHOICE_HOVER = (
+    "<b>%{customdata[0]}</b>, M=%{customdata[1]:,}<br>%{x:.4~g} GPU-hours<br>expected %{y:.3f}, a new run "
+    "%{customdata[2]:.3f} to %{customdata[3]:.3f}<br>P(best) %{customdata[4]}<extra></extra>"
+)
+BEST_HOVER = (
+    "%{x:.4~g} GPU-hours<br>best of all %{y:.3f}, 90 %: %{customdata[0]:.3f} to %{customdata[1]:.3f}<extra></extra>"
+)
+
+
+def frontier_chart(story: Story, beliefs: Beliefs | None) -> Chart | None:
+    """Return the frontier with n*(C) below it; the best scores seen where nothing is believed yet; None without any."""
+    if beliefs is not None and beliefs.recommended is not None:
+        return _expected(story, beliefs.recommended.answer)
+    return _seen(story)
+
+
+def _expected(story: Story, answer: Answer) -> Chart:
+    points = answer.frontier.points
+    n = answer.frontier.rollouts_per_prompt
+    taken = _along(answer)
+    tried = [choice.rollouts_per_prompt for choice in answer.ranked]
+    spends = _spends(answer, taken)
+    figure = {
+        "data": [*_behind(story), *_best(points), *_taken(taken), *_rollouts(n, taken)],
+        "layout": layout(
+            **legend_below(88),
+            xaxis=axis(type="log", matches="x2", showticklabels=False, anchor="y", ticks="", **spends),
+            xaxis2=axis("GPU-hours of the final run", type="log", anchor="y2", **spends),
+            yaxis=axis("score", domain=UPPER),
+            yaxis2=axis("n, rollouts per prompt", domain=LOWER, anchor="x2", **octave_ticks(min(tried), max(tried))),
+            shapes=[upright(answer.target_gpu_hours, "x"), upright(answer.target_gpu_hours, "x2")],
+        ),
+    }
+    first, last = points[0], points[-1]
+    said = (
+        f"The best score that is expected goes from {first.best_expected:.3f} at {hours(first.gpu_hours)} GPU-hours to "
+        f"{last.best_expected:.3f} at {hours(last.gpu_hours)}; {n.sentence}."
+    )
+    return Chart(NAME, "Best score against GPU-hours, and the n that reaches it", said, figure, HEIGHT)
+
+
+def _column(points: Sequence[FrontierPoint], name: str) -> list[float]:
+    return [getattr(point, name) for point in points]
+
+
+def _along(answer: Answer) -> list[tuple[float, Choice]]:
+    """Return what one would take from a small part of the target to a multiple of it, each with its spend."""
+    around = [(point.gpu_hours, point.choice) for point in answer.frontier.points]
+    below = [(choice.gpu_hours, choice) for choice in answer.pareto.points if choice.gpu_hours * APART < around[0][0]]
+    return [*below, *around]
+
+
+def _spends(answer: Answer, taken: Sequence[tuple[float, Choice]]) -> dict[str, Any]:
+    """Name the spends that are octaves of the target: these are what one asks about."""
+    low, high = taken[0][0], taken[-1][0]
+    octaves = [answer.target_gpu_hours * 2.0**octave for octave in range(-8, 3)]
+    shown = [each for each in octaves if low * 0.7 <= each <= high * 1.1]
+    return {
+        "tickvals": shown,
+        "ticktext": [aligned_hours(each) for each in shown],
+        "range": [math.log10(0.8 * min([low, *shown])), math.log10(1.25 * high)],
+    }
+
+
+def _behind(story: Story) -> Iterator[Trace]:
+    """Draw every trial's scores faintly: what all this rests on."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    many, few, total = BEHIND
+    most = max(few, min(many, total // max(1, len(story.picture.trials))))
+    for trial in story.picture.trials:
+        kept = [each for each in curve(trial.scores, most) if each.gpu_hours > 0]
+        x += [*(each.gpu_hours for each in kept), None]
+        y += [*(each.score for each in kept), None]
+    if any(value is not None for value in x):
+        yield {
+            "type": "scatter", "name": "scores of the trials", "x": x, "y": y, "mode": "lines",
+            "line": {"color": faded(QUIET, 0.5), "width": 1}, "hoverinfo": "skip",
+        }  # fmt: skip
+
+
+def _best(points: Sequence[FrontierPoint]) -> Iterator[Trace]:
+    """Draw how good the best can be, whichever configuration turns out to be it."""
+    x = _column(points, "gpu_hours")
+    name = "best of all in hindsight, 90 %"
+    yield from band(x, _column(points, "best_low"), _column(points, "best_high"), BEST, name=name)
+    yield {
+        "type": "scatter", "name": "best of all, expected", "mode": "lines", "x": x,
+        "y": _column(points, "best_expected"), "line": {"color": BEST, "width": 2, "dash": "dash"},
+        "customdata": [[p.best_low, p.best_high] for p in points], "hovertemplate": BEST_HOVER,
+    }  # fmt: skip
+
+
+def _taken(taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
+    x, choices = [spend for spend, _ in taken], [choice for _, choice in taken]
+    low, high = [choice.score_low for choice in choices], [choice.score_high for choice in choices]
+    yield from band(x, low, high, TAKEN, name="a new run of it, 90 %")
+    yield {
+        "type": "scatter", "name": "what to take, expected", "mode": "lines+markers",
+        "x": x, "y": [choice.expected_score for choice in choices],
+        "line": {"color": TAKEN, "width": 2.5}, "marker": {"color": TAKEN, "size": 7},
+        "customdata": [
+            [_name(each), each.update_steps, each.score_low, each.score_high, probability(each.probability_best)]
+            for each in choices
+        ],
+        "hovertemplate": CHOICE_HOVER,
+    }  # fmt: skip
+
+
+def _rollouts(n: Trend, taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
+    place = {"xaxis": "x2", "yaxis": "y2"}
+    for trace in band(n.gpu_hours, n.low, n.high, N_COLOUR, name="n of the best, 90 %"):
+        yield {**trace, **place}
+    yield {
+        "type": "scatter", **place, "x": list(n.gpu_hours), "y": list(n.mean), "mode": "lines",
+        "name": "n of the best, mean", "line": {"color": N_COLOUR, "width": 2.5},
+        "customdata": list(zip(n.low, n.high, strict=True)),
+        "hovertemplate": "%{x:.4~g} GPU-hours<br>n of the best: about %{y:.3~g}<br>"
+        "90 %: %{customdata[0]:.3~g} to %{customdata[1]:.3~g}<extra></extra>",
+    }  # fmt: skip
+    if n.law is not None:
+        yield {
+            "type": "scatter", **place, "x": list(n.gpu_hours), "y": [n.law(each) for each in n.gpu_hours],
+            "mode": "lines", "name": "fitted law of n", "line": {"color": N_COLOUR, "width": 1.5, "dash": "dash"},
+            "hovertemplate": "%{x:.4~g} GPU-hours<br>the law says n = %{y:.3~g}<extra></extra>",
+        }  # fmt: skip
+    yield {
+        "type": "scatter", **place, "x": [spend for spend, _ in taken],
+        "y": [choice.rollouts_per_prompt for _, choice in taken], "mode": "markers+text", "name": "n to take",
+        "marker": {"color": TAKEN, "size": 9, "symbol": "diamond"}, "meta": "labels", "cliponaxis": False,
+        "text": _labels([choice for _, choice in taken]), "textposition": "top center",
+        "textfont": {"color": INK, "size": 11}, "customdata": [_name(choice) for _, choice in taken],
+        "hovertemplate": "%{x:.4~g} GPU-hours<br>to take: %{customdata}<extra></extra>",
+    }  # fmt: skip
+
+
+def _labels(choices: Sequence[Choice]) -> list[str]:
+    """Name what is taken where it changes, so that the names do not cover one another."""
+    changed = [True, *(before.configuration != after.configuration for before, after in pairwise(choices))]
+    return [_name(choice) if new else "" for choice, new in zip(choices, changed, strict=True)]
+
+
+def _name(choice: Choice) -> str:
+    return text(named(choice.configuration))
+
+
+def _seen(story: Story) -> Chart | None:
+    """Return the best score that any trial had reached at each spend."""
+    scores = sorted(
+        (
+            (score.gpu_hours, score.score, score.step, trial.name)
+            for trial in story.picture.trials
+            for score in trial.scores
+            if score.gpu_hours > 0
+        ),
+        key=lambda each: (each[0], -each[1]),
+    )
+    steps: list[tuple[float, float, int, str]] = []
+    for each in scores:
+        if not steps or each[1] > steps[-1][1]:
+            steps.append(each)
+    if not steps:
+        return None
+    x, y = [each[0] for each in steps], [each[1] for each in steps]
+    if x[-1] < scores[-1][0]:
+        steps.append((scores[-1][0], *steps[-1][1:]))
+        x, y = [*x, scores[-1][0]], [*y, y[-1]]
+    figure = {
+        "data": [
+            *_behind(story),
+            {
+                "type": "scatter", "name": "best score seen", "x": x, "y": y, "mode": "lines",
+                "line": {"color": TAKEN, "width": 2.5, "shape": "hv"},
+                "customdata": [[text(name), step] for *_, step, name in steps],
+                "hovertemplate": "%{x:.4~g} GPU-hours<br>best so far %{y:.3f}<br>%{customdata[0]} at step "
+                "%{customdata[1]:,}<extra></extra>",
+            },
+        ],
+        "layout": layout(
+            **legend_below(),
+            xaxis=axis("GPU-hours of a trial", **decade_ticks(x[0], x[-1])),
+            yaxis=axis("score"),
+        ),
+    }  # fmt: skip
+    said = f"The best score seen so far is {y[-1]:.3f}, by {steps[-1][3]}, at {hours(x[-1])} GPU-hours."
+    return Chart(NAME, "Best score seen against GPU-hours", said, figure, HEIGHT_SEEN)

@@ -1,0 +1,131 @@
+"""What a person sees on stderr of a sweep under way: a live screen at a terminal, one line per event elsewhere."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rlplan.live.sweep_screen import screen, title
+from rlplan.live.train_display import STDERR
+from rlplan.live.train_panel import ECHO_COLUMNS
+from rlplan.printing.numbers import hours
+from rlplan.printing.sweep_words import Paper
+from rlplan.printing.terminal import live_console, tell
+from rlplan.reading.sweep_picture import Picture
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+STOPPING = "stopping: each trial ends the update under way and is saved; once more stops at once"
+READY = "getting ready"
+
+
+class Display(Protocol):
+    """Follows a sweep; all but `stopping` are called from one thread at a time."""
+
+    def open(self) -> None:
+        """Show that the sweep is being made ready."""
+        ...
+
+    def show(self, picture: Picture, news: Sequence[str]) -> None:
+        """Show how the sweep stands, and what has happened since the last time."""
+        ...
+
+    def trouble(self, reason: str) -> None:
+        """Show that the database could not be read; what was shown last stays."""
+        ...
+
+    def stopping(self) -> None:
+        """Show that an interrupt was heard; called from a signal handler."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+class Lines:
+    """One plain line for each event, for a log or a pipe."""
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._troubled = False
+
+    def open(self) -> None:
+        """Do nothing: the first line comes with the first picture."""
+
+    def show(self, picture: Picture, news: Sequence[str]) -> None:
+        """Write what is new."""
+        self._troubled = False
+        if not self._begun:
+            self._begun = True
+            self._write(f"{title(picture)}, {hours(picture.money.pilot_gpu_hours)} GPU-hours for pilots")
+        for line in news:
+            self._write(line)
+
+    def trouble(self, reason: str) -> None:
+        """Say so once."""
+        if not self._troubled:
+            self._write(f"the database cannot be read now, the sweep goes on: {reason}")
+        self._troubled = True
+
+    def stopping(self) -> None:
+        """Write past Python's buffers, which a signal handler must not enter a second time."""
+        os.write(STDERR, f"{STOPPING}\n".encode())
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _write(self, line: str) -> None:
+        tell(line)
+
+
+class Terminal:
+    """A screen that is drawn over itself and goes away in the end."""
+
+    def __init__(self, console: "Console") -> None:
+        """Draw on a console that is a terminal."""
+        from rich.live import Live  # noqa: PLC0415
+
+        self._console = console
+        self._picture: Picture | None = None
+        self._status = READY
+        self._stopping = False
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=True)
+
+    def open(self) -> None:
+        """Start drawing."""
+        self._live.start(refresh=True)
+
+    def show(self, picture: Picture, news: Sequence[str]) -> None:
+        """Take the picture; it is drawn with the next refresh."""
+        self._picture, self._status = picture, ""
+
+    def trouble(self, reason: str) -> None:
+        """Say so below the last picture."""
+        self._status = f"the database cannot be read now: {reason}"
+
+    def stopping(self) -> None:
+        """Say so with the next refresh."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """Take the screen away."""
+        self._live.stop()
+
+    def render(self) -> "RenderableType":
+        """Return the screen as it is now, for the terminal's size of now."""
+        from rich.console import Group  # noqa: PLC0415
+
+        width, height = self._console.size
+        # A terminal's own ^C must not begin a new line, nor the last line scroll the screen.
+        paper = Paper(max(1, width - ECHO_COLUMNS), max(1, height - 1), self._console.encoding.startswith("utf"))
+        status = STOPPING if self._stopping else self._status
+        if self._picture is None:
+            return paper.line(status, "yellow")
+        return Group(*screen(self._picture, paper, status))
+
+
+def choose_display() -> Display:
+    """Return the live screen at a terminal that can draw it, lines anywhere else."""
+    console = live_console()
+    return Lines() if console is None else Terminal(console)

@@ -1,0 +1,123 @@
+"""What has happened in a sweep since it was last looked at, one plain line for each thing that matters."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
+from planner.trials import TrialState
+from rlplan.printing.numbers import aligned_hours, steps
+from rlplan.printing.sweep_words import foretold, probability, sentence, with_error
+from rlplan.reading.sweep_picture import Picture, Score, TrialRow
+
+_TOLD = {TrialState.PRUNED, TrialState.FINISHED, TrialState.FAILED, TrialState.LOST}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to where the rows of a sweep were told."""
+
+    transition: int
+    segment: int
+    open_segments: frozenset[int]
+    decision: int
+    recommendation: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    at: datetime
+    text: str
+
+
+def position(session: Session, sweep_id: int) -> Position:
+    """Return the position behind everything that has happened so far."""
+    trials = select(Trial.id).where(Trial.sweep_id == sweep_id)
+    still_open = select(Segment.id).where(Segment.trial_id.in_(trials), Segment.outcome == SegmentOutcome.RESERVED)
+    of_sweep = (
+        select(func.max(Transition.id)).where(Transition.trial_id.in_(trials)),
+        select(func.max(Segment.id)).where(Segment.trial_id.in_(trials)),
+        select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id),
+        select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id),
+    )
+    transition, segment, decision, recommendation = (session.scalar(each) or 0 for each in of_sweep)
+    return Position(transition, segment, frozenset(session.scalars(still_open)), decision, recommendation)
+
+
+def news(session: Session, sweep_id: int, picture: Picture, seen: Position) -> list[str]:
+    """Return a line for everything that has happened after a position, in the order in which it did."""
+    trials = {trial.id: trial for trial in picture.trials}
+    events = [
+        *_segments(session, sweep_id, trials, seen),
+        *_moves(session, sweep_id, trials, seen),
+        *_decisions(session, sweep_id, seen),
+    ]
+    lines = [event.text for event in sorted(events, key=lambda event: event.at)]
+    newest = select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id)
+    if picture.answer and (session.scalar(newest) or 0) > seen.recommendation:
+        lines.append(sentence(picture.answer))
+    return lines
+
+
+def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[_Event]:
+    of_sweep = Segment.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id))
+    firsts = select(func.min(Segment.id)).where(of_sweep).group_by(Segment.trial_id, Segment.attempt)
+    wanted = (
+        select(Segment, Segment.id.in_(firsts))
+        .where(of_sweep, or_(Segment.id > seen.segment, Segment.id.in_(seen.open_segments)))
+        .order_by(Segment.id)
+    )
+    events = []
+    for segment, first in session.execute(wanted):
+        trial = trials[segment.trial_id]
+        if segment.id > seen.segment and first:
+            events.append(_Event(segment.started_at, f"{trial.name} {_beginning(segment)}"))
+        if segment.outcome is SegmentOutcome.COMMITTED and segment.ended_at is not None:
+            events.append(_Event(segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
+    return events
+
+
+def _beginning(segment: Segment) -> str:
+    if segment.attempt > 1:
+        return f"goes on from step {steps(segment.from_step)}, attempt {segment.attempt}"
+    return f"starts, to step {steps(segment.to_step)}"
+
+
+def _committed(segment: Segment, trial: TrialRow) -> str:
+    known: list[Score] = [score for score in trial.scores if score.step <= segment.to_step]
+    said = f"step {steps(segment.to_step)}: "
+    said += f"score {with_error(known[-1])}" if known else "no score yet"
+    said += f", {aligned_hours(trial.gpu_hours_spent)} GPU-hours"
+    if trial.forecast:
+        said += f"; at target {foretold(trial)}, P(best) {probability(trial.forecast.probability_best)}"
+    return said
+
+
+def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[_Event]:
+    wanted = (
+        select(Transition)
+        .join(Trial, Trial.id == Transition.trial_id)
+        .where(Trial.sweep_id == sweep_id, Transition.id > seen.transition, Transition.to_state.in_(_TOLD))
+        .order_by(Transition.id)
+    )
+    events = []
+    for each in session.scalars(wanted):
+        trial = trials[each.trial_id]
+        kind = trial.failure_class if each.to_state is TrialState.FAILED else None
+        named = "" if kind is None or each.reason.startswith(kind) else f"{kind}: "
+        events.append(
+            _Event(each.at, f"{trial.name} {each.to_state} at step {steps(trial.step)}: {named}{each.reason}")
+        )
+    return events
+
+
+def _decisions(session: Session, sweep_id: int, seen: Position) -> list[_Event]:
+    """Tell what was decided about the sweep as a whole; what was about a trial shows in the trial."""
+    wanted = (
+        select(Decision)
+        .where(Decision.sweep_id == sweep_id, Decision.number > seen.decision, Decision.trial_id.is_(None))
+        .order_by(Decision.number)
+    )
+    return [_Event(each.at, f"{each.action}: {each.reason}") for each in session.scalars(wanted)]

@@ -1,0 +1,67 @@
+"""Prints what `rlplan doctor` found."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rlplan.commands.options import Format
+from rlplan.doctor.examination import examine
+from rlplan.doctor.finding import Finding, Health, verdict
+from rlplan.exits import ExitCode
+from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.sweep_words import Paper
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+COLUMNS = ("health", "what", "found", "why", "do")
+_STYLES = {Health.OK: "green", Health.MIND: "yellow", Health.BAD: "bold red"}
+_SAID = {
+    Health.OK: "This machine can run sweeps.",
+    Health.MIND: "This machine can run sweeps; mind what is marked.",
+    Health.BAD: "No sweep runs here before what is marked bad is mended.",
+}
+
+
+def print_examination(database: str, format: Format, *, deep: bool) -> int:
+    """Examine this machine, print what was found, and return the exit code."""
+    found = list(examine(database, deep=deep))
+    worst = verdict(found)
+    rows = [{**asdict(each), "health": each.health.value} for each in found]
+    if format is Format.JSON:
+        print_json({"verdict": worst.value, "findings": rows})
+    elif format is Format.CSV:
+        print_csv(COLUMNS, rows)
+    else:
+        console = tables_console()
+        print_tables(console, lines(found, paper_of(console)))
+    return ExitCode.NOT_FOUND if worst is Health.BAD else ExitCode.DONE
+
+
+def lines(found: Sequence[Finding], paper: Paper) -> "Iterator[Text]":
+    """Write each finding under its name; a command is never broken, so that it can be copied."""
+    indent = 6 + max(len(each.what) for each in found) + 2
+    for each in found:
+        first = f"{each.health:<6}{each.what:<{indent - 6}}"
+        yield from _hanging(first, each.found, indent, paper, _STYLES[each.health])
+        if each.why:
+            yield from _hanging(" " * indent, each.why, indent, paper)
+        if each.do:
+            yield _whole(f"{' ' * 6}> {each.do}", paper)
+    yield paper.line("")
+    yield from paper.lines(_SAID[verdict(found)], "bold")
+
+
+def _hanging(first: str, text: str, indent: int, paper: Paper, style: str = "") -> "Iterator[Text]":
+    """Write a text behind its beginning, and its further lines below itself."""
+    from rich.text import Text  # noqa: PLC0415
+
+    column = Paper(max(20, paper.width - indent), unicode=paper.unicode)
+    for number, line in enumerate(column.lines(text)):
+        yield Text.assemble((" " * indent if number else first, style), line, no_wrap=True)
+
+
+def _whole(text: str, paper: Paper) -> "Text":
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text(paper.spelled(text), style="bold", overflow="fold")

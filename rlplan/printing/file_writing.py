@@ -1,0 +1,97 @@
+"""Writes files and folders whole or not at all, in the place of nothing that must stay."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from budgets.errors import InputError
+from rlplan.actions.databases import refuse_database
+
+
+def write_file(path: Path, written: bytes, *, force: bool) -> None:
+    """Write a file whole or not at all; one that is there is only replaced by force."""
+    path = path.resolve()
+    require_room(path, force=force)
+    put_file(path, written, force=force)
+
+
+def put_file(path: Path, written: bytes, *, force: bool) -> None:
+    """Write a file as `write_file` does, at the path itself: a link there is replaced, and not what it leads to."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with _explained(path):
+        try:
+            _fill(part, written)
+            _put(part, path, force=force)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
+    """Write files into a folder that is made for them, whole or not at all; by force into one that is there."""
+    folder = folder.resolve()
+    if folder.is_dir() and any(folder.iterdir()):
+        if not force:
+            raise InputError(f"{folder} is there and not empty; give another folder, or --force to write into it")
+        for name, written in files.items():
+            write_file(folder / name, written, force=True)
+        return
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; all tables go into a folder, or into one .json file")
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    with _explained(folder):
+        try:
+            part.mkdir()
+            for name, written in files.items():
+                _fill(part / name, written)
+            os.replace(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def require_room(path: Path, *, force: bool) -> None:
+    """Refuse a path that cannot be written, or that would replace something."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise InputError(f"{path} is no file that can be written; give a path of a file, or - for stdout")
+    if not force:
+        raise _taken(path)
+    refuse_database(path)
+
+
+def _taken(path: Path) -> InputError:
+    return InputError(f"{path} exists already; give another path, or --force to replace it")
+
+
+def _fill(path: Path, written: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(written)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _put(part: Path, path: Path, *, force: bool) -> None:
+    """Give a file its name; without force only one that no other file has got in the meantime."""
+    if force:
+        os.replace(part, path)
+        return
+    try:
+        os.link(part, path)
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except OSError:  # a file system without links
+        require_room(path, force=False)
+        os.replace(part, path)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}; give a path in a folder that you may write"
+        ) from error

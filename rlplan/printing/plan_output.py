@@ -1,0 +1,246 @@
+"""Prints a plan: as tables for a person, as JSON or CSV for a program."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planner.axes import said, values_by_axis
+from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
+from planner.sweeping.view import Axes
+from rlplan.actions.proposing import StoredPlan
+from rlplan.commands.options import Format
+from rlplan.printing.csv_writing import write_csv
+from rlplan.printing.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.printing.terminal import tell
+from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
+SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
+
+
+def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> None:
+    """Print a stored plan; data goes to stdout, everything else to stderr."""
+    for notice in plan.notices:
+        tell(notice)
+    if format is Format.JSON:
+        json.dump(plan_data(plan.name, plan.proposal, plan.assumptions), sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+    elif format is Format.CSV:
+        rows = csv_rows(plan.proposal)
+        write_csv(sys.stdout, list(rows[0]), rows)
+        tell(f"stored as {plan.name} in {database}")
+    else:
+        _print_tables(plan, top, database)
+
+
+def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
+    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    console = HarmlessConsole(highlight=False)
+    with console.capture() as captured:
+        _write_tables(console, plan, top, database)
+    # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.
+    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+
+
+def _write_tables(console: "Console", plan: StoredPlan, top: int, database: str) -> None:
+    from rich.padding import Padding  # noqa: PLC0415
+
+    proposal = plan.proposal
+    shown = _shown(proposal.candidates, top)
+    console.print(_title(plan), style="bold")
+    console.print(_legend(proposal), style="dim")
+    console.print()
+    console.print(_ranking(proposal, shown, console.width >= WIDE))
+    if len(shown) < len(proposal.candidates):
+        hidden = len(proposal.candidates) - len(shown)
+        console.print(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
+    for heading, lines in (
+        ("How the budget is split", _split(proposal)),
+        ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
+        ("The best of them on fewer GPUs per trial", [_narrower(option) for option in proposal.narrower]),
+        ("Mind", _reminders(shown, proposal.candidates)),
+    ):
+        if lines:
+            console.print(f"\n{heading}", style="bold")
+            for line in lines:
+                console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    console.print("\nWhat this takes for granted", style="bold")
+    console.print(_assumptions(plan))
+    console.print(f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this.")
+
+
+def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
+    """Return the top of the ranking and every candidate that gets a pilot, however low it ranks."""
+    return [candidate for candidate in candidates if candidate.rank <= top or candidate.pilot.steps]
+
+
+def _title(plan: StoredPlan) -> str:
+    request, recipes = plan.proposal.request, recipe_names(plan.proposal)
+    models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
+    hardware = request.hardware
+    share = "" if hardware.parallel_trials == 1 else f", {hardware.gpus_per_trial} a trial"
+    return (
+        f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {models} on "
+        f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, "
+        f"{'recipes' if ',' in recipes else 'recipe'} {recipes}"
+    )
+
+
+def _legend(proposal: Proposal) -> str:
+    by = proposal.ranked_by
+    why = {
+        "expected score": "expected score, a published prior with its 90 % interval; the pilots decide",
+        "effective updates": "updates that carry signal, for no published study applies; the pilots decide",
+    }[by]
+    return (
+        f"n rollouts per prompt × B prompts per batch × M update steps; M is what {hours(proposal.final_gpu_hours)} "
+        f"GPU-hours buy. Signal: the share of groups whose rewards differ. Ranked by {why}."
+    )
+
+
+def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> object:
+    from rich.table import Table  # noqa: PLC0415
+
+    in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
+    scored = any(candidate.cell.expected_score for candidate in shown)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    with_axes = any(candidate.axes for candidate in shown)
+    headings = ["#", "n", "B", "M", "GPU-s/step" if in_seconds else "GPU-h/step", "rollouts", "signal"]
+    if with_axes and not wide:
+        del headings[-2:]
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("expected score" if scored else "eff. updates", justify="right", no_wrap=True)
+    table.add_column("pilot", justify="right", no_wrap=True)
+    if with_axes:
+        table.add_column("with")
+    if wide:
+        for heading in ("GPU-h", "lr", "epochs"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("notes")
+    for candidate in shown:
+        row = _row(candidate, in_seconds, scored, wide, with_axes)
+        table.add_row(*row, style=None if candidate.pilot.steps else "dim")
+    return table
+
+
+def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool, with_axes: bool) -> list[str]:
+    cell, pilot = candidate.cell, candidate.pilot
+    score = cell.expected_score
+    if not scored:
+        outlook = f"{cell.effective_updates:,.0f}"
+    else:
+        outlook = f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else "unknown"
+    row = [
+        str(candidate.rank),
+        str(cell.allocation.rollouts_per_prompt),
+        str(cell.allocation.prompts_per_batch),
+        steps(cell.allocation.update_steps),
+        aligned_hours(cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
+        *([] if with_axes and not wide else [count(cell.allocation.rollouts), f"{cell.signal_fraction:.0%}"]),
+        outlook,
+        f"{steps(pilot.steps)} steps" if pilot.steps else "–",
+        *([said(candidate.axes)] if with_axes else []),
+    ]
+    if wide:
+        row += [
+            hours(pilot.gpu_hours) if pilot.steps else "–",
+            f"{candidate.learning_rate:.2g}",
+            f"{candidate.epochs:.2g}" if candidate.epochs < 10 else f"{candidate.epochs:,.0f}",
+            ", ".join(candidate.notes),
+        ]
+    return row
+
+
+def _split(proposal: Proposal) -> list[str]:
+    hardware = proposal.request.hardware
+    pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
+    used = sum(pilot.gpu_hours for pilot in pilots)
+    pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
+    final_time = duration(proposal.final_gpu_hours / hardware.gpus_per_trial)
+    price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    lines = [
+        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {len(pilots)} pilots take {hours(used)}, about "
+        f"{pilot_time}, in segments of {_segments(proposal)}",
+        f"final   {hours(proposal.final_gpu_hours)} GPU-hours, about {final_time} on the {hardware.gpus_per_trial} "
+        f"{hardware.gpu.name} of one trial",
+    ]
+    if price >= 1:
+        lines.append(
+            f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
+        )
+    return lines
+
+
+def _segments(proposal: Proposal) -> str:
+    lengths = sorted({c.pilot.segment_steps for c in proposal.candidates if c.pilot.steps})
+    return f"{lengths[0]} steps" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]} steps"
+
+
+def _outlook(outlook: Outlook) -> str:
+    budget = f"{hours(outlook.budget_gpu_hours)} GPU-hours"
+    if outlook.best is None:
+        return f"{budget}: too few for a run"
+    allocation, score = outlook.best.allocation, outlook.best.expected_score
+    expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else ""
+    law = outlook.published_rollouts_per_prompt
+    published = f"; the published law says n = {law:.0f}" if law else ""
+    return (
+        f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
+        f"M = {steps(allocation.update_steps)}{_with(outlook.best.variant.axes)}{expected}{published}"
+    )
+
+
+def _with(axes: Axes) -> str:
+    return f" with {said(axes)}" if axes else ""
+
+
+def _narrower(option: NarrowerTrial) -> str:
+    return (
+        f"{option.gpus_per_trial} GPUs: {aligned_hours(option.gpu_hours_per_step)} GPU-hours a step, "
+        f"M = {steps(option.update_steps)}; the final run takes {duration(option.final_wall_hours)}"
+    )
+
+
+def _unseen(candidates: Sequence[Candidate]) -> list[str]:
+    """Name the values of an axis that no pilot has, so that nothing can be said of them."""
+    piloted = values_by_axis(candidate.axes for candidate in candidates if candidate.pilot.steps)
+    return [
+        f"no pilot of {said(((name, value),))}: the pilot budget, or pilot.most_pilots, allows for no more"
+        for name, values in values_by_axis(candidate.axes for candidate in candidates).items()
+        for value in values
+        if value not in piloted.get(name, ())
+    ]
+
+
+def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[str]:
+    """Gather the notes of the candidates that are shown, each with the rows it holds for."""
+    rows: dict[str, list[int]] = {}
+    for candidate in shown:
+        for note in candidate.notes:
+            rows.setdefault(note.split(" (")[0], []).append(candidate.rank)
+    lines = [
+        f"{note}: {'row' if len(ranks) == 1 else 'rows'} {', '.join(map(str, ranks))}" for note, ranks in rows.items()
+    ]
+    lines += _unseen(candidates)
+    without = sum(not candidate.pilot.steps for candidate in shown)
+    if without:
+        lines.append(f"{without} of these rows get no pilot; --format json says why for each")
+    return lines
+
+
+def _assumptions(plan: StoredPlan) -> object:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, header_style="dim", padding=(0, 1), show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("value")
+    table.add_column("source", style="dim")
+    for assumption in plan.assumptions:
+        table.add_row(assumption.what, assumption.value, assumption.source)
+    return table

@@ -1,0 +1,147 @@
+"""Prints a preview: as a table for a person, as JSON or CSV for a program."""
+
+from typing import TYPE_CHECKING, Any
+
+from planner.sweeping.advancing import named_configuration
+from rlplan.actions.preview_results import NEAR, Estimate, FractionSummary, Preview
+from rlplan.commands.options import Format
+from rlplan.printing.numbers import aligned_hours, duration, hours
+from rlplan.printing.replay_output import chosen_data
+from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+ESTIMATES = {
+    "gpu_hours_spent": "spent",
+    "pilot_wall_hours": "pilot_wall_hours",
+    "score": "score",
+    "regret": "regret",
+    "probability_near_best": "near_best",
+    "gain_over_first_ranked": "gain_over_first_ranked",
+}
+
+
+def print_preview(preview: Preview, format: Format) -> None:
+    """Print what is to be expected at each pilot fraction."""
+    if format is Format.JSON:
+        print_json(preview_data(preview))
+    elif format is Format.CSV:
+        rows = [_flat(summary) for summary in preview.summaries]
+        print_csv(list(rows[0]), rows)
+    else:
+        _print_table(preview)
+
+
+def preview_data(preview: Preview) -> dict[str, Any]:
+    """Return the document of `preview --format json`."""
+    first = Estimate.of([one.first_ranked for one in preview.without])
+    chance = Estimate.of([one.random for one in preview.without])
+    best = Estimate.of([one.best for one in preview.without])
+    return {
+        "plan": preview.plan,
+        "policy": preview.policy,
+        "seed": preview.seed,
+        "draws": preview.draws,
+        "budget_gpu_hours": preview.budget_gpu_hours,
+        "workers": preview.workers,
+        "best_pilot_fraction": preview.best_fraction,
+        "as_good": list(preview.as_good),
+        "fractions": [_summary_data(summary) for summary in preview.summaries],
+        "without_pilots": {
+            "first_ranked": {**chosen_data(preview.first_ranked), "score": _estimate_data(first)},
+            "random": {"score": _estimate_data(chance)},
+            "best": {"score": _estimate_data(best)},
+        },
+        "near_best_within": NEAR,
+        "assumptions": list(preview.assumptions),
+    }
+
+
+def _summary_data(summary: FractionSummary) -> dict[str, Any]:
+    return {
+        "pilot_fraction": summary.fraction,
+        "pilot_gpu_hours": summary.pilot_gpu_hours,
+        "final_gpu_hours": summary.final_gpu_hours,
+        "final_wall_hours": summary.final_wall_hours,
+        **{key: _estimate_data(getattr(summary, name)) for key, name in ESTIMATES.items()},
+    }
+
+
+def _estimate_data(estimate: Estimate) -> dict[str, float | None]:
+    return {"mean": estimate.mean, "standard_error": estimate.standard_error}
+
+
+def _flat(summary: FractionSummary) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in _summary_data(summary).items():
+        if isinstance(value, dict):
+            flat |= {key: value["mean"], f"{key}_standard_error": value["standard_error"]}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _print_table(preview: Preview) -> None:
+    console = tables_console()
+    paper = paper_of(console)
+    worlds = "one world" if preview.draws == 1 else f"{preview.draws} worlds"
+    parts: list[RenderableType] = [
+        paper.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold"),
+        *paper.lines(
+            f"{hours(preview.budget_gpu_hours)} GPU-hours; {_workers(preview)}. Scores are those of the final run, "
+            "which has what the pilots leave; ± is one standard error.",
+            "dim",
+        ),
+        "",
+    ]
+    table = plain_table(["pilots", "GPU-hours", "they take", "final score", "regret", f"within {NEAR:g}"])
+    for each in preview.summaries:
+        table.add_row(
+            f"{each.fraction:.3g}",
+            aligned_hours(each.spent.mean),
+            duration(each.pilot_wall_hours.mean),
+            paper.spelled(_told(each.score)),
+            paper.spelled(_told(each.regret)),
+            f"{each.near_best.mean:.0%}",
+        )
+    parts += [table, ""]
+    for line in (*_findings(preview), *(f"Assumed: {each}." for each in preview.assumptions)):
+        parts += paper.lines(line, "dim" if line.startswith("Assumed") else "")
+    print_tables(console, parts)
+
+
+def _findings(preview: Preview) -> list[str]:
+    best = next(each for each in preview.summaries if each.fraction == preview.best_fraction)
+    alike = (
+        f", and {' and '.join(f'{each:.3g}' for each in preview.as_good)} not distinguishable"
+        if preview.as_good
+        else ""
+    )
+    without = [
+        f"{_told(Estimate.of([one.first_ranked for one in preview.without]))} with the plan's first, "
+        f"{named_configuration(preview.first_ranked)}",
+        f"{_told(Estimate.of([one.random for one in preview.without]))} with one at random",
+        f"{_told(Estimate.of([one.best for one in preview.without]))} with the best, if it were known",
+    ]
+    return [
+        f"Best expected final score: a pilot fraction of {best.fraction:.3g}{alike}. Its pilots take "
+        f"{duration(best.pilot_wall_hours.mean)} and the final run {duration(best.final_wall_hours)}; that "
+        f"is {_gain(best.gain_over_first_ranked)} than to run the plan's first without pilots.",
+        f"All on a final run without pilots: {'; '.join(without)}.",
+    ]
+
+
+def _workers(preview: Preview) -> str:
+    count = "one trial" if preview.workers == 1 else f"{preview.workers} trials"
+    return f"{count} at once, each on {preview.gpus_per_trial}"
+
+
+def _gain(estimate: Estimate) -> str:
+    size = _told(Estimate(abs(estimate.mean), estimate.standard_error))
+    return f"{size} {'better' if estimate.mean >= 0 else 'worse'}"
+
+
+def _told(estimate: Estimate) -> str:
+    error = "" if estimate.standard_error is None else f" ± {estimate.standard_error:.3f}"
+    return f"{estimate.mean:.3f}{error}"

@@ -1,0 +1,187 @@
+"""Prints ranked allocations: sorted and filtered as asked, as a table, JSON or CSV."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.axes import said
+from planner.trials import TrialState
+from rlplan.commands.options import Format
+from rlplan.printing.numbers import aligned_hours, hours, steps
+from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.sweep_words import UNKNOWN, Paper, probability
+from rlplan.printing.terminal import tell
+from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
+from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
+from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
+from rlplan.reading.sweep_picture import Ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+SHOWN = 20  # rows of a table when nothing is said
+WIDE = 100  # columns from which learning rate and recipe are shown
+STATES = (*(state.value for state in TrialState), "proposed")
+SORT_KEYS: dict[str, SortKey[Ranked]] = {
+    "rank": SortKey(lambda row: row.rank),
+    "score": SortKey(lambda row: row.expected_score, largest_first=True),
+    "p-best": SortKey(lambda row: row.probability_best, largest_first=True),
+    "spent": SortKey(lambda row: row.gpu_hours_spent, largest_first=True),
+    "cost": SortKey(lambda row: row.gpu_hours_to_target),
+    "n": SortKey(lambda row: row.rollouts_per_prompt),
+    "b": SortKey(lambda row: row.prompts_per_batch),
+    "m": SortKey(lambda row: row.update_steps),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankRequest:
+    """What is asked of `rlplan rank`."""
+
+    name: str | None = None
+    top: int | None = None
+    status: str | None = None
+    sort: str | None = None
+    reverse: bool = False
+    where: str | None = None
+    stored: bool = False
+
+
+def print_ranking(database: str, request: RankRequest, format: Format) -> None:
+    """Print the ranking of a sweep or a plan."""
+    found = ranking(database, request.name, stored=request.stored)
+    wanted = chosen_rows(found.rows, request)
+    if found.note:
+        tell(f"{found.sweep}: {found.note}")
+    if format is Format.TABLE:
+        console = tables_console()
+        print_tables(console, _report(found, wanted, request, paper_of(console)))
+        return
+    shown = wanted[: request.top]
+    if format is Format.JSON:
+        print_json(ranking_data(found, shown))
+    else:
+        axes = axis_columns(row.axes for row in found.rows)
+        print_csv(("plan", "sweep", *RANKING_COLUMNS, *axes), (_flat(found, row) for row in shown))
+
+
+def chosen_rows(rows: Sequence[Ranked], request: RankRequest) -> list[Ranked]:
+    """Return the rows that pass the filters, in the order asked for."""
+    states = chosen_names(request.status, "status", STATES)
+    kept = [row for row in rows if not states or row.status in states]
+    return ordered(
+        fulfilling(kept, conditions(request.where), _columns(rows)), request.sort, SORT_KEYS, reverse=request.reverse
+    )
+
+
+def ranking_data(found: Ranking, rows: Sequence[Ranked]) -> dict[str, Any]:
+    """Return the document that `rank --format json` prints."""
+    return {
+        "plan": found.plan,
+        "sweep": found.sweep,
+        "status": None if found.status is None else found.status.value,
+        "source": found.source.value,
+        "made_at": None if found.made_at is None else found.made_at.isoformat(),
+        "note": found.note,
+        "allocations": len(found.rows),
+        "ranking": [with_axes(asdict(row)) for row in rows],
+    }
+
+
+def _flat(found: Ranking, row: Ranked) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in RANKING_COLUMNS}
+    return {"plan": found.plan, "sweep": found.sweep, **values, **axis_cells(row.axes)}
+
+
+def _columns(rows: Sequence[Ranked]) -> dict[str, Callable[[Ranked], Any]]:
+    def of_row(name: str) -> Callable[[Ranked], Any]:
+        return lambda row: getattr(row, name)
+
+    def on_axis(column: str) -> Callable[[Ranked], Any]:
+        return lambda row: axis_cells(row.axes).get(column)
+
+    plain = ("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate", "recipe", "status")
+    axes = {column: on_axis(column) for column in axis_columns(row.axes for row in rows)}
+    short = {column.removeprefix("axis_"): of for column, of in axes.items()}
+    return short | axes | {name: of_row(name) for name in plain}
+
+
+def _report(found: Ranking, wanted: Sequence[Ranked], request: RankRequest, paper: Paper) -> "Iterator[RenderableType]":
+    yield from paper.lines(_title(found), "bold")
+    yield from paper.lines(_legend(found), "dim")
+    yield ""
+    shown = wanted[: request.top or SHOWN]
+    if shown:
+        yield _table(shown, paper)
+    for line in _hidden(found, wanted, shown):
+        yield from paper.lines(line, "dim")
+
+
+def _title(found: Ranking) -> str:
+    if found.sweep is None:
+        return f"{found.plan}: {_counted(found)} as proposed; no sweep has run them yet"
+    when = {
+        Source.NOW: "as they look now",
+        Source.PROPOSED: "as proposed",
+        Source.STORED: "as ranked at its end" if found.status in SETTLED else "as they were stored last",
+    }[found.source]
+    return f"{found.sweep} of {found.plan}, {found.status}: {_counted(found)} {when}"
+
+
+def _counted(found: Ranking) -> str:
+    return "one allocation" if len(found.rows) == 1 else f"{len(found.rows):,} allocations"
+
+
+def _legend(found: Ranking) -> str:
+    dearest = max((row.gpu_hours_to_target for row in found.rows), default=0.0)
+    final = f"M update steps take a final run of up to {hours(dearest)} GPU-hours. " if dearest else ""
+    if all(row.expected_score is None for row in found.rows):
+        return f"{final}No published study says what they score: they are ranked by updates that carry signal."
+    if found.source is Source.PROPOSED:
+        return f"{final}The scores are a prior from published studies with 90 % intervals; the pilots decide."
+    return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
+
+
+def _table(rows: Sequence[Ranked], paper: Paper) -> "Table":
+    wide = paper.width >= WIDE
+    named = any(row.axes for row in rows)
+    headings = ["#", "n", "B", "M", "score", "P(best)", "spent"]
+    headings += ["to target", "learning rate"] if wide else []
+    table = plain_table(headings, ["status", *(["with"] if named else []), *(["recipe"] if wide and not named else [])])
+    table.columns[len(headings)].no_wrap = True
+    for row in rows:
+        cells = [
+            str(row.rank),
+            str(row.rollouts_per_prompt),
+            str(row.prompts_per_batch),
+            steps(row.update_steps),
+            _score(row),
+            probability(row.probability_best),
+            aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN,
+        ]
+        cells += [aligned_hours(row.gpu_hours_to_target), f"{row.learning_rate:.2g}"] if wide else []
+        cells += [row.status, *([said(row.axes)] if named else []), *([row.recipe] if wide and not named else [])]
+        table.add_row(*map(paper.spelled, cells), style="dim" if row.expected_score is None else None)
+    return table
+
+
+def _score(row: Ranked) -> str:
+    """Write three digits, since a hundredth is what the best differ by."""
+    if row.expected_score is None:
+        return UNKNOWN
+    if row.score_low is None or row.score_high is None:
+        return f"{row.expected_score:.3f}"
+    return f"{row.expected_score:.3f} ({row.score_low:.3f}–{row.score_high:.3f})"
+
+
+def _hidden(found: Ranking, wanted: Sequence[Ranked], shown: Sequence[Ranked]) -> "Iterator[str]":
+    if not wanted:
+        yield f"None of {_counted(found)} is what --status and --where ask for."
+        return
+    if len(shown) < len(wanted):
+        yield f"{len(wanted) - len(shown):,} more: --top {len(wanted)}, or --format csv"
+    if len(wanted) < len(found.rows):
+        yield f"{len(wanted):,} of {_counted(found)} are what --status and --where ask for"

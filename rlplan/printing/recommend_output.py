@@ -1,0 +1,188 @@
+"""Prints a recommendation: two sentences, what else it could be, other budgets, warnings, and the command to run."""
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.axes import said
+from planner.recommending.answer import Answer
+from planner.recommending.choice import Choice
+from planner.recommending.frontier import Frontier
+from rlplan.commands.options import Format
+from rlplan.printing.numbers import aligned_hours, hours, steps
+from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.sweep_words import UNKNOWN, Paper, probability
+from rlplan.printing.terminal import harmless
+from rlplan.reading.recommend_data import COLUMNS, csv_rows, recommended_data
+from rlplan.reading.recommend_reading import Recommended, recommended
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+NAMES = ("n=", "n = ")  # what begins with one is not capitalised
+MOST_ALIKE = 8  # equivalents that are listed
+WIDE = 110  # columns from which the budgets' table has the learning rate, and the first one what was seen
+
+
+def print_recommendation(
+    database: str, sweep: str | None, budget: float | None, target: float | None, format: Format
+) -> None:
+    """Print the answer of a stored sweep."""
+    found = recommended(database, sweep, budget=budget, target=target)
+    if format is Format.JSON:
+        print_json(recommended_data(found))
+    elif format is Format.CSV:
+        print_csv(COLUMNS, csv_rows(found))
+    else:
+        console = tables_console()
+        paper = paper_of(console)
+        print_tables(console, report(found, paper))
+        # Not through the console, which cuts at its width: a command must stay whole.
+        for line in wrapped_command(found.launch.command or (), paper.width):
+            sys.stdout.write(f"{harmless(line)}\n")
+        print_tables(console, _ending(found, paper))
+
+
+def report(found: Recommended, paper: Paper, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
+    """Return the parts of what is printed above the command, none wider than the paper; `rest` is where all are."""
+    answer = found.answer
+    yield from paper.lines(answer.what, "bold")
+    yield from paper.lines(answer.how_sure)
+    yield ""
+    yield from _heading(paper, "The chosen one, what is equivalent to it, and the runner-up")
+    yield _alike(answer, paper)
+    hidden = len(answer.equivalent) - MOST_ALIKE
+    if hidden > 0:
+        more = "one more is" if hidden == 1 else f"{hidden} more are"
+        yield from paper.lines(f"{more} equivalent: {rest} lists all", "dim")
+    if answer.runner_up is not None:
+        yield from _listed(paper, [answer.runner_up.sentence])
+    yield from _heading(paper, "\nOther final runs")
+    yield _budgets(answer, paper)
+    yield from _listed(paper, _outlook(answer.frontier, answer))
+    if answer.cautions:
+        yield from _heading(paper, "\nMind")
+        yield from _listed(paper, [caution.text for caution in answer.cautions])
+    yield from _heading(paper, "\nTo run it")
+
+
+def _ending(found: Recommended, paper: Paper) -> Iterator["RenderableType"]:
+    yield from paper.lines(f"{found.launch.note[0].upper()}{found.launch.note[1:]}.", "dim")
+    state = "" if found.status.value == "finished" else f", which is {found.status.value}"
+    yield ""
+    yield from paper.lines(
+        f"From {found.sweep}{state}: {hours(found.spent_gpu_hours)} of {hours(found.pilot_gpu_hours)} pilot GPU-hours "
+        "spent; the intervals are of 90 %, for the score of a new run.",
+        "dim",
+    )
+
+
+def _alike(answer: Answer, paper: Paper) -> "Table":
+    wide = paper.width >= WIDE
+    shown = [answer.chosen, *answer.equivalent[:MOST_ALIKE]]
+    rival = None if answer.runner_up is None else answer.runner_up.choice
+    if rival is not None and rival not in shown:
+        shown.append(rival)
+    axes = any(each.axes for each in shown)
+    headings = ["n", "B", "M", "expected", "P(best)", "P(0.02)", "short", "piloted"]
+    if wide:
+        headings += ["P(0.01)", "seeds", "collapse", "learning rate", "status"]
+    table = plain_table([paper.spelled(each) for each in headings], ["axes"] if axes else [])
+    for choice in shown:
+        row = [
+            *_size(choice),
+            paper.spelled(_expected(choice)),
+            paper.spelled(probability(choice.probability_best)),
+            paper.spelled(probability(choice.probability_within_002)),
+            f"{choice.expected_regret:.3f}",
+            aligned_hours(choice.reached_gpu_hours) if choice.seeds_seen else paper.spelled(UNKNOWN),
+        ]
+        if wide:
+            row += [
+                paper.spelled(probability(choice.probability_within_001)),
+                str(choice.seeds_seen),
+                f"{choice.collapse_risk:.2f}",
+                f"{choice.learning_rate:.2g}",
+                choice.status,
+            ]
+        table.add_row(*row, *([paper.spelled(said(choice.axes))] if axes else []))
+    return table
+
+
+def _budgets(answer: Answer, paper: Paper) -> "Table":
+    axes = any(each.choice is not None and each.choice.axes for each in answer.budgets)
+    table = plain_table(
+        [paper.spelled(each) for each in ("×", "GPU-hours", "n", "B", "M", "expected", "P(best)", "P(0.02)")],
+        ["axes"] if axes else [],
+    )
+    for each in answer.budgets:
+        choice = each.choice
+        cells = [f"{each.factor:g}", aligned_hours(each.gpu_hours)]
+        if choice is None:
+            table.add_row(*cells, "too few for an update", style="dim")
+            continue
+        cells += [
+            *_size(choice),
+            paper.spelled(_expected(choice)),
+            paper.spelled(probability(choice.probability_best)),
+            paper.spelled(probability(choice.probability_within_002)),
+        ]
+        table.add_row(*cells, *([paper.spelled(said(choice.axes))] if axes else []))
+    return table
+
+
+def _outlook(found: Frontier, answer: Answer) -> list[str]:
+    lines = [found.rollouts_per_prompt.sentence, found.rollouts_per_step.sentence]
+    enough = answer.pareto.enough
+    if enough is not None:
+        lines.append(
+            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) are "
+            f"expected to reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
+            f"B={enough.prompts_per_batch}"
+        )
+    return lines
+
+
+def wrapped_command(arguments: Sequence[str], width: int) -> list[str]:
+    """Break a command between flags so that it can be pasted; what is longer than a line stays whole."""
+    parts: list[str] = []
+    for argument in arguments:
+        word = shlex.quote(argument)
+        if parts and (not argument.startswith("-") or parts == ["rlplan"]):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines = parts[:1]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {part}")
+    return lines
+
+
+def _expected(choice: Choice) -> str:
+    """Write three digits, since a hundredth is what the best differ by."""
+    return f"{choice.expected_score:.3f} ({choice.score_low:.3f}–{choice.score_high:.3f})"
+
+
+def _size(choice: Choice) -> tuple[str, str, str]:
+    return str(choice.rollouts_per_prompt), str(choice.prompts_per_batch), steps(choice.update_steps)
+
+
+def _heading(paper: Paper, text: str) -> Iterator["RenderableType"]:
+    if text.startswith("\n"):
+        yield ""
+    yield paper.line(text.lstrip("\n"), "bold")
+
+
+def _listed(paper: Paper, texts: Iterable[str]) -> Iterator["Text"]:
+    narrower = Paper(paper.width - 2, unicode=paper.unicode)
+    for text in texts:
+        said = text if text.startswith(NAMES) else text[0].upper() + text[1:]
+        for number, line in enumerate(narrower.lines(said)):
+            yield paper.line(("- " if number == 0 else "  ") + line.plain)

@@ -1,0 +1,142 @@
+"""Prints what a policy made of recorded curves: as a table for a person, as JSON or CSV for a program."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from planner.replaying.play import Played
+from planner.sweeping.advancing import named_configuration
+from planner.sweeping.view import Configuration
+from rlplan.actions.replaying import Replays
+from rlplan.commands.options import Format
+from rlplan.printing.numbers import aligned_hours, duration, hours
+from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.terminal import tell
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def print_replays(replays: Replays, format: Format) -> None:
+    """Print the replays; notes go to stderr."""
+    for note in replays.notes:
+        tell(f"note: {note}")
+    if format is Format.JSON:
+        print_json(replay_data(replays))
+    elif format is Format.CSV:
+        rows = list(_csv_rows(replays))
+        columns = dict.fromkeys(column for row in rows for column in row)
+        print_csv(list(columns), rows)
+    else:
+        _print_table(replays)
+
+
+def replay_data(replays: Replays) -> dict[str, Any]:
+    """Return the document of `replay --format json`: the first seed's replay, and what all seeds came to."""
+    first = replays.played[0]
+    document: dict[str, Any] = {
+        "policy": first.policy,
+        "chosen": chosen_data(first.chosen),
+        "gpu_hours_spent": first.gpu_hours_spent,
+        "score_at_target": first.score_at_target,
+        "best_at_target": first.best_at_target,
+        "regret": first.regret,
+        "trace": [
+            {"gpu_hours": mark.gpu_hours, "chosen": chosen_data(mark.chosen), "regret": mark.regret}
+            for mark in first.trace
+        ],
+        "decisions": first.decisions,
+    }
+    if len(replays.played) > 1:
+        document["repeats"] = {
+            "seeds": [replays.request.seed + turn for turn in range(len(replays.played))],
+            "regrets": [one.regret for one in replays.played],
+            "mean_regret": replays.mean_regret,
+            "regret_standard_error": replays.regret_error,
+            "mean_gpu_hours_spent": sum(one.gpu_hours_spent for one in replays.played) / len(replays.played),
+        }
+    return document
+
+
+def chosen_data(configuration: Configuration) -> dict[str, Any]:
+    """Return a configuration with a key for n, B and each further axis."""
+    n, B, axes = configuration
+    return {"rollouts_per_prompt": n, "prompts_per_batch": B, **dict(axes)}
+
+
+def _csv_rows(replays: Replays) -> Iterator[dict[str, Any]]:
+    """Yield a row for each seed."""
+    for turn, one in enumerate(replays.played):
+        yield {
+            "policy": one.policy,
+            "seed": replays.request.seed + turn,
+            **chosen_data(one.chosen),
+            "gpu_hours_spent": one.gpu_hours_spent,
+            "score_at_target": one.score_at_target,
+            "best_at_target": one.best_at_target,
+            "regret": one.regret,
+            "decisions": one.decisions,
+        }
+
+
+def _print_table(replays: Replays) -> None:
+    console = tables_console()
+    paper = paper_of(console)
+    request, recorded = replays.request, replays.read.recorded
+    axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
+    parts: list[RenderableType] = [
+        paper.line(f"{request.policy} over {request.table.name}", "bold"),
+        *paper.lines(
+            f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
+            f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
+            f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
+            "dim",
+        ),
+        "",
+    ]
+    if len(replays.played) == 1:
+        parts += paper.lines(_summary(replays, replays.played[0]))
+        table = plain_table(["GPU-hours", "regret"], ["would have chosen"])
+        for mark in replays.played[0].trace:
+            table.add_row(
+                aligned_hours(mark.gpu_hours), f"{mark.regret:.3f}", paper.spelled(named_configuration(mark.chosen))
+            )
+        parts += ["", table] if replays.played[0].trace else []
+    else:
+        table = plain_table(["seed", "GPU-hours", "score", "regret", "decisions"], ["chosen"])
+        for turn, one in enumerate(replays.played):
+            table.add_row(
+                str(request.seed + turn),
+                aligned_hours(one.gpu_hours_spent),
+                f"{one.score_at_target:.3f}",
+                f"{one.regret:.3f}",
+                f"{one.decisions:,}",
+                paper.spelled(named_configuration(one.chosen)),
+            )
+        parts += [table, "", *paper.lines(_mean(replays))]
+    print_tables(console, parts)
+
+
+def _summary(replays: Replays, played: Played) -> str:
+    best = "that is the best there is: no regret"
+    if played.regret > 0:
+        best = (
+            f"the best, {named_configuration(replays.best)}, has {played.best_at_target:.3f}: a regret of "
+            f"{played.regret:.3f}"
+        )
+    return (
+        f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.request.target)} GPU-hours it scores "
+        f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
+        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {_workers(replays.request.workers)}."
+    )
+
+
+def _mean(replays: Replays) -> str:
+    return (
+        f"Mean regret {replays.mean_regret:.4f} ± {replays.regret_error or 0.0:.4f} (standard error) over "
+        f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
+        f"{replays.played[0].best_at_target:.3f}."
+    )
+
+
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count:,} workers"

@@ -1,0 +1,90 @@
+"""Prints one thing that has a name: a trial, a sweep or a plan."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from planner.store import Store, open_store
+from rlplan.commands.options import Format
+from rlplan.printing.recommend_output import wrapped_command
+from rlplan.printing.show_trial import drawn
+from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.sweep_words import Paper
+from rlplan.printing.terminal import harmless, tell
+from rlplan.reading.show_naming import Kind, Named, named
+from rlplan.reading.show_reading import Continuation, Sheet, continuation, read_sheet
+from rlplan.reading.sweep_data import trial_data
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
+
+
+def print_shown(database: str, name: str | None, sweep: str | None, format: Format) -> None:
+    """Print what a name stands for."""
+    with open_store(database, read_only=True) as store:
+        with store.read() as session:
+            found = named(session, name, sweep)
+        if found.kind is Kind.TRIAL:
+            _print_trial(store, found, format)
+            return
+    if found.kind is Kind.SWEEP:
+        from rlplan.printing.show_sweep import print_sweep  # noqa: PLC0415
+
+        print_sweep(database, found.name, format)
+    else:
+        from rlplan.printing.show_plan import print_plan  # noqa: PLC0415
+
+        print_plan(database, found.name, format)
+
+
+def _print_trial(store: Store, found: Named, format: Format) -> None:
+    sheet = read_sheet(store, str(found.sweep), found.name)
+    if found.also_in:
+        tell(f"{found.name} is of {found.sweep}; --sweep shows that of {', '.join(found.also_in)}")
+    if format is Format.CSV:
+        print_csv(SCORE_COLUMNS, trial_data(sheet.row)["points"])
+        return
+    further = continuation(store, str(found.sweep), sheet.row.id)
+    if format is Format.JSON:
+        print_json(sheet_data(sheet, further))
+        return
+    console = tables_console()
+    paper = paper_of(console)
+    print_tables(console, drawn(sheet, paper))
+    print_tables(console, _heading(paper))
+    # Not through the console, which cuts at its width: a command must stay whole.
+    for line in wrapped_command(further.command or (), paper.width):
+        sys.stdout.write(f"{harmless(line)}\n")
+    print_tables(console, paper.lines(f"{further.note[:1].upper()}{further.note[1:]}.", "dim"))
+
+
+def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
+    """Return the document that `show TRIAL --format json` prints."""
+    return {
+        "kind": Kind.TRIAL.value,
+        "sweep": sheet.picture.sweep,
+        "plan": sheet.picture.plan,
+        "metric": sheet.picture.metric,
+        **trial_data(sheet.row),
+        "recipe": sheet.recipe,
+        "fitted_at": None if sheet.fitted_at is None else sheet.fitted_at.isoformat(),
+        "fitted_upto_gpu_hours": sheet.fitted_upto_gpu_hours,
+        "checkpoint": sheet.checkpoint,
+        "segments": [_timed(asdict(each), "started_at", "ended_at") for each in sheet.segments],
+        "transitions": [_timed(asdict(each), "at") for each in sheet.moves],
+        "decisions": [_timed(asdict(each), "at") for each in sheet.decisions],
+        "config": dict(sheet.config),
+        "train_on": {"arguments": None if further.command is None else list(further.command), "note": further.note},
+    }
+
+
+def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
+
+
+def _heading(paper: Paper) -> "Iterator[RenderableType]":
+    yield ""
+    yield paper.line("To train it on", "bold")

@@ -1,0 +1,150 @@
+"""Draws one trial: what it is, how it stands, its curve, its segments, and why it is where it is."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from planner.axes import said
+from planner.layering import flattened
+from planner.trials import TrialState
+from rlplan.charts.show_chart import chart
+from rlplan.printing.numbers import aligned_hours, hours, steps
+from rlplan.printing.sweep_printing import plain_table
+from rlplan.printing.sweep_words import UNKNOWN, Paper, interval, probability, reached, with_error
+from rlplan.reading.show_reading import Sheet
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+LAST = 6  # rows of a long list that a table shows; JSON has all
+TAIL = 12  # lines of a failure's log
+# Of the configuration: what the title says already, and what is not for reading.
+UNSAID = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "seed", "recipe.", "simulation")
+
+
+def drawn(sheet: Sheet, paper: Paper) -> "Iterator[RenderableType]":
+    """Return the parts of what is printed above the command."""
+    yield from paper.lines(_title(sheet), "bold")
+    for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
+        yield from paper.lines(text)
+    if lines := chart(sheet.row.scores, paper):
+        yield ""
+        yield from (paper.line(line, "cyan") for line in lines)
+    for heading, total, table in (
+        ("Scores", len(sheet.row.scores), _scores(sheet, paper)),
+        ("Segments", len(sheet.segments), _segments(sheet, paper)),
+        ("States", len(sheet.moves), _moves(sheet, paper)),
+        ("Decisions", len(sheet.decisions), _decisions(sheet, paper)),
+    ):
+        if total:
+            yield ""
+            yield paper.line(f"{heading}{f', the last {LAST} of {total:,}' if total > LAST else ''}", "bold")
+            yield table
+    yield from _failure(sheet, paper)
+    told = [f"{name} {value}" for name, value in settings(sheet.config)]
+    if told or sheet.checkpoint:
+        yield ""
+        yield paper.line("Settings", "bold")
+        yield from paper.lines(", ".join(told))
+    if sheet.checkpoint:
+        yield from paper.lines(f"checkpoint {sheet.checkpoint}")
+
+
+def settings(config: Any) -> list[tuple[str, Any]]:
+    """Return what of a trial's configuration is worth reading, without what the title says and what is not set."""
+    return [
+        (name, value) for name, value in flattened(config) if value not in (None, False) and not name.startswith(UNSAID)
+    ]
+
+
+def _title(sheet: Sheet) -> str:
+    row, seen = sheet.row, sheet.picture
+    attempt = f", attempt {row.attempt}" if row.attempt > 1 else ""
+    failed = f" ({row.failure_class})" if row.state is TrialState.FAILED and row.failure_class else ""
+    return f"{row.name} of {seen.sweep}, {seen.plan}: {row.state}{failed} at step {reached(row)}{attempt}"
+
+
+def _configuration(sheet: Sheet) -> str:
+    row = sheet.row
+    axes = f" with {said(row.axes)}" if row.axes else ""
+    return (
+        f"n = {row.rollouts_per_prompt}, B = {row.prompts_per_batch}{axes}, recipe {sheet.recipe}, learning rate "
+        f"{row.learning_rate:.2g}, seed {row.seed}; {sheet.picture.workload}"
+    )
+
+
+def _outlook(sheet: Sheet) -> str:
+    last, forecast = sheet.row.last, sheet.row.forecast
+    if last is None:
+        return "No score yet."
+    scored = f"Score {with_error(last)} ({sheet.picture.metric}) at {hours(last.gpu_hours)} GPU-hours"
+    if forecast is None:
+        return f"{scored}; no fit of its curve yet."
+    expected = interval(forecast.mean, forecast.low, forecast.high)
+    chance = "" if forecast.probability_best is None else f", P(best) {probability(forecast.probability_best)}"
+    upto = "" if sheet.fitted_upto_gpu_hours is None else f", as fitted up to {hours(sheet.fitted_upto_gpu_hours)}"
+    return (
+        f"{scored}; {expected} expected at {hours(forecast.target_gpu_hours)}, {100 * forecast.level:g} % interval"
+        f"{chance}: {forecast.verdict}{upto}."
+    )
+
+
+def _money(sheet: Sheet) -> str:
+    own = sheet.row.gpu_hours_spent
+    total = sheet.picture.money.spent
+    share = f", {own / total:.0%} of what the sweep has spent" if total else ""
+    return f"It has taken {hours(own)} GPU-hours{share}."
+
+
+def _scores(sheet: Sheet, paper: Paper) -> "Table":
+    table = plain_table(["step", "GPU-hours", "score"])
+    for each in sheet.row.scores[-LAST:]:
+        table.add_row(steps(each.step), aligned_hours(each.gpu_hours), paper.spelled(with_error(each)))
+    return table
+
+
+def _segments(sheet: Sheet, paper: Paper) -> "Table":
+    again = any(each.attempt > 1 for each in sheet.segments)
+    table = plain_table(["#", *(["attempt"] if again else []), "steps", "reserved", "charged"])
+    for heading in ("outcome", "worker", "began (UTC)"):
+        table.add_column(heading, no_wrap=heading != "worker", overflow="fold")
+    for each in sheet.segments[-LAST:]:
+        charged = UNKNOWN if each.charged_gpu_hours is None else aligned_hours(each.charged_gpu_hours)
+        cells = [str(each.number), *([str(each.attempt)] if again else [])]
+        cells += [f"{steps(each.from_step)}–{steps(each.to_step)}", aligned_hours(each.reserved_gpu_hours), charged]
+        cells += [each.outcome.value, each.worker or UNKNOWN, _time(each.started_at)]
+        table.add_row(*map(paper.spelled, cells))
+    return table
+
+
+def _moves(sheet: Sheet, paper: Paper) -> "Table":
+    decided = {each.reason: f"decision {each.number:,}" for each in sheet.decisions}
+    rows = [(_time(each.at), each.to_state.value, decided.get(each.reason, each.reason)) for each in sheet.moves]
+    return _told(plain_table([], ["time (UTC)", "state", "why"]), rows, paper)
+
+
+def _decisions(sheet: Sheet, paper: Paper) -> "Table":
+    rows = [(str(each.number), _time(each.at), each.action, each.reason) for each in sheet.decisions]
+    return _told(plain_table(["#"], ["time (UTC)", "action", "why"]), rows, paper)
+
+
+def _told(table: "Table", rows: Sequence[tuple[str, ...]], paper: Paper) -> "Table":
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    for row in rows[-LAST:]:
+        table.add_row(*map(paper.spelled, row))
+    return table
+
+
+def _failure(sheet: Sheet, paper: Paper) -> "Iterator[RenderableType]":
+    tail = [line for line in (sheet.row.failure_tail or "").splitlines() if line.strip()]
+    if tail:
+        yield ""
+        yield paper.line(f"What its log says last ({sheet.row.failure_class or 'error'})", "bold")
+        for line in tail[-TAIL:]:
+            yield from paper.lines(line, "red")
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%m-%d %H:%M:%S}"

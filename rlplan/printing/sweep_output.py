@@ -1,0 +1,153 @@
+"""Prints a sweep: the ranked allocations and the recommendation when it has ended, or how it stands."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from planner.axes import said
+from planner.store import open_store
+from planner.store.sweeps import sweep_named
+from rlplan.commands.options import DEFAULT_DATABASE, Format
+from rlplan.exits import ExitCode
+from rlplan.live.sweep_screen import screen
+from rlplan.printing.numbers import aligned_hours, hours, steps
+from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.printing.sweep_table import last_line
+from rlplan.printing.sweep_words import Paper, interval, probability, sentence, time_of
+from rlplan.printing.terminal import tell
+from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.status_choice import ALL, TrialChoice
+from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
+from rlplan.reading.sweep_picture import Answer, Picture
+from rlplan.reading.sweep_reading import picture
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from rlplan.actions.sweeping import Finished
+
+NAMED_FAILURES = 3  # trials of a class that are named
+
+
+def print_finished(ended: "Finished", database: str, format: Format) -> int:
+    """Print what a sweep found, or how to go on with one that was stopped; return the exit code."""
+    for note in ended.notes:
+        tell(note)
+    if ended.interrupted:
+        tell(stopped(ended.sweep, database))
+        return ExitCode.INTERRUPTED
+    with open_store(database, read_only=True) as store:
+        seen = picture(store, ended.sweep)
+    if format is Format.JSON:
+        print_json(sweep_data(seen))
+    elif format is Format.CSV:
+        rows = seen.answer.ranking if seen.answer else ()
+        print_csv(RANKING_COLUMNS, ({name: getattr(row, name) for name in RANKING_COLUMNS} for row in rows))
+    else:
+        console = tables_console()
+        print_tables(console, _report(seen, database, paper_of(console)))
+    if not ended.failed_trials:
+        return ExitCode.DONE
+    tell(_failed(ended, database))
+    return ExitCode.FINISHED_WITH_FAILURES
+
+
+def sweep_name(database: str, sweep: str | None) -> str:
+    """Return the name of a sweep that exists, by default the newest."""
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return sweep_named(session, sweep).name
+
+
+def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice = ALL) -> int:
+    """Print how a sweep stands, with all of its trials or those that are asked for."""
+    with open_store(database, read_only=True) as store:
+        seen = picture(store, sweep)
+    wanted = chosen.of(seen.trials)
+    if format is Format.JSON:
+        print_json(sweep_data(replace(seen, trials=wanted)))
+    elif format is Format.CSV:
+        axes = axis_columns(trial.axes for trial in seen.trials)
+        print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
+    else:
+        console = tables_console()
+        paper = paper_of(console)
+        listed = None if chosen == ALL else wanted
+        left_out = [] if listed is None else chosen.said(seen.trials, wanted)
+        below = (line for text in left_out for line in paper.lines(text, "dim"))
+        print_tables(console, [*screen(seen, paper, listed=listed), *below, *_failures(seen, paper)])
+    return ExitCode.DONE
+
+
+def stopped(sweep: str, database: str) -> str:
+    """Say how to go on with a sweep that was stopped."""
+    return f"{sweep} was stopped and its state is saved; go on with `{command('resume', sweep, database)}`"
+
+
+def command(verb: str, sweep: str, database: str) -> str:
+    """Return a command about a sweep as it has to be typed here."""
+    where = "" if database == DEFAULT_DATABASE else f" --db {shlex.quote(database)}"
+    return f"rlplan {verb} {sweep}{where}"
+
+
+def _failed(ended: "Finished", database: str) -> str:
+    if ended.all_failed is not None:
+        said = f"every trial of {ended.sweep} that ran has failed, most of them with: {ended.all_failed}"
+    else:
+        said = "one trial has failed" if ended.failed_trials == 1 else f"{ended.failed_trials} trials have failed"
+    return f"{said}; what failed is run again with `{command('retry', ended.sweep, database)}`"
+
+
+def _report(seen: Picture, database: str, paper: Paper) -> Iterator["RenderableType"]:
+    if seen.answer:
+        yield from paper.lines(sentence(seen.answer), "bold")
+        if reason := seen.answer.details.get("reason"):
+            yield from paper.lines(f"Why: {reason}")
+        yield ""
+        yield _ranking(seen.answer, paper)
+    else:
+        yield from paper.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough", "bold")
+    yield ""
+    yield from paper.lines(_spending(seen))
+    yield from _failures(seen, paper)
+    show = command("status", seen.sweep, database)
+    yield from paper.lines(
+        f"{seen.sweep} {time_of(seen)}, {seen.decisions:,} decisions; `{show}` shows its trials", "dim"
+    )
+
+
+def _ranking(answer: Answer, paper: Paper) -> "RenderableType":
+    named = any(row.axes for row in answer.ranking)
+    table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
+    for row in answer.ranking:
+        table.add_row(
+            str(row.rank),
+            str(row.rollouts_per_prompt),
+            str(row.prompts_per_batch),
+            steps(row.update_steps),
+            paper.spelled(interval(row.expected_score, row.score_low, row.score_high)),
+            paper.spelled(probability(row.probability_best)),
+            aligned_hours(row.gpu_hours_spent),
+            row.status,
+            *([paper.spelled(said(row.axes))] if named else []),
+        )
+    return table
+
+
+def _spending(seen: Picture) -> str:
+    money = seen.money
+    went = ", ".join(f"{kind} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours)
+    return (
+        f"GPU-hours of the pilots: {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} spent"
+        f"{f' ({went})' if went else ''}, {aligned_hours(money.left)} left"
+    )
+
+
+def _failures(seen: Picture, paper: Paper) -> Iterator["Text"]:
+    """Name what failed, by class, with the last line of one log each."""
+    for kind, trials in seen.failures.items():
+        names = ", ".join(trial.name for trial in trials[:NAMED_FAILURES])
+        more = f" and {len(trials) - NAMED_FAILURES} more" if len(trials) > NAMED_FAILURES else ""
+        log = last_line(trials[0].failure_tail or "")
+        yield from paper.lines(f"failed, {kind}: {names}{more}{f' ({log})' if log else ''}", "red")

@@ -1,0 +1,138 @@
+"""How a sweep reads: its numbers, its answer as a sentence, and what they are written on."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from planner.axes import said
+from planner.store.schema import RequestKind
+from planner.trials import TrialState
+from rlplan.live.train_view import SECONDS_PER_HOUR
+from rlplan.printing.numbers import duration, hours, steps
+from rlplan.reading.sweep_picture import Answer, Hold, Picture, Score, TrialRow
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+UNKNOWN = "–"
+_PLAIN = str.maketrans(
+    {"–": "-", "±": "+-", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "·": "*", "√": "sqrt", "α": "alpha"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """What is drawn on."""
+
+    width: int
+    height: int | None = None  # lines; None for as many as it takes
+    unicode: bool = True
+
+    def spelled(self, text: str) -> str:
+        """Write on one line, with the signs that there are; a reason or a log may hold anything."""
+        text = "".join(sign if sign.isprintable() else " " for sign in text)
+        return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
+
+    def cut(self, text: str, width: int | None = None) -> str:
+        """Cut a spelled text to a width, by default the whole, and mark that it was cut."""
+        most = self.width if width is None else width
+        if len(text) <= most:
+            return text
+        return text[: most - 1] + ("…" if self.unicode else "~") if most > 0 else ""
+
+    def line(self, text: str, style: str = "") -> "Text":
+        """Return a text as one line."""
+        from rich.text import Text  # noqa: PLC0415
+
+        return Text(self.cut(self.spelled(text)), style=style, no_wrap=True)
+
+    def lines(self, text: str, style: str = "") -> list["Text"]:
+        """Return a text as lines that are broken between words."""
+        return [self.line(part, style) for part in wrap(self.spelled(text), self.width)]
+
+
+def with_error(score: Score | None) -> str:
+    """Write a score with its standard error."""
+    if score is None:
+        return UNKNOWN
+    return f"{score.score:.3f}" + (f" ± {score.standard_error:.3f}" if score.standard_error is not None else "")
+
+
+def interval(mean: float | None, low: float | None, high: float | None) -> str:
+    """Write an expectation with its interval."""
+    if mean is None:
+        return UNKNOWN
+    return f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low is not None and high is not None else "")
+
+
+def foretold(trial: TrialRow) -> str:
+    """Write what a trial is expected to reach; of one that failed, what it failed with."""
+    if trial.state is TrialState.FAILED:
+        return trial.failure_class or "error"
+    forecast = trial.forecast
+    return interval(forecast.mean, forecast.low, forecast.high) if forecast else UNKNOWN
+
+
+def probability(value: float | None) -> str:
+    """Write a probability; one near 0 or 1 as a bound, since it is neither."""
+    if value is None:
+        return UNKNOWN
+    if 0.005 <= value < 0.995:
+        return f"{value:.2f}"
+    return "<0.01" if value < 0.5 else ">0.99"
+
+
+def reached(trial: TrialRow) -> str:
+    """Write how far a trial is, and how far the plan lets it go, unless the policy has let it go farther."""
+    planned = trial.pilot_steps
+    return steps(trial.step) + (f"/{steps(planned)}" if planned and planned >= trial.step else "")
+
+
+def sentence(answer: Answer) -> str:
+    """Say what a sweep recommends."""
+    expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
+    axes = f" with {said(answer.axes)}" if answer.axes else ""
+    return (
+        f"Recommended for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: "
+        f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)}"
+        f"{axes} at learning rate {answer.learning_rate:.2g}; expected {expected}; "
+        f"P(best) {probability(answer.probability_best)}"
+    )
+
+
+def time_of(picture: Picture) -> str:
+    """Say since when a sweep runs, until when at most, and who drives it, or how to go on with it."""
+    so_far = duration(picture.elapsed_seconds / SECONDS_PER_HOUR)
+    driver = picture.driver
+    if picture.abandoned:
+        heard = f", last heard of {duration(driver.silent_seconds / SECONDS_PER_HOUR)} ago" if driver else ""
+        return f"go on with `rlplan resume {picture.sweep}`: its driver is gone{heard}"
+    if driver and driver.alive and picture.hold is not None:
+        return f"{_held(picture, picture.hold)}; {so_far} so far"
+    if driver and driver.alive:
+        left = picture.seconds_left
+        until = f", at most {duration(left / SECONDS_PER_HOUR)} left" if left is not None else ""
+        return f"{so_far} so far{until}; driven by process {driver.pid} on {driver.host}"
+    if picture.at_rest and picture.status not in ("finished", "failed"):
+        return f"stopped after {so_far}; go on with `rlplan resume {picture.sweep}`"
+    return f"took {so_far}" if picture.at_rest else "not begun yet"
+
+
+def _held(picture: Picture, hold: Hold) -> str:
+    """Say who holds a sweep since when, what still runs, and how to let it go on."""
+    stopped = hold.kind is RequestKind.STOP
+    if hold.taken_at is None:
+        state = "to be stopped" if stopped else "to be paused"
+    else:
+        state = f"{'stopping' if stopped else 'paused'} since {hold.taken_at:%H:%M:%S} UTC"
+    running = sum(trial.state is TrialState.RUNNING for trial in picture.trials)
+    first = f", {running} {'segment' if running == 1 else 'segments'} under way" if running else ""
+    go_on = "" if stopped else f"; go on with `rlplan resume {picture.sweep}`"
+    return f"{state} on request of {hold.by}{first}{go_on}"
+
+
+def tally(trials: Iterable[TrialRow]) -> str:
+    """Count trials by state."""
+    counted = [trial.state for trial in trials]
+    return ", ".join(f"{counted.count(state)} {state}" for state in TrialState if state in counted)

@@ -1,0 +1,113 @@
+"""Prints a trained run: its validations and how it ended for a person, JSON or CSV for a program."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlplan.actions.train_folder import CURVE, CURVE_COLUMNS
+from rlplan.actions.training import Trained, resuming
+from rlplan.commands.options import Format
+from rlplan.exits import ExitCode
+from rlplan.live.train_view import SECONDS_PER_HOUR, score, thinned
+from rlplan.printing.numbers import duration, steps
+from rlplan.printing.terminal import tell
+from runner.backends.port import Point
+
+MOST_ROWS = 12  # of the table; curve.csv has all
+
+
+def print_trained(trained: Trained, format: Format) -> int:
+    """Print the result, or how to go on with what was interrupted, and return the exit code."""
+    if trained.interrupted:
+        tell(_how_to_go_on(trained))
+        return ExitCode.INTERRUPTED
+    if format is Format.JSON:
+        json.dump(trained_data(trained), sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+    elif format is Format.CSV:
+        sys.stdout.write((trained.folder / CURVE).read_text(encoding="utf-8"))
+    else:
+        _print_table(trained)
+    return ExitCode.DONE
+
+
+def trained_data(trained: Trained) -> dict[str, Any]:
+    """Return the run as JSON holds it."""
+    trial, scored = trained.run.trial, trained.history.scored
+    return {
+        "task": trial.task.name,
+        "recipe": trial.recipe.name,
+        "rollouts_per_prompt": trial.rollouts_per_prompt,
+        "prompts_per_batch": trial.prompts_per_batch,
+        "growth": trial.growth,
+        "update_steps": trained.run.update_steps,
+        "learning_rate": trial.learning_rate,
+        "seed": trial.seed,
+        "folder": str(trained.folder),
+        "points": [_point_data(point) for point in scored],
+        "final": _point_data(scored[-1]) if scored else None,
+        "flags": [
+            {"flag": name, "first_step": seen.first_step, "steps": seen.steps}
+            for name, seen in trained.history.flags.items()
+        ],
+    }
+
+
+def _point_data(point: Point) -> dict[str, Any]:
+    return {
+        "step": point.optimizer_step,
+        **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]},
+        "further_scores": point.further_scores,
+    }
+
+
+def _how_to_go_on(trained: Trained) -> str:
+    step = trained.history.last.optimizer_step if trained.history.last else 0
+    return f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`"
+
+
+def _print_table(trained: Trained) -> None:
+    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    console = HarmlessConsole(highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(_table(trained))
+        console.print()
+        for line in _closing(trained):
+            console.print(line, soft_wrap=True)
+    # Tables are padded to the full width, which is a nuisance in a file or a diff.
+    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+
+
+def _table(trained: Trained) -> object:
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for heading in ("step", "rollouts", "tokens", "time", "score"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for point in thinned(trained.history.scored, MOST_ROWS):
+        table.add_row(
+            steps(point.optimizer_step),
+            f"{point.rollouts:,}",
+            f"{point.tokens:,}",
+            duration(point.seconds / SECONDS_PER_HOUR),
+            score(point),
+        )
+    return table
+
+
+def _closing(trained: Trained) -> list[str]:
+    trial, last, scored = trained.run.trial, trained.history.last, trained.history.scored
+    lines = []
+    for name, seen in trained.history.flags.items():
+        times = "once" if seen.steps == 1 else f"{seen.steps:,} times"
+        lines.append(f"{name}: {times}, first at step {seen.first_step:,}")
+    if last is not None and scored:
+        at = "" if scored[-1] is last else f" (of step {scored[-1].optimizer_step:,})"
+        lines.append(
+            f"{Path(trial.task.name).stem}: score {score(scored[-1])}{at} after {last.optimizer_step:,} updates, "
+            f"{last.rollouts:,} rollouts, {duration(last.seconds / SECONDS_PER_HOUR)}"
+        )
+    return [*lines, f"where this curve goes: rlplan fit {shlex.quote(str(trained.folder / CURVE))}"]

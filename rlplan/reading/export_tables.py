@@ -1,0 +1,193 @@
+"""The tables of a sweep as rows: what it measured, was granted, decided, believed and concluded."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from planner.layering import flattened
+from planner.store.schema import Decision, Fit, Point, Segment, Sweep, Trial
+from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.sweep_data import TRIAL_COLUMNS, trial_row
+from rlplan.reading.sweep_reading import read_picture
+
+Row = dict[str, Any]
+CELL = (Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under their columns; every row has at most those, and what it lacks is unknown."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+
+def points(session: Session, sweep: Sweep) -> Table:
+    """Return every point of every trial and attempt, with the metrics of its update.
+
+    Of a step that several attempts have reached, `counts` marks the newest one's.
+    """
+    columns = (
+        Point.attempt,
+        Point.optimizer_step,
+        Point.rollouts,
+        Point.tokens,
+        Point.seconds,
+        Point.gpu_hours,
+        Point.score,
+        Point.score_standard_error,
+    )
+    wanted = (
+        select(Trial.name, *CELL, Trial.axes, *columns, Point.further_scores, Point.metrics)
+        .join(Trial, Trial.id == Point.trial_id)
+        .where(Trial.sweep_id == sweep.id)
+        .order_by(Trial.id, Point.optimizer_step, Point.attempt)
+    )
+    rows: list[Row] = []
+    newest: dict[tuple[str, float], Row] = {}
+    for trial, n, B, seed, axes, attempt, step, *measured, further, metrics in session.execute(wanted):
+        row = {"sweep": sweep.name, "trial": trial, "rollouts_per_prompt": n, "prompts_per_batch": B, "seed": seed}
+        row |= {**axis_cells(axes), "attempt": attempt, "step": step, "counts": True}
+        row |= {column.key: value for column, value in zip(columns[2:], measured, strict=True)}
+        row |= {f"further.{name}": value[0] for name, value in (further or {}).items() if value}
+        row |= {f"metrics.{name}": value for name, value in flattened(metrics or {})}
+        if (before := newest.get((trial, step))) is not None:
+            before["counts"] = False
+        newest[trial, step] = row
+        rows.append(row)
+    return Table(_columns(rows), rows)
+
+
+def recorded(session: Session, sweep: Sweep) -> Table:
+    """Return the curves as `rlplan replay` reads them: what counts of each trial, in the metric that the sweep uses.
+
+    Two scores at the same GPU-hours cannot both be on a curve; the later one is taken.
+    """
+    seen = read_picture(session, sweep, datetime.now(UTC))
+    axes = list(dict.fromkeys(name for trial in seen.trials for name, _ in trial.axes))
+    rows = []
+    for trial in seen.trials:
+        cell = {
+            "run": trial.name,
+            "rollouts_per_prompt": trial.rollouts_per_prompt,
+            "prompts_per_batch": trial.prompts_per_batch,
+            "seed": trial.seed,
+        }
+        by_compute = {score.gpu_hours: score for score in trial.scores}
+        rows += [
+            cell
+            | {
+                "step": score.step,
+                "gpu_hours": score.gpu_hours,
+                "score": score.score,
+                "score_standard_error": score.standard_error,
+            }
+            | dict(trial.axes)
+            for score in by_compute.values()
+        ]
+    plain = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
+    return Table((*plain, "score_standard_error", "step", *axes), rows)
+
+
+def trials(session: Session, sweep: Sweep) -> Table:
+    """Return every trial as it stands."""
+    seen = read_picture(session, sweep, datetime.now(UTC))
+    further = (Trial.recipe, Trial.checkpoint_path, Trial.created_at, Trial.updated_at, Trial.failure_tail)
+    stored = {
+        number: {column.key: value for column, value in zip(further, values, strict=True)}
+        for number, *values in session.execute(select(Trial.id, *further).where(Trial.sweep_id == sweep.id))
+    }
+    rows = [
+        {"sweep": sweep.name, **trial_row(trial), **axis_cells(trial.axes), **stored.get(trial.id, {})}
+        for trial in seen.trials
+    ]
+    axes = axis_columns(trial.axes for trial in seen.trials)
+    return Table(("sweep", *TRIAL_COLUMNS, *axes, *(column.key for column in further)), rows)
+
+
+def segments(session: Session, sweep: Sweep) -> Table:
+    """Return every segment, with the GPU-hours reserved and charged."""
+    columns = (
+        Segment.number,
+        Segment.attempt,
+        Segment.from_step,
+        Segment.to_step,
+        Segment.reserved_gpu_hours,
+        Segment.charged_gpu_hours,
+        Segment.worker,
+        Segment.started_at,
+        Segment.ended_at,
+        Segment.outcome,
+    )
+    wanted = select(Trial.name, *columns).join(Trial, Trial.id == Segment.trial_id).order_by(Segment.id)
+    return _of_trials(session, sweep, wanted.where(Trial.sweep_id == sweep.id), columns)
+
+
+def decisions(session: Session, sweep: Sweep) -> Table:
+    """Return every decision with what it saw."""
+    columns = (
+        Decision.number,
+        Decision.at,
+        Decision.action,
+        Decision.reason,
+        Decision.seen,
+        Decision.alternatives,
+    )
+    wanted = select(Trial.name, *columns).outerjoin(Trial, Trial.id == Decision.trial_id).order_by(Decision.number)
+    return _of_trials(session, sweep, wanted.where(Decision.sweep_id == sweep.id), columns)
+
+
+def fits(session: Session, sweep: Sweep) -> Table:
+    """Return every fit of every trial's curve, each parameter with its interval."""
+    columns = (
+        Fit.made_at,
+        Fit.model,
+        Fit.verdict,
+        Fit.upto_gpu_hours,
+        Fit.target_gpu_hours,
+        Fit.predicted_mean,
+        Fit.predicted_low,
+        Fit.predicted_high,
+        Fit.level,
+        Fit.probability_best,
+        Fit.fit_milliseconds,
+        Fit.parameters,
+    )
+    wanted = select(Trial.name, *columns).join(Trial, Trial.id == Fit.trial_id).order_by(Fit.id)
+    found = _of_trials(session, sweep, wanted.where(Trial.sweep_id == sweep.id), columns)
+    rows = [row | dict(flattened(row.pop("parameters") or {})) for row in found.rows]
+    return Table(_columns(rows) if rows else found.columns[:-1], rows)
+
+
+TABLES: Mapping[str, Callable[[Session, Sweep], Table]] = {
+    "points": points,
+    "trials": trials,
+    "segments": segments,
+    "decisions": decisions,
+    "fits": fits,
+}
+
+
+def rows_of(session: Session, sweep: Sweep, what: str) -> Table:
+    """Return a table of a sweep by its name."""
+    return TABLES[what](session, sweep)
+
+
+def _of_trials(
+    session: Session,
+    sweep: Sweep,
+    wanted: Select[*tuple[Any, ...]],
+    columns: Sequence[InstrumentedAttribute[Any]],
+) -> Table:
+    names = ("sweep", "trial", *(column.key for column in columns))
+    rows = [dict(zip(names, (sweep.name, *row), strict=True)) for row in session.execute(wanted)]
+    return Table(names, rows)
+
+
+def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Return the names that occur, in the order of their first occurrence."""
+    return tuple(dict.fromkeys(name for row in rows for name in row))

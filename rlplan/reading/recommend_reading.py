@@ -1,0 +1,104 @@
+"""What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import BudgetError, InputError
+from planner.recommending.answer import Answer
+from planner.store import Store, open_store
+from planner.store.schema import Plan, Sweep, SweepStatus
+from planner.store.sweeps import sweep_named
+from planner.sweeping.joint import Joint
+from rlplan.actions.launching import Launch, launch
+from runner.sweep.answering import answer_of, stored_board
+from runner.sweep.board import Board
+from runner.sweep.compared import compared_recipes
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """A sweep's answer as it stands now."""
+
+    sweep: str
+    status: SweepStatus
+    policy: str
+    pilot_gpu_hours: float
+    spent_gpu_hours: float
+    answer: Answer
+    launch: Launch
+
+
+def recommended(
+    database: str, sweep: str | None, *, budget: float | None = None, target: float | None = None
+) -> Recommended:
+    """Return the answer of a sweep, by default the newest, whether it is finished or runs; nothing is changed.
+
+    `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
+    """
+    with open_store(database, read_only=True) as store:
+        known = stored(store, sweep)
+    return recommended_for(known, _final(known.board, budget, target))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What an answer is worked out from, as the rows have it."""
+
+    sweep: Sweep
+    plan: Plan
+    board: Board
+
+
+def stored(store: Store, sweep: str | None) -> Stored:
+    """Read a sweep, by default the newest."""
+    with store.read() as session:
+        row = sweep_named(session, sweep)
+        plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
+        return Stored(row, plan, _board(session, row.name))
+
+
+def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Joint | None = None) -> Recommended:
+    """Return the answer for a final run, by default the plan's; who has fitted the curves already gives the `joint`."""
+    board, plan = known.board, known.plan
+    answer = answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
+    return Recommended(
+        sweep=known.sweep.name,
+        status=known.sweep.status,
+        policy=known.sweep.policy,
+        pilot_gpu_hours=board.spec.pilot_gpu_hours,
+        spent_gpu_hours=board.ledger.spent,
+        answer=answer,
+        launch=launch(board, answer.chosen, compared_recipes(plan)),
+    )
+
+
+def _board(session: Session, sweep: str) -> Board:
+    try:
+        return stored_board(session, sweep)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        raise InputError(
+            f"the settings of {sweep} are none that this version of rlplan can read "
+            f"({'.'.join(map(str, mistake['loc']))}: {mistake['msg']}): ask the version that it was run with"
+        ) from error
+
+
+def _final(board: Board, budget: float | None, target: float | None) -> float | None:
+    """Return the GPU-hours of the final run that is asked for, None for the plan's."""
+    if budget is None:
+        return target
+    if target is not None:
+        raise InputError(
+            "--budget and --target are both given: --target is the final run alone, --budget is all GPU-hours with the "
+            "pilots'; leave one of them out"
+        )
+    left = budget - board.ledger.spent
+    if left <= 0:
+        raise BudgetError(
+            f"a budget of {budget:.4g} GPU-hours leaves nothing for a final run: the pilots have spent "
+            f"{board.ledger.spent:.4g}"
+        )
+    return left

@@ -1,0 +1,128 @@
+"""The picture of a sweep as plain data, for JSON and CSV."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rlplan.reading.sweep_picture import Answer, Hold, Money, Picture, Ranked, TrialRow
+
+RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__ if field != "axes")
+TRIAL_COLUMNS = (
+    "trial",
+    "rollouts_per_prompt",
+    "prompts_per_batch",
+    "learning_rate",
+    "seed",
+    "state",
+    "attempt",
+    "step",
+    "pilot_steps",
+    "gpu_hours_spent",
+    "score",
+    "score_standard_error",
+    "expected_score",
+    "score_low",
+    "score_high",
+    "probability_best",
+    "failure_class",
+)
+
+
+def sweep_data(picture: Picture) -> dict[str, Any]:
+    """Return the document that `sweep` and `status` print as JSON."""
+    driver = picture.driver
+    return {
+        "sweep": picture.sweep,
+        "plan": picture.plan,
+        "status": picture.status.value,
+        "policy": picture.policy,
+        "seed": picture.seed,
+        "metric": picture.metric,
+        "budget": budget_data(picture.money),
+        "elapsed_seconds": picture.elapsed_seconds,
+        "seconds_left_at_most": picture.seconds_left,
+        "driver": None if driver is None else asdict(driver),
+        "paused_since": None if picture.paused_since is None else picture.paused_since.isoformat(),
+        "hold": None if picture.hold is None else hold_data(picture.hold),
+        "recommendation": None if picture.answer is None else answer_data(picture.answer),
+        "ranking": [with_axes(asdict(row)) for row in picture.answer.ranking] if picture.answer else [],
+        "trials": [trial_data(trial) for trial in picture.trials],
+        "decisions": picture.decisions,
+        "last_decisions": [asdict(each) | {"at": each.at.isoformat()} for each in picture.last_decisions],
+        "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
+    }
+
+
+def hold_data(hold: Hold) -> dict[str, Any]:
+    """Return who asked for a pause or a stop, and whether the driver has taken it."""
+    taken_at = None if hold.taken_at is None else hold.taken_at.isoformat()
+    return {"kind": hold.kind.value, "by": hold.by, "asked_at": hold.asked_at.isoformat(), "taken_at": taken_at}
+
+
+def budget_data(money: Money) -> dict[str, Any]:
+    """Return where the pilots' GPU-hours are; spent is the sum of all in `by_use`."""
+    return {
+        "pilot_gpu_hours": money.pilot_gpu_hours,
+        "spent_gpu_hours": money.spent,
+        "reserved_gpu_hours": money.reserved,
+        "left_gpu_hours": money.left,
+        "by_use": uses(money),
+    }
+
+
+def uses(money: Money) -> dict[str, float]:
+    """Return GPU-hours by what they went to; what segments and charges call alike is added up."""
+    used = {str(outcome): gpu_hours for outcome, gpu_hours in money.by_outcome.items()}
+    for kind, gpu_hours in money.by_charge.items():
+        used[kind] = used.get(kind, 0.0) + gpu_hours
+    return dict(sorted(used.items(), key=lambda item: -item[1]))
+
+
+def answer_data(answer: Answer) -> dict[str, Any]:
+    """Return a recommendation without the list it rests on."""
+    return with_axes({name: value for name, value in asdict(answer).items() if name != "ranking"})
+
+
+def with_axes(data: dict[str, Any]) -> dict[str, Any]:
+    """Return data of a row with its axes as an object, and without the key where there are none."""
+    axes = dict(data.pop("axes", ()))
+    return data | ({"axes": axes} if axes else {})
+
+
+def trial_row(trial: TrialRow) -> dict[str, Any]:
+    """Return one trial as a flat row."""
+    forecast, last = trial.forecast, trial.last
+    values = (
+        trial.name,
+        trial.rollouts_per_prompt,
+        trial.prompts_per_batch,
+        trial.learning_rate,
+        trial.seed,
+        trial.state.value,
+        trial.attempt,
+        trial.step,
+        trial.pilot_steps,
+        trial.gpu_hours_spent,
+        last.score if last else None,
+        last.standard_error if last else None,
+        forecast.mean if forecast else None,
+        forecast.low if forecast else None,
+        forecast.high if forecast else None,
+        forecast.probability_best if forecast else None,
+        trial.failure_class,
+    )
+    return dict(zip(TRIAL_COLUMNS, values, strict=True))
+
+
+def trial_data(trial: TrialRow) -> dict[str, Any]:
+    """Return one trial with its curve."""
+    forecast = trial.forecast
+    return with_axes(trial_row(trial) | {"axes": trial.axes}) | {
+        "verdict": forecast.verdict if forecast else None,
+        "level": forecast.level if forecast else None,
+        "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
+        "failure_tail": trial.failure_tail,
+        "points": [
+            {"step": s.step, "gpu_hours": s.gpu_hours, "score": s.score, "score_standard_error": s.standard_error}
+            for s in trial.scores
+        ],
+    }

@@ -1,0 +1,148 @@
+"""What is believed of a stored sweep: the same answer as `recommend`, and a band around every curve."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from budgets.errors import NotFoundError
+from planner.pooling.model import Fit, Model
+from planner.pooling.opening import joint_of
+from planner.recommending.opening import DRAWS
+from planner.store import open_store
+from planner.sweeping.predictions import has_curve
+from planner.sweeping.view import Seen
+from planner.trials import TrialState
+from rlplan.reading.banding import PLACES, bands_of
+from rlplan.reading.believing import beliefs, believed
+from rlplan.reading.recommend_reading import Stored, recommended, stored
+from rlplan.reading.story import Band, Beliefs
+from runner.sweep.board import Board
+from tests.rlplan.recommend_sweeps import ended
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(ended(tmp_path_factory.mktemp("believed") / "rlplan.db"))
+
+
+@pytest.fixture(scope="module")
+def found(database: str) -> Beliefs:
+    return beliefs(database)
+
+
+@pytest.fixture
+def known(database: str) -> Stored:
+    with open_store(database, read_only=True) as store:
+        return stored(store, None)
+
+
+def scored(board: Board) -> list[int]:
+    return [number for number, trial in board.trials.items() if has_curve(trial)]
+
+
+def test_the_answer_is_the_one_that_recommend_gives(database: str, found: Beliefs) -> None:
+    assert found.recommended == recommended(database, None)
+    assert found.why_not is None
+
+
+def test_one_fit_serves_the_answer_and_the_bands(known: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[Model] = []
+    fit = Model.fit
+
+    def counted(model: Model) -> Fit:
+        fits.append(model)
+        return fit(model)
+
+    monkeypatch.setattr(Model, "fit", counted)
+    assert believed(known).bands
+    assert len(fits) == 1
+
+
+def test_every_curve_has_a_band_from_nothing_to_the_target(known: Stored, found: Beliefs) -> None:
+    assert set(found.bands) == set(scored(known.board))
+    for band in found.bands.values():
+        x, median, low, high = (np.array(getattr(band, name)) for name in Band.__dataclass_fields__)
+        assert len(x) == PLACES
+        assert (x[0], x[-1]) == (0.0, pytest.approx(known.board.spec.target_gpu_hours))
+        assert (np.diff(x) > 0).all()
+        assert (np.diff([np.zeros_like(x), low, median, high, np.ones_like(x)], axis=0) >= 0).all()
+
+
+def test_bands_lie_around_the_scores_and_widen_towards_the_target(known: Stored, found: Beliefs) -> None:
+    inside = []
+    for number, band in found.bands.items():
+        scores = known.board.trials[number].scores
+        x = [seen.gpu_hours for seen in scores]
+        low, high = np.interp(x, band.gpu_hours, band.low), np.interp(x, band.gpu_hours, band.high)
+        room = [2 * (seen.standard_error or 0.0) for seen in scores]
+        inside += [
+            under - more <= seen.score <= over + more
+            for seen, under, over, more in zip(scores, low, high, room, strict=True)
+        ]
+        widths = np.array(band.high) - np.array(band.low)
+        assert widths[-1] > np.interp(x[-1], band.gpu_hours, widths)
+    assert np.mean(inside) > 0.8
+
+
+def test_a_band_ends_where_the_worlds_of_the_answer_have_the_run(known: Stored, found: Beliefs) -> None:
+    view = known.board.view(0)
+    worlds = joint_of(view, DRAWS)
+    number = scored(known.board)[0]
+    run, place = worlds.run_of[number], worlds.place[view.trials[number].configuration]
+    drawn = np.clip(worlds.observed(np.array([place]), np.array([run]), np.array([[1.0]]))[:, 0, 0], 0, 1)
+    band = found.bands[number]
+    assert band.median[-1] == pytest.approx(np.median(drawn), abs=0.02)
+    assert band.low[-1] == pytest.approx(np.quantile(drawn, 0.05), abs=0.03)
+
+
+def test_a_run_that_was_not_fitted_has_the_band_of_its_configuration(known: Stored) -> None:
+    view = known.board.view(0)
+    worlds = joint_of(view, 400)
+    first = view.trials[scored(known.board)[0]]
+    stranger = replace(first, trial=999)
+    bands = bands_of(worlds, [*(view.trials[number] for number in scored(known.board)), stranger])
+    # It may be anywhere that a run of its configuration may be, also where the other has been seen not to be.
+    width = [high - low for low, high in zip(bands[999].low, bands[999].high, strict=True)]
+    seen = [high - low for low, high in zip(bands[first.trial].low, bands[first.trial].high, strict=True)]
+    assert sum(width) > sum(seen)
+
+
+def test_a_run_that_has_collapsed_is_cut_and_stays_where_it_fell(known: Stored) -> None:
+    number = scored(known.board)[0]
+    scores = known.board.trials[number].scores
+    last = scores[-1]
+    fallen = [Seen(last.step + i, (1 + 0.1 * i) * last.gpu_hours, 0.01, last.standard_error) for i in range(1, 4)]
+    known.board.put(number, scores=(*scores, *fallen))
+    found = believed(known)
+    assert found.cuts == {number: fallen[0].gpu_hours}
+    band = found.bands[number]
+    after = [place for place, x in enumerate(band.gpu_hours) if x > fallen[0].gpu_hours]
+    assert after
+    assert [(band.low[place], band.high[place]) for place in after] == [(0.01, 0.01)] * len(after)
+    assert np.interp(scores[len(scores) // 2].gpu_hours, band.gpu_hours, band.median) > 0.1
+
+
+def test_where_nothing_was_seen_it_says_why_not(known: Stored) -> None:
+    for number in known.board.trials:
+        known.board.put(number, scores=(), step=0)
+    found = believed(known)
+    assert (found.recommended, dict(found.bands), dict(found.cuts)) == (None, {}, {})
+    assert "has a score after its first update" in str(found.why_not)
+
+
+def test_where_all_has_failed_the_curves_still_have_bands(known: Stored) -> None:
+    for configuration in list(known.board.view(0).open_cells):
+        known.board._open.pop(configuration)
+    known.board._open_view = None
+    for number in known.board.trials:
+        known.board.put(number, state=TrialState.FAILED)
+    found = believed(known)
+    assert found.recommended is None
+    assert "all" in str(found.why_not)
+    assert set(found.bands) == set(scored(known.board))
+
+
+def test_a_sweep_that_is_not_there_is_an_error(database: str) -> None:
+    with pytest.raises(NotFoundError, match="there are: sweep-1"):
+        beliefs(database, "sweep-9")
