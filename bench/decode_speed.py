@@ -25,7 +25,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from runner.engines.torch_engine import TorchEngine
-from runner.rollouts import Sampling
+from runner.ports.rollouts import Sampling
 
 SERVER = Path(__file__).with_name("decode_speed_vllm.py")
 Prompts = list[list[int]]

@@ -81,12 +81,12 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
     """Time our trainer's whole steps: generate, reward, train, new weights to the sampler."""
     from planner.recipes.schema import Objective, Recipe
     from runner.policy.loading import load_model
+    from runner.ports.task import Problem, Scores, Task
+    from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
     from runner.tasks.characters import CharacterTokenizer
     from runner.tasks.chat import load_tokenizer
-    from runner.tasks.port import Problem, Scores, Task
     from runner.training.building import assemble, open_engine, open_stream, use_threads
     from runner.training.collecting import Collector
-    from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
     from runner.training.sources import InlineSource
     from runner.training.stopwatch import Stopwatch
 

@@ -82,9 +82,9 @@ def train(job: Job) -> Run:
     """Train one job from its task's model."""
     from planner.recipes.schema import Objective, Recipe, Schedule
     from runner.backends.builtin import BuiltinBackend
-    from runner.backends.port import Segment
+    from runner.ports.backend import Segment
+    from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
     from runner.tasks.embedded import EMBEDDED
-    from runner.training.config import TaskChoice, TrialConfig, ValidationPlan
 
     learning = EMBEDDED[job.task].learning
     recipe = Recipe(

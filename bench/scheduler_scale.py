@@ -29,8 +29,8 @@ from planner.sweeping.actions import Action
 from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import View
-from runner.simulation.choice import Costs, Failures, Pathologies, SimulationChoice
+from planner.view import View
+from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec, trial_name

@@ -24,8 +24,8 @@ class Trial(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         """Start the trial."""
         from runner.backends.builtin import BuiltinBackend
-        from runner.backends.port import Segment
-        from runner.training.config import TrialConfig
+        from runner.ports.backend import Segment
+        from runner.ports.trial import TrialConfig
 
         given = config["given"]
         began = time.time()

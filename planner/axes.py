@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 RECIPE, MODEL, GROWTH, LEARNING_RATE = "recipe", "model", "growth", "learning_rate"
 # Values of these differ in kind; all others are numbers, of which one can be nearer to another than a third.

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 Vector = NDArray[np.float64]
 Mean = Callable[[Vector], Vector]  # score over GPU-hours

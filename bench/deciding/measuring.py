@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.replaying.recorded import Recorded, Run
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 Vector = NDArray[np.float64]
 Mean = Callable[[Vector], Vector]

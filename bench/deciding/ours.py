@@ -11,7 +11,7 @@ from planner.replaying.play import play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.opening import open_policy
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import Configuration, View
+from planner.view import Configuration, View
 
 RLPLAN: Final = "rlplan"
 RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}

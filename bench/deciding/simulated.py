@@ -9,8 +9,8 @@ import numpy as np
 
 from bench.deciding.measuring import measured, places, recorded
 from planner.replaying.recorded import Recorded
-from planner.sweeping.view import Configuration
-from runner.simulation.choice import Pathologies, SimulationChoice
+from planner.view import Configuration
+from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.surfaces import Surface
 
 CELLS: Final = tuple(itertools.product((8, 16, 32, 64, 128, 256, 512), (32, 64, 128, 256, 512)))

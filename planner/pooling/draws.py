@@ -11,7 +11,7 @@ from scipy.special import expit
 from planner.curves.curve import Vector
 from planner.pooling.model import STEEPEST, Fit, alike, logistic, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 EARLIEST = 1e-12
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level

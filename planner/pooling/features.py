@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 TOP, MIDDLE, STEEPNESS = 0, 1, 2
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.

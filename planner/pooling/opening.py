@@ -9,8 +9,7 @@ from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import Fit, Model
 from planner.pooling.points import Binned, binned, stacked
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Configuration, Seen, TrialView, View
+from planner.view import Configuration, Seen, TrialView, View, has_curve
 
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed

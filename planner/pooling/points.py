@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.sweeping.view import Seen
+from planner.view import Seen
 
 BINS = 12
 EMPTY = 1e6  # variance of a bin without points

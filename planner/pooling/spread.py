@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.pooling.features import places
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

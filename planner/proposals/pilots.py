@@ -13,7 +13,7 @@ from budgets.workload import Validation
 from planner.axes import said
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 from planner.proposals.spacing import Spread, octaves
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 LEAST_SIGNAL = 0.05
 FEWEST_FINAL_UPDATES = 20

@@ -15,7 +15,7 @@ from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNA
 from planner.proposals.prior import applicable_prior
 from planner.proposals.rates import spread_rates
 from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
 LEAST_SAVING = 0.05  # in GPU-hours per step, below which fewer GPUs are not worth a line

@@ -9,7 +9,7 @@ from budgets.cost import Coefficients, StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
 

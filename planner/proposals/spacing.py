@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from planner.axes import CATEGORICAL, values_by_axis
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 APART = 2.0  # octaves that two values of a categorical axis count for
 EMPTY = 16.0  # octaves to a slice of which nothing is chosen yet: farther than any grid reaches

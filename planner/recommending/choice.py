@@ -6,7 +6,7 @@ from planner.recommending.collapse import collapse_risks
 from planner.recommending.equivalent import TIE, Settled, settle
 from planner.recommending.odds import Odds, interval, odds
 from planner.recommending.prospect import Prospect, Vector
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 
 @dataclass(frozen=True, slots=True)

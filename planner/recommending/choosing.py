@@ -4,7 +4,7 @@ from planner.recommending.equivalent import TIE, settle
 from planner.recommending.facts import Facts, require_choice
 from planner.recommending.prospect import Prospect
 from planner.sweeping.joint import Joint
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 
 def choose(joint: Joint, facts: Facts, target_gpu_hours: float, tie: float = TIE) -> Configuration:

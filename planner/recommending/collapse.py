@@ -7,7 +7,7 @@ import numpy as np
 
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Vector
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 PRIOR_RISK = 0.02  # of a run of which nothing near is known
 PRIOR_RUNS = 2.0  # how many runs that counts as

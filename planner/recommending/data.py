@@ -9,7 +9,7 @@ from planner.recommending.facts import named
 from planner.recommending.frontier import FrontierPoint
 from planner.recommending.rival import Rival
 from planner.recommending.trend import Trend
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 
 def answer_data(answer: Answer) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from budgets.errors import BudgetError, NotFoundError
 from planner.axes import said
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 FORGIVEN = 1e-9  # of a step: quotients of floats
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from planner.sweeping.view import Configuration, Seen, TrialView
+from planner.view import Configuration, Seen, TrialView
 
 SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXiv 2510.13786, A.6)
 PRIOR_DEGREES = 4.0  # how many differences between seeds that counts as

@@ -11,9 +11,9 @@ from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.noise import level
 from planner.recommending.status import PROPOSED, status_of
 from planner.sweeping.joint import Joint
-from planner.sweeping.predictions import SingleCurves, has_curve
-from planner.sweeping.view import Configuration, TrialView, View
+from planner.sweeping.predictions import SingleCurves
 from planner.trials import TrialState
+from planner.view import Configuration, TrialView, View, has_curve
 
 DRAWS = 2000
 

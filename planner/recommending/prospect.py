@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from budgets.errors import InputError
 from planner.recommending.facts import ConfigurationFacts, Facts
 from planner.sweeping.joint import Joint
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

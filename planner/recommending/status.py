@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from planner.sweeping.view import TrialView
 from planner.trials import TrialState
+from planner.view import TrialView
 
 PROPOSED = "proposed"  # the status of a configuration that has no trial
 

@@ -8,8 +8,7 @@ import numpy as np
 from planner.curves.curve import Vector
 from planner.pooling.opening import Pool
 from planner.sweeping.chances import NEAR, choosable
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Configuration, TrialView, View
+from planner.view import Configuration, TrialView, View, has_curve
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
 

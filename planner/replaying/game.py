@@ -17,8 +17,8 @@ from planner.replaying.recorded import Recorded, Run
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.advancing import named_configuration
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import READY, Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState, move
+from planner.view import READY, Configuration, OpenCell, Seen, TrialView, View
 
 TICKS: Final = 1000  # in the target, or in the longest run where all end before
 LEAST_SEGMENT: Final = 1 / 50  # of the target

@@ -10,7 +10,7 @@ from planner.replaying.choosing import Chooser
 from planner.replaying.game import TICKS, Game, Pilots
 from planner.replaying.recorded import Recorded
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 MOST_MARKS: Final = 40
 

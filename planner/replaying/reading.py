@@ -27,7 +27,7 @@ from planner.replaying.rows import (
     where_there,
     whole,
 )
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 ERRORS: Final = ("standard_error", "score_standard_error")
 # They measure how far a run has come, even where it has but one row.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Vector
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 AROUND = 0.1  # share of the target within which points count as being at it
 ROUNDING = 1e-9  # relative; a point at 0.9 T counts though 0.9 is no binary number

@@ -9,7 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 from budgets.errors import InputError
 from planner.axes import as_text, from_text
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 
 class UtcTime(TypeDecorator[datetime]):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 
 @dataclass(frozen=True)

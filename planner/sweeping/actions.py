@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.table import Table
-from planner.sweeping.view import Configuration, TrialView, View
+from planner.view import Configuration, TrialView, View
 
 MOST_ALTERNATIVES = 5
 

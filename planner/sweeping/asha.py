@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.sweeping.actions import Action
 from planner.sweeping.rungs import REDUCTION, SuccessiveHalving
-from planner.sweeping.view import View
+from planner.view import View
 
 
 class Asha:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from planner.curves.curve import Vector
 from planner.sweeping.competition import Competition, Outcome
 from planner.sweeping.grid import BINS, MIDDLES, masses, quantile
-from planner.sweeping.predictions import Explained, Predictor, SingleCurves, has_curve
+from planner.sweeping.predictions import Explained, Predictor, SingleCurves
 from planner.sweeping.table import Table
-from planner.sweeping.view import Seen, TrialView, View
+from planner.view import Seen, TrialView, View, has_curve
 
 LEVEL = 0.90
 UNSEEN = -1.0  # in arrays of figures where there is no curve

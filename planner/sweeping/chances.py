@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds, shares_of_best
-from planner.sweeping.view import Configuration, View
 from planner.trials import TrialState
+from planner.view import Configuration, View
 
 FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
 NEAR = 0.02  # of the best: the same, for seeds differ by as much

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planner.curves.curve import Vector
 from planner.sweeping.grid import BINS, LEAST, MIDDLES, SummedRows, masses
 from planner.sweeping.table import Table
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 Mask = NDArray[np.bool_]
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from planner.sweeping.view import TrialView
+from planner.view import TrialView
 
 # Steps vary, a validation may fall into the segment, and a reservation that is not used up is given back.
 MARGIN = 1.3

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from planner.sweeping.actions import Action
 from planner.sweeping.rungs import REDUCTION, SuccessiveHalving
-from planner.sweeping.view import View
+from planner.view import View
 
 
 class Hyperband:

@@ -16,15 +16,14 @@ from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.chances import Chances
 from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
-from planner.sweeping.predictions import has_curve
 from planner.sweeping.pruning import ALPHA, bar
 from planner.sweeping.region import may_propose
 from planner.sweeping.search import check_sampler, propose_cell
 from planner.sweeping.table import Table
 from planner.sweeping.telling import FIRST, advance, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.value import Value
-from planner.sweeping.view import Configuration, TrialView, View
 from planner.trials import TrialState
+from planner.view import Configuration, TrialView, View, has_curve
 
 DRAWS = 300  # for a decision among segments; what is printed and recommended rests on more
 LEAST_GAIN = 1e-6  # in score; less is nothing

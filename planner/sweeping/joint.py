@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 
 class Joint(Protocol):

@@ -7,9 +7,9 @@ import numpy as np
 from planner.pooling.draws import Worlds, shares_of_best
 from planner.pooling.opening import Pool
 from planner.sweeping.beliefs import LEVEL, Belief, Beliefs
-from planner.sweeping.predictions import Explained, has_curve
-from planner.sweeping.view import TrialView, View
+from planner.sweeping.predictions import Explained
 from planner.trials import TrialState
+from planner.view import TrialView, View, has_curve
 
 OUT = frozenset({TrialState.FAILED, TrialState.PRUNED})
 

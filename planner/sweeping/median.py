@@ -9,7 +9,7 @@ from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Prune, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, advances, at_end, named, nothing_left
 from planner.sweeping.table import Table, next_boundary
-from planner.sweeping.view import TrialView, View
+from planner.view import TrialView, View
 
 MARKS = 64  # parts of a pilot at which running averages are compared
 FEWEST_PEERS = 3  # a median of fewer says little; Ray Tune's rule has the same

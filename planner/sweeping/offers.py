@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from planner.sweeping.grants import MARGIN
-from planner.sweeping.view import Configuration, OpenCell, TrialView, View
 from planner.trials import TrialState
+from planner.view import Configuration, OpenCell, TrialView, View
 
 LENGTHS = (1, 3, 9, 60)  # quanta: what one tells may be nothing, and what nine tell much
 QUANTA = 25  # that the pilot money is cut into; shorter segments are decisions without a difference

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from planner.sweeping.actions import Action
-from planner.sweeping.view import View
+from planner.view import View
 
 
 class Policy(Protocol):

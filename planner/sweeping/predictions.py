@@ -11,7 +11,7 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.fitting import fit_curves
 from planner.curves.posterior import Posterior, over_chunks
 from planner.sweeping.grid import BINS, EDGES
-from planner.sweeping.view import TrialView
+from planner.view import TrialView
 
 DECIMALS = 10
 
@@ -63,11 +63,6 @@ class SingleCurves:
             )
             for fit in fit_curves([curve_of(trial) for trial in trials])
         ]
-
-
-def has_curve(trial: TrialView) -> bool:
-    """Whether the trial was scored after training had begun."""
-    return any(seen.gpu_hours > 0 for seen in trial.scores)
 
 
 def curve_of(trial: TrialView) -> Curve:

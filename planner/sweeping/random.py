@@ -7,7 +7,7 @@ import numpy as np
 from planner.sweeping.actions import Action
 from planner.sweeping.advancing import advances, at_end, nothing_left
 from planner.sweeping.table import Table, next_boundary
-from planner.sweeping.view import View
+from planner.view import View
 
 
 class RandomSearch:

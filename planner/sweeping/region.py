@@ -9,7 +9,7 @@ from planner.sweeping.beliefs import Standing
 from planner.sweeping.grants import MARGIN
 from planner.sweeping.pruning import bar
 from planner.sweeping.table import Table
-from planner.sweeping.view import Cell, OpenCell, View
+from planner.view import Cell, OpenCell, View
 
 WIDENED = 1  # octaves, on every side
 MOST_PROPOSED = 0.5  # of the number of trials that the plan had

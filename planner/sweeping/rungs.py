@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.sweeping.actions import Action
 from planner.sweeping.advancing import advances, at_end, nothing_left
 from planner.sweeping.table import Table
-from planner.sweeping.view import TrialView, View
+from planner.view import TrialView, View
 
 REDUCTION = 3
 MOST_RUNGS = 24

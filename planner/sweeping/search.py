@@ -20,8 +20,8 @@ from planner.sweeping.beliefs import Beliefs, Standing
 from planner.sweeping.pruning import ALPHA
 from planner.sweeping.region import open_in, possible_region
 from planner.sweeping.search_space import Space, Wish
-from planner.sweeping.view import Configuration, OpenCell, View
 from planner.trials import TrialState
+from planner.view import Configuration, OpenCell, View
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

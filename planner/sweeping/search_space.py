@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.axes import LEARNING_RATE, Value, rounded_rate, value_of, values_by_axis, with_rate, without
 from planner.sweeping.region import Region, octaves
-from planner.sweeping.view import Configuration, OpenCell
+from planner.view import Configuration, OpenCell
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.sweeping.grants import MARGIN
-from planner.sweeping.view import ALIVE, TrialView, View
 from planner.trials import TrialState
+from planner.view import ALIVE, TrialView, View
 
 # A lost trial lost its worker: that says nothing against its configuration.
 COMPETING = ALIVE | {TrialState.FINISHED, TrialState.LOST}

@@ -10,7 +10,7 @@ from planner.sweeping.actions import Advance, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named, named_configuration
 from planner.sweeping.chances import NEAR, Chances
 from planner.sweeping.offers import Offer
-from planner.sweeping.view import TrialView, View
+from planner.view import TrialView, View
 
 FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
 

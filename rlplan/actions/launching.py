@@ -14,12 +14,12 @@ from planner.config import embedded_tasks
 from planner.layering import flattened
 from planner.recipes import Recipe, load_recipe
 from planner.recommending.choice import Choice
-from planner.sweeping.view import Configuration, TrialView
 from planner.trials import TrialState
+from planner.view import Configuration, TrialView
 from rlplan.actions.train_request import TRIAL_FLAGS
+from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
 from runner.training import checkpoints
-from runner.training.config import TrialConfig
 
 FINALS = Path("runs")
 # What a final run always names, so that no default and no configuration file can change it.

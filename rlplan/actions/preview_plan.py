@@ -12,7 +12,7 @@ from planner.proposals import Candidate, Proposal, Request, propose
 from planner.replaying.game import TICKS, Pilot
 from planner.store import Store
 from planner.store.schema import Plan
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from runner.simulation.drawn import INTERESTING, DrawnCell, Setting
 
 TICKS_PER_SEGMENT, MOST_TICKS = 4, 1_000_000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 NEAR: Final = 0.02  # differences within it are seed noise in the best study there is
 

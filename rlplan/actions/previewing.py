@@ -12,7 +12,7 @@ from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
 from planner.sweeping.opening import open_policy
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.actions.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
 from rlplan.actions.preview_results import Outcome, Preview, Without
 from rlplan.live.replay_progress import progress_shown

@@ -12,7 +12,7 @@ from planner.replaying.play import Played, play
 from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import Recorded
 from planner.sweeping.opening import open_policy
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.live.replay_progress import Progress, progress_shown
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from rlplan.actions.train_folder import RunFolder
 from rlplan.actions.train_request import Run
-from runner.backends.port import Point
+from runner.ports.backend import Point
 from runner.sweep.worker_files import POINTS, point_from
 
 _STEP = re.compile(r"checkpoint-(\d+)\.\w+$")

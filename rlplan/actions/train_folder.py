@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.metrics import further_names
 from rlplan.actions.train_request import RUNS, Run
-from runner.backends.port import Point
+from runner.ports.backend import Point
 from runner.training import checkpoints
 
 CONFIG, METRICS, CURVE = "config.json", "metrics.jsonl", "curve.csv"

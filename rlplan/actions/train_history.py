@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from runner.backends.port import Point
+from runner.ports.backend import Point
 from runner.training import health
 
 REWARD_FAILURES = "reward-failures"

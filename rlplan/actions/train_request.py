@@ -20,7 +20,7 @@ from planner.config.request import difficulty_and_rates, recipe_traits
 from planner.layering import merged
 from planner.recipes import Recipe, load_recipe
 from rlplan.actions.proposing import DEFAULT_FILE, load_configuration
-from runner.training.config import TrialConfig
+from runner.ports.trial import TrialConfig
 
 T = TypeVar("T")
 

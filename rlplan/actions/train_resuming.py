@@ -10,7 +10,7 @@ from planner.checking import Count, Section, explained
 from planner.layering import Layer, flattened, merged
 from planner.recipes import load_recipe
 from rlplan.actions.train_request import Run, TrainRequest
-from runner.training.config import TrialConfig
+from runner.ports.trial import TrialConfig
 
 MACHINE = "machine."  # another machine may finish a run; the backend notes that the last bits may differ
 

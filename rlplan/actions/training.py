@@ -14,7 +14,7 @@ from rlplan.actions.train_resuming import resumed_run
 from rlplan.live.train_display import Display, Silent
 from rlplan.live.train_signals import Interrupts
 from runner.backends.opening import open_backend
-from runner.backends.port import Segment, TrainerBackend
+from runner.ports.backend import Segment, TrainerBackend
 from runner.training import checkpoints
 
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from budgets.errors import InputError, UnknownNameError
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 if TYPE_CHECKING:
     import polars

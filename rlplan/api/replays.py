@@ -7,7 +7,7 @@ from typing import Any
 from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.sweeping.advancing import named_configuration
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.actions.fit_request import plain_number
 from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
 from rlplan.api.columns import TRACE

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.recommending.choice import Choice
 from planner.recommending.facts import named
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.reading.story import Beliefs, Cell, Story
 from rlplan.reading.sweep_picture import Ranked, TrialRow
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.axes import said
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 from rlplan.charts.chart import Chart, Trace, faded, text
 from rlplan.charts.groups import Outlook, chosen, configuration_of, outlooks
 from rlplan.charts.looks import INK, PAPER, QUIET, SCALE, axis, layout

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from planner.store.schema import SegmentOutcome
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.charts.chart import Chart, Trace, faded, text
 from rlplan.charts.groups import configuration_of, groups
 from rlplan.charts.looks import ACCENT, BAD, GOOD, INK, MIND, QUIET, SERIES, axis, layout, legend_below

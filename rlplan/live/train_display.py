@@ -9,7 +9,7 @@ from rlplan.actions.train_request import Run
 from rlplan.live.train_panel import Panel, title
 from rlplan.live.train_view import Pace, metric, score
 from rlplan.printing.terminal import live_console, tell
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 if TYPE_CHECKING:
     from rich.console import Console

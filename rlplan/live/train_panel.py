@@ -7,7 +7,7 @@ from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run
 from rlplan.live.train_view import BLOCKS, PLAIN_BLOCKS, Pace, metric, score, sparkline
 from rlplan.printing.numbers import steps
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from rlplan.printing.numbers import duration
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
-from planner.sweeping.view import Axes
+from planner.view import Axes
 from rlplan.actions.proposing import StoredPlan
 from rlplan.commands.options import Format
 from rlplan.printing.csv_writing import write_csv

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.replaying.play import Played
 from planner.sweeping.advancing import named_configuration
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.actions.replaying import Replays
 from rlplan.commands.options import Format
 from rlplan.printing.numbers import aligned_hours, duration, hours

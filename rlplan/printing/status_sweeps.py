@@ -15,7 +15,7 @@ from planner.store.driving import is_driven
 from planner.store.plans import missing
 from planner.store.requests import pausing
 from planner.store.schema import Charge, Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
-from planner.sweeping.view import Axes
+from planner.view import Axes
 from rlplan.commands.options import Format
 from rlplan.printing.numbers import aligned_hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console

@@ -13,7 +13,7 @@ from rlplan.exits import ExitCode
 from rlplan.live.train_view import SECONDS_PER_HOUR, score, thinned
 from rlplan.printing.numbers import duration, steps
 from rlplan.printing.terminal import tell
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 MOST_ROWS = 12  # of the table; curve.csv has all
 

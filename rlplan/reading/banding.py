@@ -9,7 +9,7 @@ from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
 from planner.pooling.model import sigmoid
 from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
-from planner.sweeping.view import TrialView
+from planner.view import TrialView
 from rlplan.reading.story import Band
 
 PLACES = 40

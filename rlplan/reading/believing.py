@@ -7,8 +7,7 @@ from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, S
 from planner.pooling.opening import joint_of
 from planner.recommending.opening import DRAWS
 from planner.store import Store, open_store
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Seen
+from planner.view import Seen, has_curve
 from rlplan.reading.banding import bands_of
 from rlplan.reading.damage import UNREADABLE, said
 from rlplan.reading.evidence import collapsed_from

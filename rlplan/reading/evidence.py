@@ -8,7 +8,7 @@ from planner.axes import LEARNING_RATE, without
 from planner.pooling.points import before_collapse
 from planner.recommending.cautions import FAR
 from planner.sweeping.chances import NEAR
-from planner.sweeping.view import Seen
+from planner.view import Seen
 from rlplan.printing.numbers import hours
 from rlplan.reading.rows import Priced
 from rlplan.reading.story import Flag, Health

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from budgets.errors import InputError, UnknownNameError
-from planner.sweeping.view import Axes
+from planner.view import Axes
 
 Row = TypeVar("Row")
 SHORT = {"n": "rollouts_per_prompt", "b": "prompts_per_batch", "lr": "learning_rate"}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from planner.store.schema import SegmentOutcome
-from planner.sweeping.view import Axes
+from planner.view import Axes
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from planner.store.schema import RequestKind, SweepStatus
-from planner.sweeping.view import Axes
 from planner.trials import TrialState
+from planner.view import Axes
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from runner.asynchronous.generator import Delivery, Generator
-from runner.backends.port import Point
-from runner.engines.port import Weights
 from runner.policy.loading import load_model
+from runner.ports.backend import Point
+from runner.ports.engine import Weights
+from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
 from runner.training import checkpoints
 from runner.training.batch import Batch
 from runner.training.building import assemble, open_engine, open_stream, use_threads
 from runner.training.collecting import Collector
-from runner.training.config import TrialConfig
 from runner.training.sources import Prepare
 from runner.training.stopwatch import Stopwatch
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.engines.port import RolloutEngine
+from runner.ports.engine import RolloutEngine
 from runner.training.batch import Batch
 from runner.training.collecting import Collector
 from runner.training.prompts import PromptStream

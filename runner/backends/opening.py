@@ -1,7 +1,7 @@
 """The backend that a trial's configuration asks for."""
 
-from runner.backends.port import TrainerBackend
-from runner.training.config import TrialConfig
+from runner.ports.backend import TrainerBackend
+from runner.ports.trial import TrialConfig
 
 
 def open_backend(config: TrialConfig) -> TrainerBackend:

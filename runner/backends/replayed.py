@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from runner.backends.simulated import SimulatedBackend
-from runner.simulation.choice import SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from runner.simulation.opening import open_world
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
-from runner.backends.port import Point, Segment
 from runner.backends.same_trial import compare, require_free
+from runner.ports.backend import Point, Segment
+from runner.ports.trial import TrialConfig
 from runner.simulation.opening import world_of
 from runner.simulation.world import Course, World
 from runner.training import checkpoints
-from runner.training.config import TrialConfig
 
 
 class SimulatedBackend:

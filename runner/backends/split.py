@@ -7,10 +7,10 @@ from typing import Any
 
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.asynchronous.actors import Delays, GeneratorHalf, TrainerHalf
-from runner.backends.port import Point, Segment
 from runner.backends.same_trial import compare, require_free
+from runner.ports.backend import Point, Segment
+from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
-from runner.training.config import TrialConfig
 
 
 class SplitBackend:

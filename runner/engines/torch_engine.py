@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from budgets.errors import InputError, UnknownNameError
 from runner.engines.decoding import Noise
-from runner.engines.port import Weights
 from runner.engines.torch_decode import Decoding, Format
 from runner.engines.torch_traits import Traits
 from runner.engines.torch_waves import Wave, Written, gathered, require_sound, waves
 from runner.policy.head import Head, decoder_of
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.engine import Weights
+from runner.ports.rollouts import Rollouts, Sampling
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -23,7 +23,7 @@ _DEVICE_CACHE_SHARE = 0.25  # of all its memory and not of the free one: roundin
 
 
 class TorchEngine:
-    """A `RolloutEngine` over any decoder-only transformers model; see runner.engines.port for its methods.
+    """A `RolloutEngine` over any decoder-only transformers model; see runner.ports.engine for its methods.
 
     By default it samples from the model that it is given: a trainer's updates are in effect from the next `generate`
     on, and `load_weights` with the model's own tensors copies nothing. Updates between tokens need `load_weights`.

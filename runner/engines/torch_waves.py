@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from budgets.errors import InputError
-from runner.rollouts import Rollouts
+from runner.ports.rollouts import Rollouts
 
 if TYPE_CHECKING:
     from torch import Tensor

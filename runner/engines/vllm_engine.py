@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from budgets.errors import InputError
-from runner.engines.port import Weights
 from runner.engines.vllm_parameters import Parameters
 from runner.engines.vllm_start import start_vllm, stop_vllm
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.engine import Weights
+from runner.ports.rollouts import Rollouts, Sampling
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from runner.tasks.port import Ids
+    from runner.ports.task import Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from runner.policy.rows import Rows
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from runner.tasks.port import Ids
+    from runner.ports.task import Ids
 
 MOST_LOGITS = 1 << 26  # logits held at once; beyond this they are computed in chunks, and again in the backward pass
 

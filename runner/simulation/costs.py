@@ -5,8 +5,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
+from runner.ports.simulation import Costs
 from runner.simulation.chance import mixed, normal
-from runner.simulation.choice import Costs
 
 PERIOD: Final = 4096  # updates after which the spread between steps repeats itself
 

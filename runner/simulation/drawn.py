@@ -15,9 +15,9 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.replaying.recorded import Recorded, Run
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
+from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.chance import log_uniform, mixed
-from runner.simulation.choice import Pathologies, SimulationChoice
 from runner.simulation.surfaces import Shape, Surface
 
 # What the public runs that we have read show now and then; the rates themselves are an assumption.

@@ -2,8 +2,8 @@
 
 import math
 
+from runner.ports.simulation import Failures
 from runner.simulation.chance import uniform
-from runner.simulation.choice import Failures
 from runner.simulation.world import SECONDS_PER_HOUR, Breakdown
 
 

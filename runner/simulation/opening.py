@@ -4,12 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.simulation.choice import SimulationChoice
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import TrialConfig
 from runner.simulation.recorded import RecordedWorld
 from runner.simulation.simulated import SimulatedWorld
 from runner.simulation.table import read_recordings
 from runner.simulation.world import World
-from runner.training.config import TrialConfig
 
 
 def world_of(config: TrialConfig) -> World:

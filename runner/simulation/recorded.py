@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from budgets.errors import InputError
 from planner.curves.reading.table import listing
-from runner.backends.port import Point
+from runner.ports.backend import Point
+from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.trial import TrialConfig
 from runner.simulation.chance import mixed
-from runner.simulation.choice import Failures, SimulationChoice
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.table import Recording
 from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
-from runner.training.config import TrialConfig
 
 
 class RecordedCourse:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from runner.backends.port import Point
+from runner.ports.backend import Point
+from runner.ports.executor import Work
 from runner.simulation.fleet import Worker
 from runner.simulation.world import Breakdown, Course
-from runner.sweep.executor import Work
 
 ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one is under way
 STRETCH: Final = 1024  # updates in which scored steps are looked up at once

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 
-from runner.backends.port import Point
+from runner.ports.backend import Point
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import TrialConfig
 from runner.simulation.chance import binomial, mixed
-from runner.simulation.choice import SimulationChoice
 from runner.simulation.costs import Cadence, StepSeconds
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.surfaces import Surface
 from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
-from runner.training.config import TrialConfig
 
 
 class SimulatedCourse:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from budgets.errors import InputError
-from runner.backends.port import Point
-from runner.training.config import TrialConfig
+from runner.ports.backend import Point
+from runner.ports.trial import TrialConfig
 
 SECONDS_PER_HOUR = 3600.0
 

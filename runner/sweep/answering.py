@@ -8,7 +8,7 @@ from planner.recommending.noise import seed_sd
 from planner.recommending.opening import Planned, facts_of, joint_for
 from planner.store.standing import standing
 from planner.sweeping.joint import Joint
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from runner.sweep.board import Board
 from runner.sweep.spec import SweepSpec
 

@@ -16,9 +16,9 @@ from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
 from planner.sweeping.grants import MARGIN
-from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState
-from runner.backends.port import Point
+from planner.view import Configuration, OpenCell, Seen, TrialView, View
+from runner.ports.backend import Point
 from runner.sweep.candidates import configuration_of, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 
 def configuration_of(row: Candidate | Trial) -> Configuration:

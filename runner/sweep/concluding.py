@@ -11,9 +11,9 @@ from planner.store.records import NewFit, NewRanking, NewRecommendation
 from planner.store.results import record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL
 from planner.sweeping.joint_beliefs import JointBeliefs
+from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
-from runner.sweep.executor import Clock
 from runner.sweep.journal import Journal
 from runner.sweep.spec import SweepSpec
 

@@ -12,10 +12,10 @@ from planner.store.schema import Trial
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import READY, Configuration
 from planner.trials import TrialState
+from planner.view import READY, Configuration
+from runner.ports.executor import SECONDS_PER_HOUR, Executor, Failed, Work
 from runner.sweep.board import Board, Segment
-from runner.sweep.executor import SECONDS_PER_HOUR, Executor, Failed, Work
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.notes import Log

@@ -14,10 +14,10 @@ from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
 from planner.sweeping.policy import Policy
 from planner.trials import TrialState
+from runner.ports.executor import Event, Executor
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.dispatch import Dispatcher
-from runner.sweep.executor import Event, Executor
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.lives import lives

@@ -12,9 +12,9 @@ from planner.store.schema import Segment as SegmentRow
 from planner.store.schema import SegmentOutcome
 from planner.sweeping.actions import Why
 from planner.trials import TrialState
-from runner.backends.port import Point
+from runner.ports.backend import Point
+from runner.ports.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.board import Board, Segment
-from runner.sweep.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.journal import Journal
 from runner.sweep.lives import Life
 from runner.sweep.measured import cost_record

@@ -11,7 +11,7 @@ from planner.store.driving import Driver, end_lease, hold_lease
 from planner.store.records import NewPoint
 from planner.store.schema import SweepStatus
 from planner.store.segments import add_points
-from runner.sweep.executor import Clock
+from runner.ports.executor import Clock
 
 Write = Callable[[Session], object]
 

@@ -8,8 +8,8 @@ from typing import Any
 from budgets.work import Phase
 from planner.axes import MODEL, text_of
 from planner.store.records import NewCostRecord
-from planner.sweeping.view import Axes
-from runner.backends.port import Point
+from planner.view import Axes
+from runner.ports.backend import Point
 from runner.sweep.spec import SweepSpec
 
 FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest

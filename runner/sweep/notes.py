@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.store.schema import Decision
 from planner.sweeping.actions import Why
-from runner.sweep.executor import Clock
+from runner.ports.executor import Clock
 from runner.sweep.journal import Journal
 
 

@@ -14,7 +14,7 @@ from planner.config.layers import DEFAULT
 from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
-from planner.sweeping.view import Axes
+from planner.view import Axes
 from runner.sweep.compared import absolute, checkpoints, compared_models, compared_recipes
 from runner.sweep.spec import Resources, SweepSpec, Training
 

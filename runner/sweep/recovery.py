@@ -9,7 +9,7 @@ from planner.store.records import NewCharge
 from planner.store.schema import Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
 from planner.trials import TrialState
-from runner.sweep.executor import SECONDS_PER_HOUR, Clock
+from runner.ports.executor import SECONDS_PER_HOUR, Clock
 from runner.sweep.lives import Life, lives
 from runner.sweep.spec import SweepSpec
 

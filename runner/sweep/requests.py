@@ -6,7 +6,7 @@ from budgets.errors import StoreUnavailableError
 from planner.store import Store, requests
 from planner.store.requests import Waiting
 from planner.store.schema import RequestKind
-from runner.sweep.executor import Clock
+from runner.ports.executor import Clock
 from runner.sweep.journal import Journal
 from runner.sweep.notes import Log
 

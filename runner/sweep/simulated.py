@@ -13,13 +13,13 @@ from pydantic import ValidationError
 
 from budgets.errors import InputError
 from planner.checking import explained
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress, Work
+from runner.ports.trial import TrialConfig
 from runner.simulation.clock import SimulatedClock
 from runner.simulation.fleet import Fleet, Worker
 from runner.simulation.opening import world_of
 from runner.simulation.running import Running
 from runner.simulation.world import Course, World
-from runner.sweep.executor import Began, Ended, Event, Failed, Gone, Progress, Work
-from runner.training.config import TrialConfig
 
 
 class SimulatedExecutor:

@@ -9,8 +9,8 @@ from planner.axes import GROWTH, MODEL, RECIPE, text_of
 from planner.checking import Count, Positive, Section
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
-from planner.sweeping.view import Axes
-from runner.training.config import Machine, TaskChoice, TrialConfig
+from planner.view import Axes
+from runner.ports.trial import Machine, TaskChoice, TrialConfig
 
 
 class ValidationRule(Section):

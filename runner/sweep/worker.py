@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
-from runner.backends.port import Point, Segment, TrainerBackend
-from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.trial import TrialConfig
 from runner.sweep.worker_files import PointsFile, TrialLog, remove_aside_files
-from runner.training.config import TrialConfig
 
 SECONDS_BETWEEN_REPORTS = 1.0
 SECONDS_BETWEEN_CHECKPOINTS = 600.0

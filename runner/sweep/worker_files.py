@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from budgets.errors import CheckpointError
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 POINTS = "points.jsonl"
 LOG = "worker.log"

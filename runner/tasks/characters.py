@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from budgets.errors import InputError
-from runner.tasks.port import Ids, Prompt
+from runner.ports.task import Ids, Prompt
 
 PAD_ID, END_ID, START_ID = 0, 1, 2
 CHARACTERS = "0123456789+-*/=,.;:()[]<>?! \n"

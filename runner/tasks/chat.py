@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from runner.tasks.port import Ids, Prompt
+from runner.ports.task import Ids, Prompt
 
 _PROBE = "probe"
 

@@ -8,9 +8,9 @@ from importlib.resources import files
 from budgets.errors import UnknownNameError
 from planner.config.layers import task_file
 from planner.config.request import read_pass_rates
+from runner.ports.task import Problem, Task
 from runner.tasks.characters import CharacterTokenizer
 from runner.tasks.exact import ExactReward
-from runner.tasks.port import Problem, Task
 from runner.tasks.sums import Sums, sum_problems
 
 MODELS = "models"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runner.tasks.port import Problem, Scores
+from runner.ports.task import Problem, Scores
 
 
 class ExactReward:

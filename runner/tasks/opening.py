@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from budgets.errors import InputError, UnknownNameError
-from runner.tasks.port import Task
+from runner.ports.task import Task
+from runner.ports.trial import TaskChoice
 from runner.tasks.rewards import EXACT, MATH
 from runner.tasks.user import user_task
-from runner.training.config import TaskChoice
 
 VALIDATION_PROBLEMS = 128
 

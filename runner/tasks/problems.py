@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from runner.tasks.port import Messages, Problem, Prompt
+from runner.ports.task import Messages, Problem, Prompt
 
 SHAPE = (
     '{"prompt": "What is 2 + 2?", "answer": "4"}: prompt is text or a list of {"role", "content"}, answer is text or '

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, suggest
-from runner.tasks.port import Problem, Reward, Scores
+from runner.ports.task import Problem, Reward, Scores
+from runner.ports.trial import TaskChoice
 from runner.tasks.reward_child import Answer, ChildLost, Order, RewardChild
-from runner.training.config import TaskChoice
 
 EXACT, MATH = "exact", "math"
 _MATH_FUNCTION = "runner.tasks.math_answers:score"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, count
 
-from runner.tasks.port import Problem
+from runner.ports.task import Problem
 
 TRAIN_PROBLEMS = 4096
 VALIDATION_PROBLEMS = 512

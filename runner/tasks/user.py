@@ -6,11 +6,11 @@ from typing import Any
 
 from budgets.errors import InputError
 from runner.policy.loading import require_checkpoint
+from runner.ports.task import Problem, Task
+from runner.ports.trial import TaskChoice
 from runner.tasks.chat import ChatTokenizer, load_tokenizer
-from runner.tasks.port import Problem, Task
 from runner.tasks.problems import hold_out, in_fixed_order, read_problems, refuse_overlap
 from runner.tasks.rewards import EXACT, MATH, make_reward
-from runner.training.config import TaskChoice
 
 
 def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.policy.rows import Rows
-from runner.tasks.port import Ids
+from runner.ports.task import Ids
 
 if TYPE_CHECKING:
     from torch import Tensor

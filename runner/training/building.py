@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from budgets.errors import InputError
-from runner.engines.port import RolloutEngine
 from runner.policy.loading import load_model
+from runner.ports.engine import RolloutEngine
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
-from runner.tasks.port import Task
 from runner.training.collecting import Collector
-from runner.training.config import TrialConfig
 from runner.training.prompts import PromptStream
 from runner.training.sources import BatchSource, InlineSource
 from runner.training.stopwatch import Stopwatch

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from runner.engines.port import RolloutEngine
 from runner.grpo.advantages import advantages, has_signal
 from runner.grpo.shaping import loss_mask, shaped_rewards
-from runner.rollouts import Rollouts, Sampling
-from runner.tasks.port import Ids, Problem, Scores, Task
+from runner.ports.engine import RolloutEngine
+from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.task import Ids, Problem, Scores, Task
+from runner.ports.trial import TrialConfig
 from runner.training.batch import Batch
-from runner.training.config import TrialConfig
 from runner.training.prompts import PromptStream
 from runner.training.seeds import derive
 from runner.training.stopwatch import Stopwatch

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from runner.engines.port import Weights
+from runner.ports.engine import Weights
 from runner.training.batch import Batch
 from runner.training.collecting import Collector
 from runner.training.prompts import PromptStream

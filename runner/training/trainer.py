@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.backends.port import Point
-from runner.engines.port import RolloutEngine
-from runner.tasks.port import Task
+from runner.ports.backend import Point
+from runner.ports.engine import RolloutEngine
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
 from runner.training.batch import Batch
-from runner.training.config import TrialConfig
 from runner.training.health import Health
 from runner.training.sources import BatchSource
 from runner.training.stopwatch import Stopwatch

@@ -11,8 +11,8 @@ from runner.grpo.objective import Tokens, objective
 from runner.grpo.statistics import Statistics
 from runner.policy.rows import Part, split
 from runner.policy.scoring import Scorer
+from runner.ports.trial import TrialConfig
 from runner.training.batch import Batch
-from runner.training.config import TrialConfig
 from runner.training.stopwatch import Stopwatch
 
 if TYPE_CHECKING:

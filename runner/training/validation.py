@@ -6,11 +6,11 @@ Best@k and worst@k stand beside it: see planner.metrics.
 from dataclasses import dataclass
 
 from planner.metrics import further_scores, mean_over
-from runner.engines.port import RolloutEngine
-from runner.rollouts import Sampling
-from runner.tasks.port import Task
+from runner.ports.engine import RolloutEngine
+from runner.ports.rollouts import Sampling
+from runner.ports.task import Task
+from runner.ports.trial import ValidationPlan
 from runner.training.collecting import encoded, responses
-from runner.training.config import ValidationPlan
 from runner.training.seeds import derive
 
 

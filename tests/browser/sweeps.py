@@ -12,8 +12,8 @@ from planner.store.records import NewPoint
 from planner.store.requests import take, waiting
 from planner.store.schema import Decision, RequestKind, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
-from planner.sweeping.view import TrialView
 from planner.trials import TrialState
+from planner.view import TrialView
 from tests.planner.store import samples
 from tests.rlplan.recommend_sweeps import ended, trials
 from tests.rlplan.sweep_rows import NOON, SETTINGS, STEPS, Seeder, seed

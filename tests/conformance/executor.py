@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from budgets.errors import InputError
-from runner.sweep.executor import Began, Ended, Failed, Gone, Progress, Work
+from runner.ports.executor import Began, Ended, Failed, Gone, Progress, Work
 from tests.conformance.works import FAR, NewExecutor, Watched, Works, in_order, scored, steps
 
 

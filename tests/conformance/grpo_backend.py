@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from runner.backends.port import Segment
-from runner.training.config import TrialConfig
+from runner.ports.backend import Segment
+from runner.ports.trial import TrialConfig
 from tests.conformance.trainer_backend import NewBackend
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from budgets.errors import InputError
-from runner.engines.port import RolloutEngine
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.engine import RolloutEngine
+from runner.ports.rollouts import Rollouts, Sampling
 from tests.conformance.tiny_llama import (
     CONTEXT,
     END,

@@ -5,8 +5,8 @@ from copy import deepcopy
 
 import pytest
 
-from runner.engines.port import RolloutEngine
 from runner.engines.torch_engine import TorchEngine
+from runner.ports.engine import RolloutEngine
 from tests.conformance.rollout_engine import RolloutEngineSuite
 from tests.conformance.tiny_llama import END, PAD, tiny_llama
 

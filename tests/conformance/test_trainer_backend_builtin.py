@@ -6,7 +6,7 @@ import pytest
 
 from planner.recipes import load_recipe
 from runner.backends.builtin import BuiltinBackend
-from runner.training.config import TrialConfig
+from runner.ports.trial import TrialConfig
 from tests.conformance.grpo_backend import *  # noqa: F403
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.words import save_words, words_config

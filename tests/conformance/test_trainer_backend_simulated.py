@@ -4,8 +4,8 @@ import pytest
 
 from planner.recipes.schema import Recipe
 from runner.backends.simulated import SimulatedBackend
-from runner.simulation.choice import SimulationChoice
-from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from tests.conformance.trainer_backend import *  # noqa: F403
 
 

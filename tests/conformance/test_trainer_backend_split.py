@@ -11,9 +11,9 @@ from budgets.errors import InputError
 from planner.recipes import load_recipe
 from planner.recipes.schema import Filters, Recipe, Schedule
 from runner.asynchronous.actors import Delays
-from runner.backends.port import Segment
 from runner.backends.split import SplitBackend
-from runner.training.config import TrialConfig
+from runner.ports.backend import Segment
+from runner.ports.trial import TrialConfig
 from tests.conformance.grpo_backend import *  # noqa: F403
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.words import save_words, words_config

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from runner.rollouts import Rollouts
+from runner.ports.rollouts import Rollouts
 
 PAD, END, VOCABULARY = 0, 1, 32
 CONTEXT = 320  # room for a prompt of several blocks of a paged key-value cache

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
-from runner.backends.port import Point, Segment, TrainerBackend
-from runner.training.config import TrialConfig
+from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.trial import TrialConfig
 
 NewBackend = Callable[[], TrainerBackend]
 

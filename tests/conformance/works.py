@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from planner.recipes.schema import Recipe
-from runner.backends.port import Point
-from runner.simulation.choice import Failures, SimulationChoice
-from runner.sweep.executor import Ended, Event, Executor, Failed, Progress, Work
-from runner.training.config import TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.backend import Point
+from runner.ports.executor import Ended, Event, Executor, Failed, Progress, Work
+from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 
 NewExecutor = Callable[[int], Executor]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rlplan.actions.sweeping import SweepRequest, resume, start
 from rlplan.live.train_signals import Interrupts
-from runner.simulation.choice import Costs, SimulationChoice
+from runner.ports.simulation import Costs, SimulationChoice
 from runner.sweep.planning import TrainingChoice
 
 UPDATE_SECONDS = 0.02

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runner.sweep.executor import Began, Failed, Gone
+from runner.ports.executor import Began, Failed, Gone
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.orphans import SWEEP_TAG, tagged
 from tests.conformance.works import FAR, Watched, Works

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from planner.store import open_store
 from planner.store.schema import Sweep, Trial
 from planner.sweeping.opening import open_policy
-from planner.sweeping.view import TrialView
+from planner.view import TrialView
 from runner.sweep.answering import stored_board
 from runner.sweep.worker_files import POINTS
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep

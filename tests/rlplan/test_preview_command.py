@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.actions.preview_results import Estimate, Outcome, Preview, Without
 from rlplan.actions.previewing import FEWEST_DRAWS, PATIENCE_SECONDS, PreviewRequest, preview
 from tests.rlplan.conftest import Run

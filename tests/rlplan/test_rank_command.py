@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from planner.store import open_store
 from planner.store.schema import SweepStatus, Trial
-from planner.sweeping.view import Axes
 from planner.trials import TrialState
+from planner.view import Axes
 from rlplan.printing.rank_output import SORT_KEYS, RankRequest, chosen_rows
 from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.sweep_picture import Ranked

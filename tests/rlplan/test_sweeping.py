@@ -19,8 +19,8 @@ from planner.trials import TrialState
 from rlplan.actions import driving, sweeping
 from rlplan.actions.sweeping import SweepRequest, describe, resume, retry, start
 from rlplan.live.train_signals import Interrupts
-from runner.simulation.choice import Costs, Failures, SimulationChoice
-from runner.sweep.executor import Executor
+from runner.ports.executor import Executor
+from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.sweep.planning import TrainingChoice
 from runner.sweep.simulated import SimulatedExecutor
 

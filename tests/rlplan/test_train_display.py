@@ -16,7 +16,7 @@ from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run, TrainRequest, new_run
 from rlplan.live.train_panel import Panel
 from rlplan.live.train_view import Pace, sparkline, thinned
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 ROOT = Path(__file__).parents[2]
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -85,7 +85,7 @@ SCRIPT = """
 from pathlib import Path
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
-from runner.sweep.executor import Work
+from runner.ports.executor import Work
 from runner.sweep.worker import Worker
 
 small = dict(task="sum-easy", rollouts_per_prompt=4, prompts_per_batch=4, problems=8, samples=2, validate_every=32)

@@ -8,8 +8,8 @@ from pathlib import Path
 import rlplan.actions.training
 from budgets.errors import InputError, NotFoundError, TrainingError
 from rlplan.entry import main
-from runner.backends.port import Point, Segment
-from runner.training.config import TrialConfig
+from runner.ports.backend import Point, Segment
+from runner.ports.trial import TrialConfig
 
 SECONDS = 0.5  # of each update
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.tasks.port import Task
+from runner.ports.task import Task
+from runner.ports.trial import TaskChoice
 from runner.training import building
-from runner.training.config import TaskChoice
 from tests.runner.tiny import save_tiny_model, tiny_task
 
 

@@ -7,8 +7,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from planner.recipes.schema import Recipe
-from runner.tasks.port import Problem, Scores, Task
-from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.task import Problem, Scores, Task
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 
 END, PAD, VOCABULARY = 10, 11, 16
 DIGITS = 10

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from planner.recipes.schema import Recipe
-from runner.training.config import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 
 DIGITS = 10
 END, PAD = DIGITS, DIGITS + 1

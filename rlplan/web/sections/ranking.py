@@ -7,7 +7,7 @@ from typing import Any
 from planner.axes import said
 from planner.recommending.answer import Answer
 from planner.recommending.choice import Choice
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from rlplan.charts.groups import configuration_of, groups
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Ranked

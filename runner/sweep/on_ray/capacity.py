@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from budgets.errors import InputError
-from runner.sweep.executor import Work
+from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.leases import Bundles, KnownWorker, bundles_of, fits, total
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.sweep.executor import Ended, Event, Failed, Gone, Work
+from runner.ports.executor import Ended, Event, Failed, Gone, Work
 from runner.sweep.on_ray.capacity import Resources, require_fits, room, with_real_cores
 from runner.sweep.on_ray.clock import RealClock
 from runner.sweep.on_ray.cluster import Node

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from runner.sweep.executor import Work
+from runner.ports.executor import Work
 
 Bundles = tuple[dict[str, float], ...]  # what each process of a lease occupies, the worker's own first
 

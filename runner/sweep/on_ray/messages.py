@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.sweep.worker_files import point_from
 
 Message = dict[str, Any]

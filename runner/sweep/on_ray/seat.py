@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from runner.ports.executor import Event, Work
 from runner.sweep import lives
-from runner.sweep.executor import Event, Work
 from runner.sweep.on_ray.gpus import wait_until_free
 from runner.sweep.on_ray.grants import NAMESPACE
 from runner.sweep.on_ray.heartbeat import Heartbeat, Life

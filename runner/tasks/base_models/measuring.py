@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runner.ports.task import Problem
 from runner.tasks.base_models.network import response_logprobs
 from runner.tasks.characters import END_ID, PAD_ID, CharacterTokenizer
 from runner.tasks.exact import ExactReward
-from runner.tasks.port import Problem
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,12 +5,12 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runner.ports.task import Ids, Problem
 from runner.tasks.base_models.designs import Design
 from runner.tasks.base_models.measuring import expected_pass_rate
 from runner.tasks.base_models.mistakes import has_carry
 from runner.tasks.base_models.network import new_model, response_logprobs
 from runner.tasks.characters import END_ID, CharacterTokenizer
-from runner.tasks.port import Ids, Problem
 from runner.tasks.sums import Sums
 
 LOG = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from planner.sweeping.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState
+from planner.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from tests.planner.sweeping.views import CELLS, trial, view
 
 TARGET, PER_STEP, STEPS = 100.0, 1.0, 100

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.pooling.features import CURVATURE_MEANS, INTERCEPTS, MIDDLE, STEEPNESS, TOP, features, places
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 GRID = [Configuration(n, B) for n in (4, 8, 16) for B in (16, 64, 256)]
 

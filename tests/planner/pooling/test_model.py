@@ -11,7 +11,7 @@ from planner.pooling.features import features
 from planner.pooling.model import SCATTER, SCATTERS, Fit, Model, inverse, sigmoid
 from planner.pooling.opening import joint_of
 from planner.pooling.points import binned, stacked
-from planner.sweeping.view import Cell, Seen, View
+from planner.view import Cell, Seen, View
 from tests.planner.pooling.sweeps import TARGET, Curve, configuration, seen, smooth, sweep, unrelated
 from tests.planner.sweeping.views import CELLS
 

@@ -5,9 +5,8 @@ import pytest
 
 from planner.pooling.draws import Worlds
 from planner.pooling.opening import MOST_CURVES, MOST_RUNS, Pool, joint_of
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Seen, View
 from planner.trials import TrialState
+from planner.view import Seen, View, has_curve
 from tests.planner.pooling.sweeps import along, configuration, open_cell, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 

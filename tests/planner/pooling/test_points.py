@@ -16,7 +16,7 @@ from planner.pooling.points import (
     pass_rate_variance,
     stacked,
 )
-from planner.sweeping.view import Seen
+from planner.view import Seen
 
 
 def curve(scores: list[float], errors: list[float | None] | None = None, *, first: int = 0) -> list[Seen]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from planner.pooling.features import places
 from planner.pooling.spread import spread_out
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 SQUARE = [Configuration(2**n, 2**B) for n in range(2, 7) for B in range(4, 9)]
 CONFIGURATIONS = st.lists(

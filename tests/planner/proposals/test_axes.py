@@ -16,7 +16,7 @@ from planner.proposals.pilots import PILOTS_APART
 from planner.proposals.request import Request
 from planner.proposals.spacing import octaves
 from planner.recipes import load_recipe
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from tests.planner.proposals.requests import request
 
 GRID = GridBounds(most_rollouts_per_prompt=256, most_prompts_per_batch=256)  # fewer cells, to be quick

@@ -11,7 +11,7 @@ from planner.recommending.answer import Answer, answer
 from planner.recommending.choosing import choose
 from planner.recommending.data import answer_data
 from planner.recommending.facts import named
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
 TOPS = {(4, 32): 0.60, (8, 32): 0.68, (16, 32): 0.72, (32, 32): 0.70, (16, 16): 0.66, (16, 64): 0.71}

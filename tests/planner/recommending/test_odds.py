@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.recommending.odds import beats, interval, odds
 from planner.recommending.prospect import Prospect
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
 

@@ -10,8 +10,8 @@ from planner.recommending.collapse import PRIOR_RISK, collapse_risks
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.noise import SEED_SD, level, seed_sd
 from planner.recommending.opening import Planned, facts_of, joint_for
-from planner.sweeping.view import Axes, Configuration, Seen, TrialView, View
 from planner.trials import TrialState
+from planner.view import Axes, Configuration, Seen, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view
 
 PAUSED, FAILED = TrialState.PAUSED, TrialState.FAILED

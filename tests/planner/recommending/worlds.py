@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.recommending.facts import ConfigurationFacts
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 Vector = NDArray[np.float64]
 TARGET = 100.0

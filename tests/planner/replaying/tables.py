@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.replaying.recorded import Recorded, Run
-from planner.sweeping.view import Axes, Configuration
+from planner.view import Axes, Configuration
 
 LENGTH = 100.0
 

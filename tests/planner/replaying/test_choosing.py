@@ -2,8 +2,8 @@ import pytest
 
 from planner.pooling.opening import Pool
 from planner.replaying.choosing import HighestExpected, highest_of_the_longest, highest_seen, open_chooser
-from planner.sweeping.view import Configuration, Seen, TrialView, View
 from planner.trials import TrialState
+from planner.view import Configuration, Seen, TrialView, View
 
 
 def trial(number: int, n: int, *scores: float, step: int = 100, state: TrialState = TrialState.PAUSED) -> TrialView:

@@ -15,8 +15,8 @@ from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop, Why
 from planner.sweeping.opening import POLICIES, open_policy
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import Configuration, View
 from planner.trials import TrialState
+from planner.view import Configuration, View
 from tests.planner.replaying.tables import LENGTH, grid, run
 
 WHY = Why("because")

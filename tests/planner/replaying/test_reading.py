@@ -4,7 +4,7 @@ import pytest
 
 from budgets.errors import InputError
 from planner.replaying.reading import ReadTable, read_recorded
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 
 HEADER = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score"
 A, B = ("a,8,4,0,0,0.1", "a,8,4,0,1,0.2"), ("b,16,4,0,0,0.1", "b,16,4,0,2,0.3")

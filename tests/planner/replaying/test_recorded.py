@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.replaying.recorded import Recorded
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from tests.planner.replaying.tables import grid, run
 
 TENTHS = np.arange(0, 101, 10.0).tolist()

@@ -9,8 +9,8 @@ from planner.curves.synthetic import courses
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy
-from planner.sweeping.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import TrialState, move
+from planner.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from tests.planner.sweeping.views import CELLS
 
 ANSWERS = 500  # behind each score

@@ -8,8 +8,8 @@ from planner.sweeping.actions import Action, Advance, Finish, Prune, Stop
 from planner.sweeping.hyperband import dealt
 from planner.sweeping.median import running_averages
 from planner.sweeping.opening import POLICIES, open_policy
-from planner.sweeping.view import Seen, TrialView, View
 from planner.trials import TrialState
+from planner.view import Seen, TrialView, View
 from tests.planner.sweeping.views import trial, view
 
 PAUSED, PLANNED, RUNNING = TrialState.PAUSED, TrialState.PLANNED, TrialState.RUNNING

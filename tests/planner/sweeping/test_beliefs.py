@@ -8,8 +8,8 @@ from planner.curves.curve import Vector
 from planner.curves.fitting import fit_curves
 from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.predictions import SingleCurves, curve_of
-from planner.sweeping.view import Seen, TrialView
 from planner.trials import TrialState
+from planner.view import Seen, TrialView
 from tests.planner.sweeping.views import scores, trial, view
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from planner.pooling.opening import joint_of
 from planner.sweeping.chances import NEAR, Chances
-from planner.sweeping.view import Configuration, View
 from planner.trials import TrialState
+from planner.view import Configuration, View
 from tests.planner.pooling.sweeps import along, open_cell, smooth, sweep
 
 CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))

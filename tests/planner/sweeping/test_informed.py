@@ -10,8 +10,8 @@ from planner.pooling.opening import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.view import Cell, Configuration, OpenCell, Seen, View
 from planner.trials import TrialState
+from planner.view import Cell, Configuration, OpenCell, Seen, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.views import CELLS, trial, view
 

@@ -8,8 +8,8 @@ from planner.pooling.opening import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import LEVEL, Beliefs
 from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.predictions import Explained
-from planner.sweeping.view import TrialView
 from planner.trials import TrialState
+from planner.view import TrialView
 from tests.planner.pooling.sweeps import along, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 

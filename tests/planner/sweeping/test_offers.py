@@ -15,8 +15,8 @@ from planner.sweeping.offers import (
     offers,
     pending,
 )
-from planner.sweeping.view import OpenCell, TrialView
 from planner.trials import TrialState
+from planner.view import OpenCell, TrialView
 from tests.planner.sweeping.views import trial, view
 
 STATES = st.sampled_from(list(TrialState))

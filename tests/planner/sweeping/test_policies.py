@@ -10,9 +10,8 @@ from planner.sweeping.chances import Chances
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import DRAWS
 from planner.sweeping.opening import POLICIES, open_policy
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView, View
 from planner.trials import MOVES, TrialState
+from planner.view import Configuration, OpenCell, Seen, TrialView, View, has_curve
 from tests.planner.sweeping.views import view
 
 OPEN = [OpenCell(2**i, 2**j, 5, 0.4, 0.1) for i in range(1, 8) for j in range(2, 9)]

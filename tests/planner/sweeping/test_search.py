@@ -8,8 +8,8 @@ from planner.sweeping.beliefs import Beliefs
 from planner.sweeping.region import Region, possible_region
 from planner.sweeping.search import SAMPLERS, frozen, propose_cell, told_rows
 from planner.sweeping.search_space import B, N, Space
-from planner.sweeping.view import Configuration, OpenCell, Seen, TrialView
 from planner.trials import TrialState
+from planner.view import Configuration, OpenCell, Seen, TrialView
 from tests.planner.sweeping.views import trial, view
 
 PAUSED = TrialState.PAUSED

@@ -9,8 +9,8 @@ from planner.pooling.model import KNOTS
 from planner.pooling.opening import joint_of
 from planner.sweeping.offers import Offer, money_of, offers
 from planner.sweeping.value import Value
-from planner.sweeping.view import Configuration, TrialView, View
 from planner.trials import TrialState
+from planner.view import Configuration, TrialView, View
 from tests.planner.pooling.sweeps import smooth, sweep
 from tests.planner.sweeping.views import trial, view
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.sweeping.view import OpenCell, Seen, TrialView, View
 from planner.trials import TrialState
+from planner.view import OpenCell, Seen, TrialView, View
 
 CELLS = tuple((n, B) for B in (16, 32, 64, 128, 256) for n in (4, 8, 16, 32, 64))
 

@@ -12,7 +12,7 @@ from rlplan.actions.sweeping import Finished, SweepRequest
 from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
 from rlplan.live.train_signals import Interrupts
-from runner.simulation.choice import SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.test_sweeping import COSTS, Simulated

@@ -10,9 +10,8 @@ from planner.pooling.model import Fit, Model
 from planner.pooling.opening import joint_of
 from planner.recommending.opening import DRAWS
 from planner.store import open_store
-from planner.sweeping.predictions import has_curve
-from planner.sweeping.view import Seen
 from planner.trials import TrialState
+from planner.view import Seen, has_curve
 from rlplan.reading.banding import PLACES, bands_of
 from rlplan.reading.believing import beliefs, believed
 from rlplan.reading.recommend_reading import Stored, recommended, stored

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.asynchronous.generator import Generator
-from runner.engines.port import Weights
+from runner.ports.engine import Weights
 from runner.training.batch import Batch
 from runner.training.prompts import PromptStream
 from runner.training.stopwatch import Stopwatch

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from runner.backends.builtin import BuiltinBackend
-from runner.backends.port import Point, Segment
+from runner.ports.backend import Point, Segment
+from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
-from runner.training.config import TrialConfig
 
 
 def run(config: TrialConfig, folder: Path, steps: int, stops: Sequence[int] = ()) -> tuple[list[Point], dict[str, Any]]:

@@ -9,8 +9,8 @@ from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.recipes import load_recipe, recipe_names
 from planner.recipes.schema import Filters, Recipe
 from runner.backends.builtin import BuiltinBackend
-from runner.backends.port import Segment
-from runner.training.config import Machine, TrialConfig
+from runner.ports.backend import Segment
+from runner.ports.trial import Machine, TrialConfig
 from tests.runner.backends.runs import assert_same_state, run, without_time
 from tests.runner.tiny import tiny_config
 

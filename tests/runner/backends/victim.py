@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from runner.backends.builtin import BuiltinBackend
-from runner.backends.port import Segment
+from runner.ports.backend import Segment
+from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
-from runner.training.config import TrialConfig
 
 
 def main(config_file: str, folder: str, steps: str) -> None:

@@ -17,7 +17,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from runner.rollouts import Rollouts
+from runner.ports.rollouts import Rollouts
 
 VOCABULARY, END, PAD = 40, 1, 0
 PROMPTS: Sequence[Sequence[int]] = ([5, 6, 7], [9], [11, 12, 13, 14, 15, 16, 17, 18], [5, 6, 7], [20, 21])

@@ -9,7 +9,7 @@ from budgets.errors import InputError, UnknownNameError
 from runner.engines import torch_decode, torch_engine
 from runner.engines.torch_engine import TorchEngine
 from runner.engines.torch_waves import waves
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Rollouts, Sampling
 from tests.runner.engines.models import END, PAD, PROMPTS, VOCABULARY, build, full_logprobs
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.simulation.choice import Costs
+from runner.ports.simulation import Costs
 from runner.simulation.costs import PERIOD, Cadence, StepSeconds
 
 

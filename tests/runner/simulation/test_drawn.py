@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from planner.sweeping.view import Configuration
+from planner.view import Configuration
 from runner.simulation.drawn import INTERESTING, DrawnCell, DrawnWorld, Setting
 
 CELLS = tuple(DrawnCell(n, B, 0.01 * n * B / 64, 0.05, 10) for n in (2, 8, 32) for B in (4, 16))

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.backends.port import Segment
 from runner.backends.replayed import ReplayedBackend
-from runner.simulation.choice import Failures, SimulationChoice
+from runner.ports.backend import Segment
+from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.trial import Machine, TrialConfig
 from runner.simulation.opening import open_world
 from runner.simulation.table import read_recordings
-from runner.training.config import Machine, TrialConfig
 from tests.runner.simulation.worlds import trial
 
 HEADER = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score"

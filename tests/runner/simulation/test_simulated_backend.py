@@ -8,10 +8,10 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from runner.backends.builtin import BuiltinBackend
 from runner.backends.opening import open_backend
-from runner.backends.port import Segment
 from runner.backends.replayed import ReplayedBackend
 from runner.backends.simulated import SimulatedBackend
-from runner.simulation.choice import Failures, SimulationChoice
+from runner.ports.backend import Segment
+from runner.ports.simulation import Failures, SimulationChoice
 from runner.simulation.opening import open_world
 from tests.runner.simulation.worlds import trial
 
@@ -92,7 +92,7 @@ def test_neither_torch_nor_ray_is_loaded_for_it(tmp_path: Path) -> None:
     config.write_text(trial(CHOICE).model_dump_json())
     script = (
         "import sys; from pathlib import Path; from runner.backends.opening import open_backend;"
-        "from runner.backends.port import Segment; from runner.training.config import TrialConfig;"
+        "from runner.ports.backend import Segment; from runner.ports.trial import TrialConfig;"
         f"config = TrialConfig.model_validate_json(Path({str(config)!r}).read_text());"
         f"backend = open_backend(config); backend.start(config, Path({str(tmp_path / 'trial')!r}));"
         "list(backend.advance(Segment(3))); backend.checkpoint();"

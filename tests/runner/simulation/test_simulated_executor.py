@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from runner.simulation.choice import Costs, Failures, SimulationChoice
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
+from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.fleet import Fleet
 from runner.simulation.simulated import SimulatedWorld
-from runner.sweep.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.simulation.worlds import trial, work
 

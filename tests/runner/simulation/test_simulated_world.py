@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from runner.simulation.choice import Costs, Failures, Pathologies, SimulationChoice
+from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
+from runner.ports.trial import Machine, TrialConfig, ValidationPlan
 from runner.simulation.opening import open_world, world_of
 from runner.simulation.simulated import SimulatedWorld
-from runner.training.config import Machine, TrialConfig, ValidationPlan
 from tests.runner.simulation.worlds import trial
 
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))

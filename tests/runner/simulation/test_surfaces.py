@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.proposals.published import FRONTIERS
-from runner.simulation.choice import Pathologies, SimulationChoice
+from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.surfaces import BASE_SCORES, NEVER, Shape, Surface
 
 GROUPS = (8, 16, 32, 64, 128, 256, 512, 1024)

@@ -3,9 +3,9 @@
 from typing import Any
 
 from planner.recipes.schema import Recipe
-from runner.simulation.choice import SimulationChoice
-from runner.sweep.executor import Work
-from runner.training.config import TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.executor import Work
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 
 
 def trial(

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from runner.sweep.executor import Progress, Work
+from runner.ports.executor import Progress, Work
 from runner.sweep.on_ray.executor import RayExecutor
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.policy import Policy
 from rlplan.actions.proposing import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
-from runner.simulation.choice import SimulationChoice
+from runner.ports.executor import Executor
+from runner.ports.simulation import SimulationChoice
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Outcome, SweepDriver
-from runner.sweep.executor import Executor
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
 from runner.sweep.simulated import SimulatedExecutor
 from runner.sweep.spec import SweepSpec

@@ -10,7 +10,7 @@ from budgets.errors import NotFoundError
 from planner.store.schema import Ranking, Recommendation
 from planner.sweeping.opening import open_policy
 from planner.trials import TrialState
-from runner.simulation.choice import Failures, SimulationChoice
+from runner.ports.simulation import Failures, SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS, PLAIN

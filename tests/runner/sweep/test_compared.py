@@ -17,7 +17,7 @@ from planner.store.standing import standing
 from planner.sweeping.actions import Action, Propose, Stop, Why
 from planner.sweeping.grants import grant
 from planner.sweeping.opening import open_policy
-from planner.sweeping.view import View
+from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board
 from runner.sweep.compared import checkpoints

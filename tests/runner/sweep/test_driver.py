@@ -28,9 +28,9 @@ from planner.store.schema import (
 )
 from planner.sweeping.opening import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
-from runner.simulation.choice import Costs, Failures, SimulationChoice
+from runner.ports.executor import Event
+from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.sweep import journal
-from runner.sweep.executor import Event
 from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 

@@ -14,14 +14,14 @@ from planner.store.standing import standing
 from planner.sweeping.opening import open_policy
 from rlplan.reading.sweep_data import sweep_data
 from rlplan.reading.sweep_reading import picture
-from runner.backends.port import Point
-from runner.simulation.choice import SimulationChoice
+from runner.ports.backend import Point
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import TrialConfig
 from runner.simulation.simulated import SimulatedCourse, SimulatedWorld
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
 from runner.sweep.simulated import SimulatedExecutor
 from runner.sweep.worker_files import PointsFile, point_from
-from runner.training.config import TrialConfig
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from runner.backends.port import Point
-from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.backend import Point
+from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.sweep.lives import lives
 from runner.sweep.on_ray.capacity import Resources, require_fits, room
 from runner.sweep.on_ray.cluster import Node

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runner.sweep.executor import Began, Ended, Failed, Gone, Progress
+from runner.ports.executor import Began, Ended, Failed, Gone, Progress
 from runner.sweep.lives import lives
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.orphans import SWEEP_TAG, in_session, tagged

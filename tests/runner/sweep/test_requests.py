@@ -14,8 +14,8 @@ from planner.store import Store, requests
 from planner.store.requests import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
 from planner.sweeping.opening import open_policy
+from runner.ports.executor import Event, Work
 from runner.sweep.driver import Outcome
-from runner.sweep.executor import Event, Work
 from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import KilledError, essence, rows, spent

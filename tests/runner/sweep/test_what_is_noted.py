@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from planner.recipes import load_recipe
-from runner.backends.port import Point
+from runner.ports.backend import Point
+from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.lives import Life, lives
 from runner.sweep.measured import cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
-from runner.training.config import TaskChoice
 from tests.planner.store.samples import NOON
 
 

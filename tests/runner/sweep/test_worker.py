@@ -10,12 +10,12 @@ import pytest
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
-from runner.backends.port import Point, Segment, TrainerBackend
+from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.trial import TrialConfig
 from runner.sweep import worker as worker_module
-from runner.sweep.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.sweep.worker import Worker
 from runner.sweep.worker_files import LOG, POINTS
-from runner.training.config import TrialConfig
 from tests.conformance.works import Works
 
 benches: "list[Bench]" = []

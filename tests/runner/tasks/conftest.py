@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.tasks.port import Problem
+from runner.ports.task import Problem
 from runner.tasks.rewards import ProcessReward
 
 LIMIT = 0.4  # seconds

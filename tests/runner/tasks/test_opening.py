@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError, UnknownNameError
+from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import embedded_names, embedded_task
 from runner.tasks.opening import open_task
-from runner.training.config import TaskChoice
 from tests.runner.tasks.checkpoints import save_checkpoint
 
 

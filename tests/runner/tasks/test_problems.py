@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from runner.tasks.port import Problem
+from runner.ports.task import Problem
 from runner.tasks.problems import LARGEST_HELD_OUT_SHARE, hold_out, in_fixed_order, read_problems, refuse_overlap
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.tasks.port import Problem
+from runner.ports.task import Problem
+from runner.ports.trial import TaskChoice
 from runner.tasks.rewards import ProcessReward, make_reward
-from runner.training.config import TaskChoice
 from tests.runner.tasks.conftest import PROBLEM
 
 

@@ -2,9 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from runner.tasks.port import Problem
+from runner.ports.task import Problem
+from runner.ports.trial import TaskChoice
 from runner.tasks.rewards import ProcessReward, make_reward
-from runner.training.config import TaskChoice
 
 
 @pytest.fixture(scope="module")

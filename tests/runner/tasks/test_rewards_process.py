@@ -125,7 +125,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path, under_way: str) -> Non
     doing = under_way.replace("FILE", f"{file}.2") or "equal 4"
     program = textwrap.dedent(f"""
         import time
-        from runner.tasks.port import Problem
+        from runner.ports.task import Problem
         from runner.tasks.rewards import ProcessReward
         reward = ProcessReward({FUNCTION!r}, 600.0)
         reward.score([Problem("p", "x", "4")], ["marked {file} equal 4"])

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from runner.tasks.port import Task
+from runner.ports.task import Task
+from runner.ports.trial import TaskChoice
 from runner.tasks.user import user_task
-from runner.training.config import TaskChoice
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 
 PROBLEMS = [{"id": f"p{i}", "prompt": "what is " + "2 + " * (i % 5) + f"2 be-{i}", "answer": i} for i in range(20)]

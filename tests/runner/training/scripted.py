@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from runner.engines.port import Weights
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.engine import Weights
+from runner.ports.rollouts import Rollouts, Sampling
 from tests.runner.tiny import END, PAD
 
 Answer = Callable[[Sequence[int], int], list[int]]

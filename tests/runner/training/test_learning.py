@@ -4,9 +4,9 @@ from pathlib import Path
 
 from planner.recipes.schema import Recipe
 from runner.backends.builtin import BuiltinBackend
-from runner.backends.port import Segment
+from runner.ports.backend import Segment
+from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from runner.tasks.embedded import EMBEDDED
-from runner.training.config import TaskChoice, TrialConfig, ValidationPlan
 
 
 def test_the_score_rises_within_the_first_rollouts(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from planner.recipes.schema import Advantage, Objective, Optimizer, Recipe, Sche
 from runner.grpo.aggregation import token_weights
 from runner.grpo.objective import Tokens, objective
 from runner.policy.scoring import Scorer
+from runner.ports.trial import Machine
 from runner.training.batch import Batch
-from runner.training.config import Machine
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
 from tests.runner.tiny import tiny_config, tiny_model

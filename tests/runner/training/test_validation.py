@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from runner.training.config import ValidationPlan
+from runner.ports.trial import ValidationPlan
 from runner.training.validation import validate
 from tests.runner.tiny import tiny_task
 from tests.runner.training.scripted import ScriptedEngine, right, wrong

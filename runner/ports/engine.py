@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from runner.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Rollouts, Sampling
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from budgets.growth import Growth
 from planner.checking import Count, Positive, Section
 from planner.recipes.schema import Recipe
-from runner.simulation.choice import SimulationChoice
+from runner.ports.simulation import SimulationChoice
 
 
 class TaskChoice(Section):

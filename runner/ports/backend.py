@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from runner.training.config import TrialConfig
+from runner.ports.trial import TrialConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from runner.backends.port import Point
+from runner.ports.backend import Point
 
 SECONDS_PER_HOUR = 3600.0
 

@@ -125,3 +125,8 @@ class View:
     open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
     replicates: bool = False  # whether further seeds of a configuration can be proposed
+
+
+def has_curve(trial: TrialView) -> bool:
+    """Whether the trial was scored after training had begun."""
+    return any(seen.gpu_hours > 0 for seen in trial.scores)
