@@ -31,7 +31,7 @@ from rlplan.commands.stop import stop
 from rlplan.commands.sweep import sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
-from rlplan.printing.terminal import tell
+from rlplan.wording.terminal import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
 

@@ -15,7 +15,7 @@ from planner.sweeping.opening import open_policy
 from planner.view import Configuration
 from rlplan.actions.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
 from rlplan.actions.preview_results import Outcome, Preview, Without
-from rlplan.live.replay_progress import progress_shown
+from rlplan.wording.progress import progress_shown
 from runner.simulation.drawn import DrawnWorld
 
 FRACTIONS: Final = (0.05, 0.1, 0.2, 0.4)

@@ -13,7 +13,7 @@ from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import Recorded
 from planner.sweeping.opening import open_policy
 from planner.view import Configuration
-from rlplan.live.replay_progress import Progress, progress_shown
+from rlplan.wording.progress import Progress, progress_shown
 
 
 @dataclass(frozen=True, slots=True)

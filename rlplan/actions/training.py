@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from budgets.errors import InputError, NotFoundError, TrainingError
 from rlplan.actions.train_adopting import Adopted
@@ -11,10 +12,9 @@ from rlplan.actions.train_folder import METRICS, RunFolder, stored_run
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run, TrainRequest, new_run
 from rlplan.actions.train_resuming import resumed_run
-from rlplan.live.train_display import Display, Silent
-from rlplan.live.train_signals import Interrupts
+from rlplan.actions.train_signals import Interrupts
 from runner.backends.opening import open_backend
-from runner.ports.backend import Segment, TrainerBackend
+from runner.ports.backend import Point, Segment, TrainerBackend
 from runner.training import checkpoints
 
 
@@ -26,6 +26,56 @@ class Trained:
     folder: Path
     history: History
     interrupted: bool = False
+
+
+class Display(Protocol):
+    """Follows a run."""
+
+    def opening(self, run: Run, folder: Path) -> None:
+        """Show that the run is being made ready."""
+        ...
+
+    def began(self, run: Run, history: History) -> None:
+        """Show what is known before the first new point."""
+        ...
+
+    def point(self, point: Point) -> None:
+        """Show a new point."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Show a line that is to stay."""
+        ...
+
+    def stopping(self) -> None:
+        """Show that an interrupt was heard; called from a signal handler."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def opening(self, run: Run, folder: Path) -> None:
+        """Do nothing."""
+
+    def began(self, run: Run, history: History) -> None:
+        """Do nothing."""
+
+    def point(self, point: Point) -> None:
+        """Do nothing."""
+
+    def note(self, text: str) -> None:
+        """Do nothing."""
+
+    def stopping(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def train(

@@ -8,11 +8,11 @@ from planner.recommending.rival import Rival
 from rlplan.api.columns import CHOICES
 from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
-from rlplan.printing.numbers import steps
 from rlplan.printing.recommend_output import report
-from rlplan.printing.sweep_words import Paper, probability
 from rlplan.reading.recommend_data import recommended_data
 from rlplan.reading.recommend_reading import Recommended
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import probability, steps
 
 if TYPE_CHECKING:
     from planner.recommending.answer import Answer as Found
@@ -96,7 +96,7 @@ class Answer:
 
         console = Console(width=100, color_system=None, highlight=False, markup=False)
         with console.capture() as captured:
-            for part in report(self.recommended, Paper(100), rest="frame()"):
+            for part in report(self.recommended, Canvas(100), rest="frame()"):
                 console.print(part)
         lines = [line.rstrip() for line in captured.get().splitlines()]
         return "\n".join([*lines, self.command or self.recommended.launch.note])

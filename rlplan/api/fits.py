@@ -10,6 +10,7 @@ from planner.curves.curve import Curve
 from planner.curves.fitting import Interval, Prediction
 from planner.curves.reading import Table, read_curves
 from planner.curves.reading.assembly import curves_of
+from rlplan.actions.fit_data import curve_data
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
 from rlplan.api.columns import FITS
@@ -17,8 +18,7 @@ from rlplan.api.frames import Frame, Kind, Library, make_frame
 from rlplan.api.html import page_part
 from rlplan.api.tables import NAME, Tabular, arrays_of, is_path, is_table, table_of
 from rlplan.api.words import arguments_named, reworded
-from rlplan.printing.sweep_words import interval
-from rlplan.reading.fit_data import curve_data
+from rlplan.wording.numbers import interval
 
 if TYPE_CHECKING:
     from rlplan.actions.fitting import Fits as Fitted

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from rlplan.commands.options import DEFAULT_DATABASE
+from rlplan.wording.formats import DEFAULT_DATABASE
 
 VARIABLE = "RLPLAN_DB"
 

@@ -10,8 +10,7 @@ from planner.config import Assumption
 from rlplan.api.columns import CANDIDATES
 from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
-from rlplan.printing.numbers import hours, steps
-from rlplan.printing.sweep_words import UNKNOWN, interval
+from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
 SHOWN = 12
 

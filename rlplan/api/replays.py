@@ -15,8 +15,8 @@ from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
 from rlplan.api.words import arguments_named, reworded
-from rlplan.printing.numbers import hours
 from rlplan.printing.replay_output import replay_data
+from rlplan.wording.numbers import hours
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
 from rlplan.api.place import database_at
 from rlplan.api.plan import Plan
@@ -11,7 +12,6 @@ from rlplan.api.proposing import listed
 from rlplan.api.sweep import Sweep
 from rlplan.api.words import arguments_named
 from rlplan.live.sweep_running import Began, followed
-from rlplan.live.train_signals import Interrupts
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished

@@ -11,13 +11,13 @@ from rlplan.api.frames import Frame, Library, make_frame, spread_axes
 from rlplan.api.html import page_part
 from rlplan.api.points import point_rows
 from rlplan.api.words import arguments_named
-from rlplan.printing.numbers import hours
-from rlplan.printing.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Answer as StoredAnswer
 from rlplan.reading.sweep_picture import Money, Picture
 from rlplan.reading.sweep_trials import Memory
+from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
+from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rlplan.charts.chart import Chart, Trace, faded, text
 from rlplan.charts.looks import ACCENT, BAD, GOOD, INK, MIND, PAPER, QUIET, SERIES, axis, layout, legend_below
-from rlplan.printing.numbers import aligned_hours
 from rlplan.reading.story import Story
 from rlplan.reading.sweep_data import uses
+from rlplan.wording.numbers import aligned_hours
 
 # What segments ended with, and what no segment was charged for, in words.
 WORDS = {

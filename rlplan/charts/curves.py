@@ -23,9 +23,9 @@ from rlplan.charts.looks import (
     upright,
 )
 from rlplan.charts.thin import curve
-from rlplan.printing.numbers import hours
 from rlplan.reading.story import Band, Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import Score, TrialRow
+from rlplan.wording.numbers import hours
 
 MOST_POINTS = 200  # of one trial
 HEIGHT = 215

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlplan.charts.fit_plot import BLUE, GREEN, GREY, ORANGE, Panel, columns
-from rlplan.printing.numbers import count
+from rlplan.wording.numbers import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,9 +25,8 @@ from rlplan.charts.looks import (
     upright,
 )
 from rlplan.charts.thin import curve
-from rlplan.printing.numbers import aligned_hours, hours
-from rlplan.printing.sweep_words import probability
 from rlplan.reading.story import Beliefs, Story
+from rlplan.wording.numbers import aligned_hours, hours, probability
 
 NAME = "frontier"
 UPPER, LOWER = (0.42, 1.0), (0.0, 0.34)  # of the height: the scores, and n below them

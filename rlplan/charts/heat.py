@@ -8,8 +8,8 @@ from planner.view import Axes, Configuration
 from rlplan.charts.chart import Chart, Trace, faded, text
 from rlplan.charts.groups import Outlook, chosen, configuration_of, outlooks
 from rlplan.charts.looks import INK, PAPER, QUIET, SCALE, axis, layout
-from rlplan.printing.sweep_words import probability
 from rlplan.reading.story import Beliefs, Story
+from rlplan.wording.numbers import probability
 
 HATCHES = 4  # strokes of a cell that no trial has seen
 ROW, ABOVE = 46, 90  # pixels

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rlplan.live.train_view import LEAST_SPAN
-from rlplan.printing.numbers import hours
-from rlplan.printing.sweep_words import Paper
 from rlplan.reading.sweep_picture import Score
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import hours
+from rlplan.wording.sparkline import LEAST_SPAN
 
 HEIGHT = 8  # lines
 NARROWEST, WIDEST = 16, 100
@@ -18,9 +18,9 @@ BLANK = 0x2800
 Place = tuple[float, float]  # from the left and from below, as shares of the chart
 
 
-def chart(scores: Sequence[Score], paper: Paper, height: int = HEIGHT) -> list[str]:
+def chart(scores: Sequence[Score], canvas: Canvas, height: int = HEIGHT) -> list[str]:
     """Return the lines of a chart; none where there are fewer than two scores, or no room."""
-    width = min(paper.width, WIDEST) - LABEL - 1
+    width = min(canvas.width, WIDEST) - LABEL - 1
     if len(scores) < 2 or width < NARROWEST:
         return []
     values = [each.score for each in scores]
@@ -29,8 +29,8 @@ def chart(scores: Sequence[Score], paper: Paper, height: int = HEIGHT) -> list[s
     low, high = low - missing, high + missing
     last = max(each.gpu_hours for each in scores) or 1.0
     places = _joined([(each.gpu_hours / last, (each.score - low) / (high - low)) for each in scores], width, height)
-    drawn = _braille(places, width, height) if paper.unicode else _asterisks(places, width, height)
-    side, corner, floor = ("│", "└", "─") if paper.unicode else ("|", "+", "-")
+    drawn = _braille(places, width, height) if canvas.unicode else _asterisks(places, width, height)
+    side, corner, floor = ("│", "└", "─") if canvas.unicode else ("|", "+", "-")
     labels = [f"{high:.2f}", *[""] * (height - 2), f"{low:.2f}"]
     end = f"{hours(last)} GPU-hours"
     return [

@@ -8,8 +8,8 @@ from planner.view import Configuration
 from rlplan.charts.chart import Chart, Trace, faded, text
 from rlplan.charts.groups import configuration_of, groups
 from rlplan.charts.looks import ACCENT, BAD, GOOD, INK, MIND, QUIET, SERIES, axis, layout, legend_below
-from rlplan.printing.numbers import aligned_hours, duration
 from rlplan.reading.story import Beliefs, Story, Stretch
+from rlplan.wording.numbers import aligned_hours, duration
 
 ROW, TALLEST, AROUND = 30, 900, 150  # pixels
 LONGEST = 16  # letters of a worker's name that are shown

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import typer
 
+from rlplan.wording.formats import ACTIONS, DEFAULT_DATABASE
+
 BUSY_SECONDS = 0.2
 MOST = 200  # names that are offered
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
 STATES = ("planned", "running", "paused", "finished", "pruned", "failed", "lost")
-ACTIONS = ("start", "continue", "prune", "finish", "propose", "stop", "retry", "recovered")
-DEFAULT = "rlplan.db"
 
 Offer = Callable[[str], list[str]]
 _SWEEPS = "SELECT name FROM sweeps ORDER BY id DESC LIMIT ?"
@@ -124,7 +124,7 @@ def _read(context: typer.Context, query: str, *values: str | None) -> list[str]:
 
     What cannot be read yields nothing: a shell has no place for an error.
     """
-    path = _file(str(context.params.get("db") or os.environ.get("RLPLAN_DB") or DEFAULT))
+    path = _file(str(context.params.get("db") or os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE))
     if path is None:
         return []
     with (

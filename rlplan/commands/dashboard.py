@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption
+from rlplan.commands.options import DatabaseOption
+from rlplan.wording.formats import DEFAULT_DATABASE
 
 
 def dashboard(

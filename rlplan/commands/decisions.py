@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import actions, trials
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.commands.options import DatabaseOption, FormatOption
 from rlplan.commands.resume import SweepArgument
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def decisions(

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.commands.options import DatabaseOption, FormatOption
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def doctor(

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import sort_keys, sweeps
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, FileFormat
+from rlplan.commands.options import DatabaseOption
+from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat
 
 
 def export(

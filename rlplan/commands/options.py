@@ -1,36 +1,18 @@
 """Options that several commands share."""
 
 import math
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from budgets.errors import InputError
 from rlplan.commands.completing import models, policies, recipes
-
-
-class Format(StrEnum):
-    """How data is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-class FileFormat(StrEnum):
-    """How a table is written into a file."""
-
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-
+from rlplan.wording.formats import Format
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
 DatabaseOption = Annotated[
     str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
 ]
-DEFAULT_DATABASE = "rlplan.db"
 
 # Of rows that are listed.
 TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]

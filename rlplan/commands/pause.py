@@ -1,7 +1,8 @@
 """`rlplan pause`: have a running sweep start nothing new for a while."""
 
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption
+from rlplan.commands.options import DatabaseOption, FormatOption
 from rlplan.commands.resume import SweepArgument
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def pause(

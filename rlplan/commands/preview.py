@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import plans
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, PolicyOption
+from rlplan.commands.options import DatabaseOption, FormatOption, PolicyOption
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def preview(

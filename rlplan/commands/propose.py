@@ -6,17 +6,8 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import gpus, models, recipes, tasks
-from rlplan.commands.options import (
-    DEFAULT_DATABASE,
-    DatabaseOption,
-    Format,
-    FormatOption,
-    ModelsOption,
-    RecipesOption,
-    gpu_hours,
-    names,
-    number,
-)
+from rlplan.commands.options import DatabaseOption, FormatOption, ModelsOption, RecipesOption, gpu_hours, names, number
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def propose(

@@ -5,15 +5,8 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import plans_and_sweeps, ranked_states, sort_keys, sweeps
-from rlplan.commands.options import (
-    DEFAULT_DATABASE,
-    DatabaseOption,
-    Format,
-    FormatOption,
-    ReverseOption,
-    TopOption,
-    one_name,
-)
+from rlplan.commands.options import DatabaseOption, FormatOption, ReverseOption, TopOption, one_name
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def rank(

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, gpu_hours
+from rlplan.commands.options import DatabaseOption, FormatOption, gpu_hours
 from rlplan.commands.resume import SweepArgument
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def recommend(

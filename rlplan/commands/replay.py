@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import Format, FormatOption, PolicyOption
+from rlplan.commands.options import FormatOption, PolicyOption
+from rlplan.wording.formats import Format
 
 
 def replay(

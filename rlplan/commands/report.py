@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption
+from rlplan.commands.options import DatabaseOption
 from rlplan.commands.resume import SweepArgument
-from rlplan.printing.terminal import tell
+from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.terminal import tell
 
 
 def report(

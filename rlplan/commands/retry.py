@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlplan.commands.completing import trials
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, number
+from rlplan.commands.options import DatabaseOption, FormatOption, number
 from rlplan.commands.resume import AcceptOption, SweepArgument
 from rlplan.commands.sweep import RayAddressOption, WorkersOption
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished
+    from rlplan.actions.train_signals import Interrupts
     from rlplan.live.sweep_running import Began
-    from rlplan.live.train_signals import Interrupts
 
 
 def retry(

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from rlplan.commands.completing import sort_keys, trial_states
-from rlplan.commands.options import DEFAULT_DATABASE, DatabaseOption, Format, FormatOption, ReverseOption, TopOption
+from rlplan.commands.options import DatabaseOption, FormatOption, ReverseOption, TopOption
 from rlplan.commands.resume import SweepArgument
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def status(

@@ -7,11 +7,9 @@ import typer
 
 from rlplan.commands.completing import plans, tasks
 from rlplan.commands.options import (
-    DEFAULT_DATABASE,
     DatabaseOption,
     DeviceOption,
     EngineOption,
-    Format,
     FormatOption,
     MicroBatchOption,
     ModelOption,
@@ -25,11 +23,12 @@ from rlplan.commands.options import (
     names,
     number,
 )
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished
+    from rlplan.actions.train_signals import Interrupts
     from rlplan.live.sweep_running import Began
-    from rlplan.live.train_signals import Interrupts
 
 RayAddressOption = Annotated[
     str | None,

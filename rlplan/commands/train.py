@@ -9,7 +9,6 @@ from rlplan.commands.completing import recipes, tasks
 from rlplan.commands.options import (
     DeviceOption,
     EngineOption,
-    Format,
     FormatOption,
     MicroBatchOption,
     ModelOption,
@@ -18,6 +17,7 @@ from rlplan.commands.options import (
     WeightsOption,
     number,
 )
+from rlplan.wording.formats import Format
 
 
 def train(
@@ -88,9 +88,9 @@ def train(
     Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100
     """
     from rlplan.actions.train_request import TrainRequest  # noqa: PLC0415
+    from rlplan.actions.train_signals import Interrupts  # noqa: PLC0415
     from rlplan.actions.training import train as run  # noqa: PLC0415
     from rlplan.live.train_display import choose_display  # noqa: PLC0415
-    from rlplan.live.train_signals import Interrupts  # noqa: PLC0415
     from rlplan.printing.train_output import print_trained  # noqa: PLC0415
 
     request = TrainRequest(

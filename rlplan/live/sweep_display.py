@@ -4,13 +4,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rlplan.live.sweep_screen import screen, title
 from rlplan.live.train_display import STDERR
 from rlplan.live.train_panel import ECHO_COLUMNS
-from rlplan.printing.numbers import hours
-from rlplan.printing.sweep_words import Paper
-from rlplan.printing.terminal import live_console, tell
+from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import hours
+from rlplan.wording.terminal import live_console, tell
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -118,11 +118,11 @@ class Terminal:
 
         width, height = self._console.size
         # A terminal's own ^C must not begin a new line, nor the last line scroll the screen.
-        paper = Paper(max(1, width - ECHO_COLUMNS), max(1, height - 1), self._console.encoding.startswith("utf"))
+        canvas = Canvas(max(1, width - ECHO_COLUMNS), max(1, height - 1), self._console.encoding.startswith("utf"))
         status = STOPPING if self._stopping else self._status
         if self._picture is None:
-            return paper.line(status, "yellow")
-        return Group(*screen(self._picture, paper, status))
+            return canvas.line(status, "yellow")
+        return Group(*screen(self._picture, canvas, status))
 
 
 def choose_display() -> Display:

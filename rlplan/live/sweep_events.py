@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session
 
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
 from planner.trials import TrialState
-from rlplan.printing.numbers import aligned_hours, steps
-from rlplan.printing.sweep_words import foretold, probability, sentence, with_error
 from rlplan.reading.sweep_picture import Picture, Score, TrialRow
+from rlplan.reading.sweep_words import foretold, sentence, with_error
+from rlplan.wording.numbers import aligned_hours, probability, steps
 
 _TOLD = {TrialState.PRUNED, TrialState.FINISHED, TrialState.FAILED, TrialState.LOST}
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rlplan.commands.options import Format
+from rlplan.actions.train_signals import Interrupts
 from rlplan.live.sweep_display import choose_display
 from rlplan.live.sweep_following import Follower
-from rlplan.live.train_signals import Interrupts
 from rlplan.printing.sweep_output import print_finished, stopped
-from rlplan.printing.terminal import tell
+from rlplan.wording.formats import Format
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from rlplan.actions.sweeping import Finished

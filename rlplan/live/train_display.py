@@ -2,13 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run
+from rlplan.actions.training import Display
 from rlplan.live.train_panel import Panel, title
-from rlplan.live.train_view import Pace, metric, score
-from rlplan.printing.terminal import live_console, tell
+from rlplan.live.train_view import Pace, metric
+from rlplan.printing.train_output import score_of
+from rlplan.wording.terminal import live_console, tell
 from runner.ports.backend import Point
 
 if TYPE_CHECKING:
@@ -16,56 +18,6 @@ if TYPE_CHECKING:
 
 STOPPING = "stopping after the update under way; once more stops at once"
 STDERR = 2
-
-
-class Display(Protocol):
-    """Follows a run."""
-
-    def opening(self, run: Run, folder: Path) -> None:
-        """Show that the run is being made ready."""
-        ...
-
-    def began(self, run: Run, history: History) -> None:
-        """Show what is known before the first new point."""
-        ...
-
-    def point(self, point: Point) -> None:
-        """Show a new point."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Show a line that is to stay."""
-        ...
-
-    def stopping(self) -> None:
-        """Show that an interrupt was heard; called from a signal handler."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def opening(self, run: Run, folder: Path) -> None:
-        """Do nothing."""
-
-    def began(self, run: Run, history: History) -> None:
-        """Do nothing."""
-
-    def point(self, point: Point) -> None:
-        """Do nothing."""
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-    def stopping(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Lines:
@@ -88,7 +40,11 @@ class Lines:
         self._pace.add(point)
         if point.score is None:
             return
-        parts = [f"step {point.optimizer_step}/{self._steps}", f"{point.rollouts:,} rollouts", f"score {score(point)}"]
+        parts = [
+            f"step {point.optimizer_step}/{self._steps}",
+            f"{point.rollouts:,} rollouts",
+            f"score {score_of(point)}",
+        ]
         if point.optimizer_step:
             parts.append(f"pass rate {metric(point, 'pass_rate', '{:.3f}')}")
         if speed := self._pace.rollouts_per_second:

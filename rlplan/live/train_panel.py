@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run
-from rlplan.live.train_view import BLOCKS, PLAIN_BLOCKS, Pace, metric, score, sparkline
-from rlplan.printing.numbers import steps
+from rlplan.live.train_view import Pace, metric
+from rlplan.printing.train_output import score_of
+from rlplan.wording.numbers import steps
+from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 from runner.ports.backend import Point
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class Panel:
             return "score      –"
         values = [point.score for point in scored if point.score is not None]
         drawn = sparkline(values, self._width - BESIDE_SPARKLINE, self._blocks)
-        return f"score      {score(scored[-1])}  {drawn}  at step {steps(scored[-1].optimizer_step)}"
+        return f"score      {score_of(scored[-1])}  {drawn}  at step {steps(scored[-1].optimizer_step)}"
 
     def _update(self) -> str:
         newest, speed = self._newest, self._pace.rollouts_per_second

@@ -2,9 +2,9 @@
 
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked
-from rlplan.commands.options import Format
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.formats import Format
 
 COLUMNS = ("sweep", "kind", "by", "at", "taken_at")
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rlplan.commands.options import Format
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
 from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import Paper
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -38,30 +38,30 @@ def print_examination(database: str, format: Format, *, deep: bool) -> int:
     return ExitCode.NOT_FOUND if worst is Health.BAD else ExitCode.DONE
 
 
-def lines(found: Sequence[Finding], paper: Paper) -> "Iterator[Text]":
+def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
     """Write each finding under its name; a command is never broken, so that it can be copied."""
     indent = 6 + max(len(each.what) for each in found) + 2
     for each in found:
         first = f"{each.health:<6}{each.what:<{indent - 6}}"
-        yield from _hanging(first, each.found, indent, paper, _STYLES[each.health])
+        yield from _hanging(first, each.found, indent, canvas, _STYLES[each.health])
         if each.why:
-            yield from _hanging(" " * indent, each.why, indent, paper)
+            yield from _hanging(" " * indent, each.why, indent, canvas)
         if each.do:
-            yield _whole(f"{' ' * 6}> {each.do}", paper)
-    yield paper.line("")
-    yield from paper.lines(_SAID[verdict(found)], "bold")
+            yield _whole(f"{' ' * 6}> {each.do}", canvas)
+    yield canvas.line("")
+    yield from canvas.lines(_SAID[verdict(found)], "bold")
 
 
-def _hanging(first: str, text: str, indent: int, paper: Paper, style: str = "") -> "Iterator[Text]":
+def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = "") -> "Iterator[Text]":
     """Write a text behind its beginning, and its further lines below itself."""
     from rich.text import Text  # noqa: PLC0415
 
-    column = Paper(max(20, paper.width - indent), unicode=paper.unicode)
+    column = Canvas(max(20, canvas.width - indent), unicode=canvas.unicode)
     for number, line in enumerate(column.lines(text)):
         yield Text.assemble((" " * indent if number else first, style), line, no_wrap=True)
 
 
-def _whole(text: str, paper: Paper) -> "Text":
+def _whole(text: str, canvas: Canvas) -> "Text":
     from rich.text import Text  # noqa: PLC0415
 
-    return Text(paper.spelled(text), style="bold", overflow="fold")
+    return Text(canvas.spelled(text), style="bold", overflow="fold")

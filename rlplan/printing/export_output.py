@@ -8,14 +8,14 @@ from typing import Any
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.commands.options import FileFormat
 from rlplan.printing.export_writing import content, document, plain_rows, write_stdout
-from rlplan.printing.file_writing import require_room, write_file, write_folder
-from rlplan.printing.terminal import tell
 from rlplan.reading.export_tables import TABLES, Table, recorded, rows_of
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
+from rlplan.wording.file_writing import require_room, write_file, write_folder
+from rlplan.wording.formats import FileFormat
+from rlplan.wording.terminal import tell
 
 STDOUT = "-"
 ALL, RANKING, REPLAY = "all", "ranking", "replay"

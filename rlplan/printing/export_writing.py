@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any
 
 from budgets.errors import InputError
-from rlplan.commands.options import FileFormat
-from rlplan.printing.csv_writing import write_csv
 from rlplan.reading.export_tables import Row, Table
+from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.formats import FileFormat
 
 
 def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> bytes:

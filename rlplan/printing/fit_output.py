@@ -9,13 +9,13 @@ import numpy as np
 
 from planner.curves.fitting import Interval, Prediction
 from planner.curves.verdicts import MOST_OF_THE_SCALE
+from rlplan.actions.fit_data import csv_rows, fits_data
 from rlplan.actions.fitting import Fits, FittedCurve
-from rlplan.commands.options import Format
 from rlplan.exits import ExitCode
-from rlplan.printing.csv_writing import write_csv
-from rlplan.printing.numbers import count, hours
-from rlplan.printing.terminal import tell
-from rlplan.reading.fit_data import csv_rows, fits_data
+from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import count, hours
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +46,7 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
 
 
 def _print_table(fits: Fits) -> None:
-    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     console = HarmlessConsole(highlight=False, markup=False)  # a curve may be called 'run[1]'
     with console.capture() as captured:

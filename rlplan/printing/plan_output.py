@@ -9,11 +9,11 @@ from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
 from planner.view import Axes
 from rlplan.actions.proposing import StoredPlan
-from rlplan.commands.options import Format
-from rlplan.printing.csv_writing import write_csv
-from rlplan.printing.numbers import aligned_hours, count, duration, hours, steps
-from rlplan.printing.terminal import tell
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
+from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
 
 
 def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
-    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     console = HarmlessConsole(highlight=False)
     with console.capture() as captured:

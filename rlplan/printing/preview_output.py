@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from planner.sweeping.advancing import named_configuration
 from rlplan.actions.preview_results import NEAR, Estimate, FractionSummary, Preview
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, duration, hours
 from rlplan.printing.replay_output import chosen_data
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import aligned_hours, duration, hours
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from planner.axes import said
 from planner.trials import TrialState
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import UNKNOWN, Paper, probability
-from rlplan.printing.terminal import tell
 from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Ranked
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,15 +109,17 @@ def _columns(rows: Sequence[Ranked]) -> dict[str, Callable[[Ranked], Any]]:
     return short | axes | {name: of_row(name) for name in plain}
 
 
-def _report(found: Ranking, wanted: Sequence[Ranked], request: RankRequest, paper: Paper) -> "Iterator[RenderableType]":
-    yield from paper.lines(_title(found), "bold")
-    yield from paper.lines(_legend(found), "dim")
+def _report(
+    found: Ranking, wanted: Sequence[Ranked], request: RankRequest, canvas: Canvas
+) -> "Iterator[RenderableType]":
+    yield from canvas.lines(_title(found), "bold")
+    yield from canvas.lines(_legend(found), "dim")
     yield ""
     shown = wanted[: request.top or SHOWN]
     if shown:
-        yield _table(shown, paper)
+        yield _table(shown, canvas)
     for line in _hidden(found, wanted, shown):
-        yield from paper.lines(line, "dim")
+        yield from canvas.lines(line, "dim")
 
 
 def _title(found: Ranking) -> str:
@@ -145,8 +147,8 @@ def _legend(found: Ranking) -> str:
     return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
 
 
-def _table(rows: Sequence[Ranked], paper: Paper) -> "Table":
-    wide = paper.width >= WIDE
+def _table(rows: Sequence[Ranked], canvas: Canvas) -> "Table":
+    wide = canvas.width >= WIDE
     named = any(row.axes for row in rows)
     headings = ["#", "n", "B", "M", "score", "P(best)", "spent"]
     headings += ["to target", "learning rate"] if wide else []
@@ -164,7 +166,7 @@ def _table(rows: Sequence[Ranked], paper: Paper) -> "Table":
         ]
         cells += [aligned_hours(row.gpu_hours_to_target), f"{row.learning_rate:.2g}"] if wide else []
         cells += [row.status, *([said(row.axes)] if named else []), *([row.recipe] if wide and not named else [])]
-        table.add_row(*map(paper.spelled, cells), style="dim" if row.expected_score is None else None)
+        table.add_row(*map(canvas.spelled, cells), style="dim" if row.expected_score is None else None)
     return table
 
 

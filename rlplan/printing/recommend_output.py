@@ -9,13 +9,13 @@ from planner.axes import said
 from planner.recommending.answer import Answer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import UNKNOWN, Paper, probability
-from rlplan.printing.terminal import harmless
 from rlplan.reading.recommend_data import COLUMNS, csv_rows, recommended_data
 from rlplan.reading.recommend_reading import Recommended, recommended
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
+from rlplan.wording.terminal import harmless
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,50 +38,50 @@ def print_recommendation(
         print_csv(COLUMNS, csv_rows(found))
     else:
         console = tables_console()
-        paper = paper_of(console)
-        print_tables(console, report(found, paper))
+        canvas = paper_of(console)
+        print_tables(console, report(found, canvas))
         # Not through the console, which cuts at its width: a command must stay whole.
-        for line in wrapped_command(found.launch.command or (), paper.width):
+        for line in wrapped_command(found.launch.command or (), canvas.width):
             sys.stdout.write(f"{harmless(line)}\n")
-        print_tables(console, _ending(found, paper))
+        print_tables(console, _ending(found, canvas))
 
 
-def report(found: Recommended, paper: Paper, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
-    """Return the parts of what is printed above the command, none wider than the paper; `rest` is where all are."""
+def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
+    """Return the parts of what is printed above the command, none wider than the canvas; `rest` is where all are."""
     answer = found.answer
-    yield from paper.lines(answer.what, "bold")
-    yield from paper.lines(answer.how_sure)
+    yield from canvas.lines(answer.what, "bold")
+    yield from canvas.lines(answer.how_sure)
     yield ""
-    yield from _heading(paper, "The chosen one, what is equivalent to it, and the runner-up")
-    yield _alike(answer, paper)
+    yield from _heading(canvas, "The chosen one, what is equivalent to it, and the runner-up")
+    yield _alike(answer, canvas)
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from paper.lines(f"{more} equivalent: {rest} lists all", "dim")
+        yield from canvas.lines(f"{more} equivalent: {rest} lists all", "dim")
     if answer.runner_up is not None:
-        yield from _listed(paper, [answer.runner_up.sentence])
-    yield from _heading(paper, "\nOther final runs")
-    yield _budgets(answer, paper)
-    yield from _listed(paper, _outlook(answer.frontier, answer))
+        yield from _listed(canvas, [answer.runner_up.sentence])
+    yield from _heading(canvas, "\nOther final runs")
+    yield _budgets(answer, canvas)
+    yield from _listed(canvas, _outlook(answer.frontier, answer))
     if answer.cautions:
-        yield from _heading(paper, "\nMind")
-        yield from _listed(paper, [caution.text for caution in answer.cautions])
-    yield from _heading(paper, "\nTo run it")
+        yield from _heading(canvas, "\nMind")
+        yield from _listed(canvas, [caution.text for caution in answer.cautions])
+    yield from _heading(canvas, "\nTo run it")
 
 
-def _ending(found: Recommended, paper: Paper) -> Iterator["RenderableType"]:
-    yield from paper.lines(f"{found.launch.note[0].upper()}{found.launch.note[1:]}.", "dim")
+def _ending(found: Recommended, canvas: Canvas) -> Iterator["RenderableType"]:
+    yield from canvas.lines(f"{found.launch.note[0].upper()}{found.launch.note[1:]}.", "dim")
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
     yield ""
-    yield from paper.lines(
+    yield from canvas.lines(
         f"From {found.sweep}{state}: {hours(found.spent_gpu_hours)} of {hours(found.pilot_gpu_hours)} pilot GPU-hours "
         "spent; the intervals are of 90 %, for the score of a new run.",
         "dim",
     )
 
 
-def _alike(answer: Answer, paper: Paper) -> "Table":
-    wide = paper.width >= WIDE
+def _alike(answer: Answer, canvas: Canvas) -> "Table":
+    wide = canvas.width >= WIDE
     shown = [answer.chosen, *answer.equivalent[:MOST_ALIKE]]
     rival = None if answer.runner_up is None else answer.runner_up.choice
     if rival is not None and rival not in shown:
@@ -90,32 +90,32 @@ def _alike(answer: Answer, paper: Paper) -> "Table":
     headings = ["n", "B", "M", "expected", "P(best)", "P(0.02)", "short", "piloted"]
     if wide:
         headings += ["P(0.01)", "seeds", "collapse", "learning rate", "status"]
-    table = plain_table([paper.spelled(each) for each in headings], ["axes"] if axes else [])
+    table = plain_table([canvas.spelled(each) for each in headings], ["axes"] if axes else [])
     for choice in shown:
         row = [
             *_size(choice),
-            paper.spelled(_expected(choice)),
-            paper.spelled(probability(choice.probability_best)),
-            paper.spelled(probability(choice.probability_within_002)),
+            canvas.spelled(_expected(choice)),
+            canvas.spelled(probability(choice.probability_best)),
+            canvas.spelled(probability(choice.probability_within_002)),
             f"{choice.expected_regret:.3f}",
-            aligned_hours(choice.reached_gpu_hours) if choice.seeds_seen else paper.spelled(UNKNOWN),
+            aligned_hours(choice.reached_gpu_hours) if choice.seeds_seen else canvas.spelled(UNKNOWN),
         ]
         if wide:
             row += [
-                paper.spelled(probability(choice.probability_within_001)),
+                canvas.spelled(probability(choice.probability_within_001)),
                 str(choice.seeds_seen),
                 f"{choice.collapse_risk:.2f}",
                 f"{choice.learning_rate:.2g}",
                 choice.status,
             ]
-        table.add_row(*row, *([paper.spelled(said(choice.axes))] if axes else []))
+        table.add_row(*row, *([canvas.spelled(said(choice.axes))] if axes else []))
     return table
 
 
-def _budgets(answer: Answer, paper: Paper) -> "Table":
+def _budgets(answer: Answer, canvas: Canvas) -> "Table":
     axes = any(each.choice is not None and each.choice.axes for each in answer.budgets)
     table = plain_table(
-        [paper.spelled(each) for each in ("×", "GPU-hours", "n", "B", "M", "expected", "P(best)", "P(0.02)")],
+        [canvas.spelled(each) for each in ("×", "GPU-hours", "n", "B", "M", "expected", "P(best)", "P(0.02)")],
         ["axes"] if axes else [],
     )
     for each in answer.budgets:
@@ -126,11 +126,11 @@ def _budgets(answer: Answer, paper: Paper) -> "Table":
             continue
         cells += [
             *_size(choice),
-            paper.spelled(_expected(choice)),
-            paper.spelled(probability(choice.probability_best)),
-            paper.spelled(probability(choice.probability_within_002)),
+            canvas.spelled(_expected(choice)),
+            canvas.spelled(probability(choice.probability_best)),
+            canvas.spelled(probability(choice.probability_within_002)),
         ]
-        table.add_row(*cells, *([paper.spelled(said(choice.axes))] if axes else []))
+        table.add_row(*cells, *([canvas.spelled(said(choice.axes))] if axes else []))
     return table
 
 
@@ -174,15 +174,15 @@ def _size(choice: Choice) -> tuple[str, str, str]:
     return str(choice.rollouts_per_prompt), str(choice.prompts_per_batch), steps(choice.update_steps)
 
 
-def _heading(paper: Paper, text: str) -> Iterator["RenderableType"]:
+def _heading(canvas: Canvas, text: str) -> Iterator["RenderableType"]:
     if text.startswith("\n"):
         yield ""
-    yield paper.line(text.lstrip("\n"), "bold")
+    yield canvas.line(text.lstrip("\n"), "bold")
 
 
-def _listed(paper: Paper, texts: Iterable[str]) -> Iterator["Text"]:
-    narrower = Paper(paper.width - 2, unicode=paper.unicode)
+def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator["Text"]:
+    narrower = Canvas(canvas.width - 2, unicode=canvas.unicode)
     for text in texts:
         said = text if text.startswith(NAMES) else text[0].upper() + text[1:]
         for number, line in enumerate(narrower.lines(said)):
-            yield paper.line(("- " if number == 0 else "  ") + line.plain)
+            yield canvas.line(("- " if number == 0 else "  ") + line.plain)

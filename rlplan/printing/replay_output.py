@@ -7,10 +7,10 @@ from planner.replaying.play import Played
 from planner.sweeping.advancing import named_configuration
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, duration, hours
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.terminal import tell
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

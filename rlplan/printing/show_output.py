@@ -6,15 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.store import Store, open_store
-from rlplan.commands.options import Format
 from rlplan.printing.recommend_output import wrapped_command
 from rlplan.printing.show_trial import drawn
 from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import Paper
-from rlplan.printing.terminal import harmless, tell
 from rlplan.reading.show_naming import Kind, Named, named
 from rlplan.reading.show_reading import Continuation, Sheet, continuation, read_sheet
 from rlplan.reading.sweep_data import trial_data
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.terminal import harmless, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,13 +52,13 @@ def _print_trial(store: Store, found: Named, format: Format) -> None:
         print_json(sheet_data(sheet, further))
         return
     console = tables_console()
-    paper = paper_of(console)
-    print_tables(console, drawn(sheet, paper))
-    print_tables(console, _heading(paper))
+    canvas = paper_of(console)
+    print_tables(console, drawn(sheet, canvas))
+    print_tables(console, _heading(canvas))
     # Not through the console, which cuts at its width: a command must stay whole.
-    for line in wrapped_command(further.command or (), paper.width):
+    for line in wrapped_command(further.command or (), canvas.width):
         sys.stdout.write(f"{harmless(line)}\n")
-    print_tables(console, paper.lines(f"{further.note[:1].upper()}{further.note[1:]}.", "dim"))
+    print_tables(console, canvas.lines(f"{further.note[:1].upper()}{further.note[1:]}.", "dim"))
 
 
 def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
@@ -85,6 +85,6 @@ def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
 
 
-def _heading(paper: Paper) -> "Iterator[RenderableType]":
+def _heading(canvas: Canvas) -> "Iterator[RenderableType]":
     yield ""
-    yield paper.line("To train it on", "bold")
+    yield canvas.line("To train it on", "bold")

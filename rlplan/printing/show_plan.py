@@ -9,15 +9,15 @@ from planner.axes import said
 from planner.store import open_store
 from planner.store.plans import plan_named
 from planner.store.schema import Candidate, Plan, Sweep
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, hours, steps
 from rlplan.printing.show_sweep import fields
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import UNKNOWN, Paper, interval
 from rlplan.reading.plan_data import STORED
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import with_axes
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, steps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,27 +79,27 @@ def _values(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in OF_CANDIDATE}
 
 
-def _drawn(plan: Plan, sweeps: Sequence[str], database: str, paper: Paper) -> "Iterator[RenderableType]":
-    yield from paper.lines(_title(plan), "bold")
+def _drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+    yield from canvas.lines(_title(plan), "bold")
     pilots = [each for each in plan.candidates if each.pilot_steps]
     used = sum(each.pilot_gpu_hours for each in pilots)
-    yield from paper.lines(
+    yield from canvas.lines(
         f"{hours(plan.pilot_gpu_hours)} GPU-hours for pilots, of which {len(pilots):,} take {hours(used)}; "
         f"{hours(plan.final_gpu_hours)} for the final run. Made {plan.created_at:%Y-%m-%d %H:%M} UTC."
     )
     yield ""
     shown = [each for each in plan.candidates if each.rank <= SHOWN or each.pilot_steps]
-    yield _candidates(shown, paper)
+    yield _candidates(shown, canvas)
     if hidden := len(plan.candidates) - len(shown):
-        yield from paper.lines(f"{hidden:,} more: `{command('rank', plan.name, database)}`, or --format csv", "dim")
+        yield from canvas.lines(f"{hidden:,} more: `{command('rank', plan.name, database)}`, or --format csv", "dim")
     if plan.assumptions:
         yield ""
-        yield paper.line("What it takes for granted", "bold")
-        yield fields([_assumed(each, paper) for each in plan.assumptions])
+        yield canvas.line("What it takes for granted", "bold")
+        yield fields([_assumed(each, canvas) for each in plan.assumptions])
     yield ""
     run = command("sweep", plan.name, database)
     ran = f"Run by {', '.join(sweeps)}; `{command('show', sweeps[-1], database)}` shows it." if sweeps else ""
-    yield from paper.lines(ran or f"No sweep has run it yet: `{run}`.")
+    yield from canvas.lines(ran or f"No sweep has run it yet: `{run}`.")
 
 
 def _title(plan: Plan) -> str:
@@ -111,13 +111,13 @@ def _title(plan: Plan) -> str:
     )
 
 
-def _assumed(each: Any, paper: Paper) -> tuple[str, str]:
+def _assumed(each: Any, canvas: Canvas) -> tuple[str, str]:
     known = each if isinstance(each, dict) else {}
     source = f" ({known['source']})" if known.get("source") else ""
-    return paper.spelled(str(known.get("what", ""))), paper.spelled(f"{known.get('value', each)}{source}")
+    return canvas.spelled(str(known.get("what", ""))), canvas.spelled(f"{known.get('value', each)}{source}")
 
 
-def _candidates(candidates: Sequence[Candidate], paper: Paper) -> "Table":
+def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> "Table":
     named = any(each.axes for each in candidates)
     table = plain_table(["#", "n", "B", "M", "GPU-h/step", "score", "pilot"], ["with"] if named else [])
     for each in candidates:
@@ -131,5 +131,5 @@ def _candidates(candidates: Sequence[Candidate], paper: Paper) -> "Table":
             f"{steps(each.pilot_steps)} steps" if each.pilot_steps else UNKNOWN,
             *([said(each.axes)] if named else []),
         ]
-        table.add_row(*map(paper.spelled, row), style=None if each.pilot_steps else "dim")
+        table.add_row(*map(canvas.spelled, row), style=None if each.pilot_steps else "dim")
     return table

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from planner.store import open_store
-from rlplan.commands.options import Format
-from rlplan.live.sweep_screen import money_line, title
-from rlplan.printing.numbers import hours
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import Paper, sentence, tally, time_of
+from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_row
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import sentence, tally, time_of
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import hours
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,15 +40,15 @@ def print_sweep(database: str, sweep: str, format: Format) -> None:
         print_tables(console, _drawn(seen, database, paper_of(console)))
 
 
-def _drawn(seen: Picture, database: str, paper: Paper) -> "Iterator[RenderableType]":
-    yield from paper.lines(title(seen), "bold")
-    yield from paper.lines(time_of(seen), "dim")
-    yield from paper.lines(f"{money_line(seen.money)}; {_trials(seen)}; {seen.decisions:,} decisions")
+def _drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+    yield from canvas.lines(title(seen), "bold")
+    yield from canvas.lines(time_of(seen), "dim")
+    yield from canvas.lines(f"{money_line(seen.money)}; {_trials(seen)}; {seen.decisions:,} decisions")
     if seen.answer:
         yield ""
-        yield from paper.lines(sentence(seen.answer), "bold")
+        yield from canvas.lines(sentence(seen.answer), "bold")
     yield ""
-    yield fields([(name, paper.spelled(str(value))) for name, value in asked_for(seen.config)])
+    yield fields([(name, canvas.spelled(str(value))) for name, value in asked_for(seen.config)])
     yield ""
     yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER])
 

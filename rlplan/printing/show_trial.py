@@ -8,10 +8,11 @@ from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
 from rlplan.charts.show_chart import chart
-from rlplan.printing.numbers import aligned_hours, hours, steps
 from rlplan.printing.sweep_printing import plain_table
-from rlplan.printing.sweep_words import UNKNOWN, Paper, interval, probability, reached, with_error
 from rlplan.reading.show_reading import Sheet
+from rlplan.reading.sweep_words import reached, with_error
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, steps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,32 +24,32 @@ TAIL = 12  # lines of a failure's log
 UNSAID = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "seed", "recipe.", "simulation")
 
 
-def drawn(sheet: Sheet, paper: Paper) -> "Iterator[RenderableType]":
+def drawn(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
     """Return the parts of what is printed above the command."""
-    yield from paper.lines(_title(sheet), "bold")
+    yield from canvas.lines(_title(sheet), "bold")
     for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
-        yield from paper.lines(text)
-    if lines := chart(sheet.row.scores, paper):
+        yield from canvas.lines(text)
+    if lines := chart(sheet.row.scores, canvas):
         yield ""
-        yield from (paper.line(line, "cyan") for line in lines)
+        yield from (canvas.line(line, "cyan") for line in lines)
     for heading, total, table in (
-        ("Scores", len(sheet.row.scores), _scores(sheet, paper)),
-        ("Segments", len(sheet.segments), _segments(sheet, paper)),
-        ("States", len(sheet.moves), _moves(sheet, paper)),
-        ("Decisions", len(sheet.decisions), _decisions(sheet, paper)),
+        ("Scores", len(sheet.row.scores), _scores(sheet, canvas)),
+        ("Segments", len(sheet.segments), _segments(sheet, canvas)),
+        ("States", len(sheet.moves), _moves(sheet, canvas)),
+        ("Decisions", len(sheet.decisions), _decisions(sheet, canvas)),
     ):
         if total:
             yield ""
-            yield paper.line(f"{heading}{f', the last {LAST} of {total:,}' if total > LAST else ''}", "bold")
+            yield canvas.line(f"{heading}{f', the last {LAST} of {total:,}' if total > LAST else ''}", "bold")
             yield table
-    yield from _failure(sheet, paper)
+    yield from _failure(sheet, canvas)
     told = [f"{name} {value}" for name, value in settings(sheet.config)]
     if told or sheet.checkpoint:
         yield ""
-        yield paper.line("Settings", "bold")
-        yield from paper.lines(", ".join(told))
+        yield canvas.line("Settings", "bold")
+        yield from canvas.lines(", ".join(told))
     if sheet.checkpoint:
-        yield from paper.lines(f"checkpoint {sheet.checkpoint}")
+        yield from canvas.lines(f"checkpoint {sheet.checkpoint}")
 
 
 def settings(config: Any) -> list[tuple[str, Any]]:
@@ -97,14 +98,14 @@ def _money(sheet: Sheet) -> str:
     return f"It has taken {hours(own)} GPU-hours{share}."
 
 
-def _scores(sheet: Sheet, paper: Paper) -> "Table":
+def _scores(sheet: Sheet, canvas: Canvas) -> "Table":
     table = plain_table(["step", "GPU-hours", "score"])
     for each in sheet.row.scores[-LAST:]:
-        table.add_row(steps(each.step), aligned_hours(each.gpu_hours), paper.spelled(with_error(each)))
+        table.add_row(steps(each.step), aligned_hours(each.gpu_hours), canvas.spelled(with_error(each)))
     return table
 
 
-def _segments(sheet: Sheet, paper: Paper) -> "Table":
+def _segments(sheet: Sheet, canvas: Canvas) -> "Table":
     again = any(each.attempt > 1 for each in sheet.segments)
     table = plain_table(["#", *(["attempt"] if again else []), "steps", "reserved", "charged"])
     for heading in ("outcome", "worker", "began (UTC)"):
@@ -114,36 +115,36 @@ def _segments(sheet: Sheet, paper: Paper) -> "Table":
         cells = [str(each.number), *([str(each.attempt)] if again else [])]
         cells += [f"{steps(each.from_step)}–{steps(each.to_step)}", aligned_hours(each.reserved_gpu_hours), charged]
         cells += [each.outcome.value, each.worker or UNKNOWN, _time(each.started_at)]
-        table.add_row(*map(paper.spelled, cells))
+        table.add_row(*map(canvas.spelled, cells))
     return table
 
 
-def _moves(sheet: Sheet, paper: Paper) -> "Table":
+def _moves(sheet: Sheet, canvas: Canvas) -> "Table":
     decided = {each.reason: f"decision {each.number:,}" for each in sheet.decisions}
     rows = [(_time(each.at), each.to_state.value, decided.get(each.reason, each.reason)) for each in sheet.moves]
-    return _told(plain_table([], ["time (UTC)", "state", "why"]), rows, paper)
+    return _told(plain_table([], ["time (UTC)", "state", "why"]), rows, canvas)
 
 
-def _decisions(sheet: Sheet, paper: Paper) -> "Table":
+def _decisions(sheet: Sheet, canvas: Canvas) -> "Table":
     rows = [(str(each.number), _time(each.at), each.action, each.reason) for each in sheet.decisions]
-    return _told(plain_table(["#"], ["time (UTC)", "action", "why"]), rows, paper)
+    return _told(plain_table(["#"], ["time (UTC)", "action", "why"]), rows, canvas)
 
 
-def _told(table: "Table", rows: Sequence[tuple[str, ...]], paper: Paper) -> "Table":
+def _told(table: "Table", rows: Sequence[tuple[str, ...]], canvas: Canvas) -> "Table":
     for column in table.columns[:-1]:
         column.no_wrap = True
     for row in rows[-LAST:]:
-        table.add_row(*map(paper.spelled, row))
+        table.add_row(*map(canvas.spelled, row))
     return table
 
 
-def _failure(sheet: Sheet, paper: Paper) -> "Iterator[RenderableType]":
+def _failure(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
     tail = [line for line in (sheet.row.failure_tail or "").splitlines() if line.strip()]
     if tail:
         yield ""
-        yield paper.line(f"What its log says last ({sheet.row.failure_class or 'error'})", "bold")
+        yield canvas.line(f"What its log says last ({sheet.row.failure_class or 'error'})", "bold")
         for line in tail[-TAIL:]:
-            yield from paper.lines(line, "red")
+            yield from canvas.lines(line, "red")
 
 
 def _time(at: datetime) -> str:

@@ -16,14 +16,14 @@ from planner.store.plans import missing
 from planner.store.requests import pausing
 from planner.store.schema import Charge, Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
 from planner.view import Axes
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_words import UNKNOWN, Paper, interval
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.status_choice import TrialChoice
 from rlplan.reading.sweep_data import with_axes
 from rlplan.reading.sweep_reading import workload_name
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
 from runner.sweep.drivers import is_dead
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
         print_csv(COLUMNS, ({name: _data(row)[name] for name in COLUMNS} for row in wanted))
     else:
         console = tables_console()
-        paper = paper_of(console)
-        parts = [_table(wanted, paper)] if wanted else paper.lines("No sweep is what is asked for." if rows else "")
+        canvas = paper_of(console)
+        parts = [_table(wanted, canvas)] if wanted else canvas.lines("No sweep is what is asked for." if rows else "")
         below = f"{len(rows) - len(wanted):,} more sweeps are not shown" if wanted and len(wanted) < len(rows) else ""
         plans = f"Plans that no sweep has run: {', '.join(unused)}" if unused else ""
-        print_tables(console, [*parts, *(line for text in (below, plans) for line in paper.lines(text, "dim"))])
+        print_tables(console, [*parts, *(line for text in (below, plans) for line in canvas.lines(text, "dim"))])
 
 
 def listed(session: Session, now: datetime) -> list[Listed]:
@@ -151,8 +151,8 @@ def _data(row: Listed) -> dict[str, Any]:
     return with_axes(asdict(row)) | {"created_at": row.created_at.isoformat()}
 
 
-def _table(rows: list[Listed], paper: Paper) -> "Table":
-    wide = paper.width >= WIDE
+def _table(rows: list[Listed], canvas: Canvas) -> "Table":
+    wide = canvas.width >= WIDE
     texts = ["sweep", "plan", "of", *(["policy"] if wide else []), "state"]
     numbers = [*(["trials"] if wide else []), "GPU-hours", "n", "B", *(["M"] if wide else []), "score"]
     table = plain_table([], texts)
@@ -171,7 +171,7 @@ def _table(rows: list[Listed], paper: Paper) -> "Table":
         cells += [*([_whole(row.update_steps)] if wide else [])]
         cells += [interval(row.expected_score, row.score_low, row.score_high)]
         cells += [*([said(row.axes)] if named else []), *([f"{row.created_at:%Y-%m-%d %H:%M}"] if wide else [])]
-        table.add_row(*map(paper.spelled, cells))
+        table.add_row(*map(canvas.spelled, cells))
     return table
 
 

@@ -14,10 +14,9 @@ from budgets.errors import InputError, UnknownNameError
 from planner.store import open_store
 from planner.store.schema import Decision, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.commands.completing import ACTIONS
-from rlplan.commands.options import Format
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.row_choice import chosen_names
+from rlplan.wording.formats import ACTIONS, Format
 
 COLUMNS = ("number", "at", "action", "trial", "reason", "seen", "alternatives")
 WIDE = 100  # columns from which the day is shown although all are of one

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rlplan.commands.options import Format
-from rlplan.printing.numbers import aligned_hours, duration, hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import aligned_hours, duration, hours, steps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

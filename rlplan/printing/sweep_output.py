@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from planner.axes import said
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.commands.options import DEFAULT_DATABASE, Format
 from rlplan.exits import ExitCode
-from rlplan.live.sweep_screen import screen
-from rlplan.printing.numbers import aligned_hours, hours, steps
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
-from rlplan.printing.sweep_table import last_line
-from rlplan.printing.sweep_words import Paper, interval, probability, sentence, time_of
-from rlplan.printing.terminal import tell
+from rlplan.printing.sweep_screen import screen
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.status_choice import ALL, TrialChoice
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
 from rlplan.reading.sweep_picture import Answer, Picture
 from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import last_line, sentence, time_of
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
+from rlplan.wording.numbers import aligned_hours, hours, interval, probability, steps
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,11 +72,11 @@ def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice 
         print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
         console = tables_console()
-        paper = paper_of(console)
+        canvas = paper_of(console)
         listed = None if chosen == ALL else wanted
         left_out = [] if listed is None else chosen.said(seen.trials, wanted)
-        below = (line for text in left_out for line in paper.lines(text, "dim"))
-        print_tables(console, [*screen(seen, paper, listed=listed), *below, *_failures(seen, paper)])
+        below = (line for text in left_out for line in canvas.lines(text, "dim"))
+        print_tables(console, [*screen(seen, canvas, listed=listed), *below, *_failures(seen, canvas)])
     return ExitCode.DONE
 
 
@@ -99,25 +99,25 @@ def _failed(ended: "Finished", database: str) -> str:
     return f"{said}; what failed is run again with `{command('retry', ended.sweep, database)}`"
 
 
-def _report(seen: Picture, database: str, paper: Paper) -> Iterator["RenderableType"]:
+def _report(seen: Picture, database: str, canvas: Canvas) -> Iterator["RenderableType"]:
     if seen.answer:
-        yield from paper.lines(sentence(seen.answer), "bold")
+        yield from canvas.lines(sentence(seen.answer), "bold")
         if reason := seen.answer.details.get("reason"):
-            yield from paper.lines(f"Why: {reason}")
+            yield from canvas.lines(f"Why: {reason}")
         yield ""
-        yield _ranking(seen.answer, paper)
+        yield _ranking(seen.answer, canvas)
     else:
-        yield from paper.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough", "bold")
+        yield from canvas.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough", "bold")
     yield ""
-    yield from paper.lines(_spending(seen))
-    yield from _failures(seen, paper)
+    yield from canvas.lines(_spending(seen))
+    yield from _failures(seen, canvas)
     show = command("status", seen.sweep, database)
-    yield from paper.lines(
+    yield from canvas.lines(
         f"{seen.sweep} {time_of(seen)}, {seen.decisions:,} decisions; `{show}` shows its trials", "dim"
     )
 
 
-def _ranking(answer: Answer, paper: Paper) -> "RenderableType":
+def _ranking(answer: Answer, canvas: Canvas) -> "RenderableType":
     named = any(row.axes for row in answer.ranking)
     table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
     for row in answer.ranking:
@@ -126,11 +126,11 @@ def _ranking(answer: Answer, paper: Paper) -> "RenderableType":
             str(row.rollouts_per_prompt),
             str(row.prompts_per_batch),
             steps(row.update_steps),
-            paper.spelled(interval(row.expected_score, row.score_low, row.score_high)),
-            paper.spelled(probability(row.probability_best)),
+            canvas.spelled(interval(row.expected_score, row.score_low, row.score_high)),
+            canvas.spelled(probability(row.probability_best)),
             aligned_hours(row.gpu_hours_spent),
             row.status,
-            *([paper.spelled(said(row.axes))] if named else []),
+            *([canvas.spelled(said(row.axes))] if named else []),
         )
     return table
 
@@ -144,10 +144,10 @@ def _spending(seen: Picture) -> str:
     )
 
 
-def _failures(seen: Picture, paper: Paper) -> Iterator["Text"]:
+def _failures(seen: Picture, canvas: Canvas) -> Iterator["Text"]:
     """Name what failed, by class, with the last line of one log each."""
     for kind, trials in seen.failures.items():
         names = ", ".join(trial.name for trial in trials[:NAMED_FAILURES])
         more = f" and {len(trials) - NAMED_FAILURES} more" if len(trials) > NAMED_FAILURES else ""
         log = last_line(trials[0].failure_tail or "")
-        yield from paper.lines(f"failed, {kind}: {names}{more}{f' ({log})' if log else ''}", "red")
+        yield from canvas.lines(f"failed, {kind}: {names}{more}{f' ({log})' if log else ''}", "red")

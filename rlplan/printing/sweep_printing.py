@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlplan.printing.csv_writing import write_csv
-from rlplan.printing.sweep_words import Paper
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.csv_writing import write_csv
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 def tables_console() -> "Console":
     """Return the console that tables for stdout are drawn with."""
-    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     return HarmlessConsole(highlight=False, markup=False)
 
 
-def paper_of(console: "Console") -> Paper:
-    """Return a console's paper; it is as long as it takes."""
-    return Paper(console.width, unicode=console.encoding.startswith("utf"))
+def paper_of(console: "Console") -> Canvas:
+    """Return a console's canvas; it is as long as it takes."""
+    return Canvas(console.width, unicode=console.encoding.startswith("utf"))
 
 
 def print_tables(console: "Console", parts: Iterable["RenderableType"]) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from planner.axes import said
 from planner.trials import TrialState
-from rlplan.live.train_view import BLOCKS, PLAIN_BLOCKS, sparkline
-from rlplan.printing.numbers import aligned_hours
-from rlplan.printing.sweep_words import UNKNOWN, Paper, foretold, probability, reached, with_error
 from rlplan.reading.sweep_picture import TrialRow
+from rlplan.reading.sweep_words import foretold, last_line, reached, with_error
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, probability
+from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -46,20 +47,20 @@ class _Column:
         return [fill(cell, self.width) for cell in (self.heading, *self.cells)]
 
 
-def table(trials: Sequence[TrialRow], paper: Paper) -> list["Text"]:
-    """Return a heading and a row for each trial, in the order given, none wider than the paper."""
-    columns = _columns(trials, wide=paper.width >= NAMES_FROM)
+def table(trials: Sequence[TrialRow], canvas: Canvas) -> list["Text"]:
+    """Return a heading and a row for each trial, in the order given, none wider than the canvas."""
+    columns = _columns(trials, wide=canvas.width >= NAMES_FROM)
     for column in columns:
-        column.cells = [paper.spelled(cell) for cell in column.cells]
-    columns, drawn, gap = _fitted(columns, paper.width)
-    blocks = BLOCKS if paper.unicode else PLAIN_BLOCKS
+        column.cells = [canvas.spelled(cell) for cell in column.cells]
+    columns, drawn, gap = _fitted(columns, canvas.width)
+    blocks = BLOCKS if canvas.unicode else PLAIN_BLOCKS
     for column in columns:
         if column.heading == SCORES:
             lines = (sparkline([score.score for score in trial.scores], drawn, blocks) for trial in trials)
             column.cells = [line.ljust(drawn) for line in lines]
     rows = zip(*(column.written() for column in columns), strict=True)
     styles = ["bold", *(STYLES.get(trial.state, "") for trial in trials)]
-    return [paper.line((" " * gap).join(row).rstrip(), style) for row, style in zip(rows, styles, strict=True)]
+    return [canvas.line((" " * gap).join(row).rstrip(), style) for row, style in zip(rows, styles, strict=True)]
 
 
 def _columns(trials: Sequence[TrialRow], *, wide: bool) -> list[_Column]:
@@ -113,8 +114,3 @@ def _remarks(trial: TrialRow) -> str:
     if trial.failure_tail and trial.state is TrialState.FAILED:
         said.append(last_line(trial.failure_tail))
     return ", ".join(said)
-
-
-def last_line(log: str) -> str:
-    """Return the last line of a log that says something."""
-    return next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "")

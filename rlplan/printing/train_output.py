@@ -8,11 +8,11 @@ from typing import Any
 
 from rlplan.actions.train_folder import CURVE, CURVE_COLUMNS
 from rlplan.actions.training import Trained, resuming
-from rlplan.commands.options import Format
 from rlplan.exits import ExitCode
-from rlplan.live.train_view import SECONDS_PER_HOUR, score, thinned
-from rlplan.printing.numbers import duration, steps
-from rlplan.printing.terminal import tell
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
+from rlplan.wording.sparkline import thinned
+from rlplan.wording.terminal import tell
 from runner.ports.backend import Point
 
 MOST_ROWS = 12  # of the table; curve.csv has all
@@ -69,7 +69,7 @@ def _how_to_go_on(trained: Trained) -> str:
 
 
 def _print_table(trained: Trained) -> None:
-    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     console = HarmlessConsole(highlight=False, markup=False)
     with console.capture() as captured:
@@ -93,7 +93,7 @@ def _table(trained: Trained) -> object:
             f"{point.rollouts:,}",
             f"{point.tokens:,}",
             duration(point.seconds / SECONDS_PER_HOUR),
-            score(point),
+            score_of(point),
         )
     return table
 
@@ -107,7 +107,13 @@ def _closing(trained: Trained) -> list[str]:
     if last is not None and scored:
         at = "" if scored[-1] is last else f" (of step {scored[-1].optimizer_step:,})"
         lines.append(
-            f"{Path(trial.task.name).stem}: score {score(scored[-1])}{at} after {last.optimizer_step:,} updates, "
+            f"{Path(trial.task.name).stem}: score {score_of(scored[-1])}{at} after {last.optimizer_step:,} updates, "
             f"{last.rollouts:,} rollouts, {duration(last.seconds / SECONDS_PER_HOUR)}"
         )
     return [*lines, f"where this curve goes: rlplan fit {shlex.quote(str(trained.folder / CURVE))}"]
+
+
+def score_of(point: Point) -> str:
+    """Write a score with its standard error."""
+    error = point.score_standard_error
+    return f"{point.score:.3f}" + (f" ± {error:.3f}" if error is not None else "")

@@ -9,10 +9,10 @@ from planner.pooling.points import before_collapse
 from planner.recommending.cautions import FAR
 from planner.sweeping.chances import NEAR
 from planner.view import Seen
-from rlplan.printing.numbers import hours
 from rlplan.reading.rows import Priced
 from rlplan.reading.story import Flag, Health
 from rlplan.reading.sweep_picture import Score, TrialRow
+from rlplan.wording.numbers import hours
 
 FEWEST_STEPS = 2  # from which on a price was measured
 NAMED = 3

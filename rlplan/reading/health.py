@@ -6,13 +6,12 @@ from typing import Any
 
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
-from rlplan.live.train_view import SECONDS_PER_HOUR
-from rlplan.printing.numbers import aligned_hours, duration, hours
-from rlplan.printing.sweep_table import last_line
 from rlplan.reading.evidence import evidence
 from rlplan.reading.rows import NO_WORKER, Priced
 from rlplan.reading.story import Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
+from rlplan.reading.sweep_words import last_line
+from rlplan.wording.numbers import SECONDS_PER_HOUR, aligned_hours, duration, hours
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
 ROUNDING = 1e-6  # of a budget, that adding up many floats is forgiven

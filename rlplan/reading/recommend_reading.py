@@ -12,7 +12,7 @@ from planner.store import Store, open_store
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.sweeping.joint import Joint
-from rlplan.actions.launching import Launch, launch
+from rlplan.reading.launching import Launch, launch
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.compared import compared_recipes

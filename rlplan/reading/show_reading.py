@@ -92,7 +92,7 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
 
 def continuation(store: Store, sweep: str, trial: int) -> Continuation:
     """Return how a trial is trained on; what stands in the way is said in the note."""
-    from rlplan.actions.launching import launch_of_trial  # noqa: PLC0415 (takes a second to import)
+    from rlplan.reading.launching import launch_of_trial  # noqa: PLC0415 (takes a second to import)
     from rlplan.reading.recommend_reading import stored  # noqa: PLC0415
     from runner.sweep.compared import compared_recipes  # noqa: PLC0415
 

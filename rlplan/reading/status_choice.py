@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.trials import TrialState
-from rlplan.printing.sweep_words import tally
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_picture import TrialRow
+from rlplan.reading.sweep_words import tally
 
 SORT_KEYS: dict[str, SortKey[TrialRow]] = {
     "promise": SortKey(lambda trial: trial.promise),

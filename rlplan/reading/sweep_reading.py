@@ -15,10 +15,10 @@ from planner.store.driving import is_driven
 from planner.store.requests import in_force, unended
 from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Request, Sweep, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.live.train_view import SECONDS_PER_HOUR
 from rlplan.reading.damage import Damage
 from rlplan.reading.sweep_picture import Answer, Decided, Driver, Hold, Money, Picture, Ranked
 from rlplan.reading.sweep_trials import Granted, Memory, granted, trial_rows
+from rlplan.wording.numbers import SECONDS_PER_HOUR
 from runner.sweep.drivers import is_dead
 
 LAST_DECISIONS = 8

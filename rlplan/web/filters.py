@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlplan.charts.chart import Chart
-from rlplan.printing.numbers import aligned_hours, duration, hours, steps
-from rlplan.printing.sweep_words import UNKNOWN, probability
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, steps
 
 
 def score(value: float | None) -> str:

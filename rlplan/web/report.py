@@ -5,11 +5,10 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from planner.store import open_store
-from rlplan.actions.databases import refuse_database
-from rlplan.printing.file_writing import put_file
-from rlplan.printing.sweep_words import tally
 from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.sweep_words import tally
 from rlplan.web import page
+from rlplan.wording.file_writing import put_file, refuse_database
 
 SUFFIXES = (".html", ".htm")
 

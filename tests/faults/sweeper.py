@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from rlplan.actions.sweeping import SweepRequest, resume, start
-from rlplan.live.train_signals import Interrupts
+from rlplan.actions.train_signals import Interrupts
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.sweep.planning import TrainingChoice
 

@@ -15,8 +15,8 @@ from sqlalchemy import select
 
 from planner.store import open_store
 from planner.store.schema import Trial
-from rlplan.printing import file_writing
 from rlplan.printing.export_output import WHAT
+from rlplan.wording import file_writing
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from rlplan.cli import app
-from rlplan.commands.options import Format
+from rlplan.wording.formats import Format
 from tests.rlplan.conftest import Run
 
 GROUP: Any = get_command(app)

@@ -1,6 +1,6 @@
 import pytest
 
-from rlplan.printing.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
 
 
 @pytest.mark.parametrize(

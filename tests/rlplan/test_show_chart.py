@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplan.charts.show_chart import HEIGHT, chart
-from rlplan.printing.sweep_words import Paper
 from rlplan.reading.sweep_picture import Score
+from rlplan.wording.canvas import Canvas
 
 FINITE = st.floats(-1e6, 1e6)
 
@@ -16,7 +16,7 @@ def scores(*values: float) -> list[Score]:
 
 
 def test_a_rising_curve_rises() -> None:
-    assert chart(scores(0.0, 0.5, 1.0), Paper(24, unicode=False), height=3) == [
+    assert chart(scores(0.0, 0.5, 1.0), Canvas(24, unicode=False), height=3) == [
         " 1.00 |           ******",
         "      |     ******",
         " 0.00 |******",
@@ -26,7 +26,7 @@ def test_a_rising_curve_rises() -> None:
 
 
 def test_dots_of_braille_are_twice_as_wide_and_four_times_as_high() -> None:
-    assert chart(scores(0.0, 1.0), Paper(23), height=2) == [
+    assert chart(scores(0.0, 1.0), Canvas(23), height=2) == [
         " 1.00 │        ⣀⣀⠤⠤⠒⠒⠉⠉",
         " 0.00 │⣀⣀⠤⠤⠒⠒⠉⠉",
         "      └────────────────",
@@ -36,7 +36,7 @@ def test_dots_of_braille_are_twice_as_wide_and_four_times_as_high() -> None:
 
 @pytest.mark.parametrize(("values", "width"), [((), 80), ((0.5,), 80), ((0.1, 0.2), 22)])
 def test_too_few_points_or_columns_are_no_curve(values: tuple[float, ...], width: int) -> None:
-    assert chart(scores(*values), Paper(width)) == []
+    assert chart(scores(*values), Canvas(width)) == []
 
 
 @given(
@@ -45,7 +45,7 @@ def test_too_few_points_or_columns_are_no_curve(values: tuple[float, ...], width
     unicode=st.booleans(),
 )
 def test_whatever_is_drawn_fits_and_is_seen(points: list[tuple[float, float]], width: int, unicode: bool) -> None:
-    lines = chart([Score(1, x, y, None) for x, y in points], Paper(width, unicode=unicode))
+    lines = chart([Score(1, x, y, None) for x, y in points], Canvas(width, unicode=unicode))
     assert len(lines) == HEIGHT + 2
     assert any(line.partition("│" if unicode else "|")[2].strip() for line in lines[:HEIGHT])
     assert all(line.isascii() for line in lines) != unicode

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.trials import TrialState
-from rlplan.live.sweep_screen import chosen, screen
-from rlplan.printing.sweep_words import Paper, probability, reached, time_of
+from rlplan.printing.sweep_screen import chosen, screen
 from rlplan.reading.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
 from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import reached, time_of
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import probability
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import later, seeded
 
@@ -29,7 +31,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Picture]:
 def drawn(
     picture: Picture, width: int, height: int | None = None, *, unicode: bool = True, status: str = ""
 ) -> list[str]:
-    return [line.plain for line in screen(picture, Paper(width, height, unicode), status)]
+    return [line.plain for line in screen(picture, Canvas(width, height, unicode), status)]
 
 
 @pytest.mark.parametrize(("width", "height"), [(76, 23), (196, 49)])

@@ -18,7 +18,7 @@ from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import driving, sweeping
 from rlplan.actions.sweeping import SweepRequest, describe, resume, retry, start
-from rlplan.live.train_signals import Interrupts
+from rlplan.actions.train_signals import Interrupts
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.sweep.planning import TrainingChoice

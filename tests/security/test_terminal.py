@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.printing.csv_writing import write_csv
-from rlplan.printing.terminal import harmless
+from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.terminal import harmless
 from tests.rlplan.conftest import Run, process, run  # noqa: F401 (fixtures)
 from tests.rlplan.recommend_sweeps import ended
 from tests.security.texts import FORMULA, HALVES, STEERING, first, planted

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rlplan.printing.sweep_words import tally, time_of
 from rlplan.reading.story import Story
+from rlplan.reading.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.believer import Known
 from rlplan.web.dashboard.snapshot import Snapshot

@@ -5,9 +5,9 @@ from typing import Any
 from planner.axes import said
 from planner.store.schema import SweepStatus
 from rlplan.printing.recommend_output import wrapped_command
-from rlplan.printing.sweep_words import sentence
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_words import sentence
 
 WIDTH = 100  # columns of the command
 

@@ -9,9 +9,9 @@ import rlplan
 from planner.store.schema import SweepStatus
 from rlplan.actions import driving, sweeping
 from rlplan.actions.sweeping import Finished, SweepRequest
+from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
-from rlplan.live.train_signals import Interrupts
 from runner.ports.simulation import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded

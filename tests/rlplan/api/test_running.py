@@ -11,10 +11,10 @@ import pytest
 import rlplan
 from rlplan.actions import driving, sweeping
 from rlplan.actions.sweeping import Finished
+from rlplan.actions.train_signals import Interrupts
 from rlplan.commands.resume import resume as resume_command
 from rlplan.commands.retry import retry as retry_command
 from rlplan.commands.sweep import sweep as sweep_command
-from rlplan.live.train_signals import Interrupts
 
 Calls = list[Callable[[Interrupts], None]]
 SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "workers": 2}

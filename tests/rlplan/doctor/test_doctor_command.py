@@ -18,7 +18,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.doctor import deep, storage
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
 from rlplan.printing import doctor_output
-from rlplan.printing.sweep_words import Paper
+from rlplan.wording.canvas import Canvas
 from runner.sweep.orphans import SWEEP_TAG, sweep_tag
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
@@ -68,7 +68,7 @@ def test_the_exit_code_says_whether_sweeps_can_run(
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_the_table_fits_and_its_commands_stay_whole(width: int, unicode: bool) -> None:
-    lines = [line.plain for line in doctor_output.lines(FOUND, Paper(width, unicode=unicode))]
+    lines = [line.plain for line in doctor_output.lines(FOUND, Canvas(width, unicode=unicode))]
     commands = [line for line in lines if line.lstrip().startswith(">")]
     assert commands == [f"      > {each.do}" for each in FOUND if each.do]
     assert all(len(line) <= width for line in lines if line not in commands)

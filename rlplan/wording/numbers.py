@@ -1,5 +1,8 @@
 """Numbers as a person reads them: as many digits as they deserve."""
 
+UNKNOWN = "–"
+SECONDS_PER_HOUR = 3600.0
+
 
 def hours(amount: float) -> str:
     """Write GPU-hours: thousands set off, three digits for small ones."""
@@ -31,3 +34,19 @@ def duration(wall_hours: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def interval(mean: float | None, low: float | None, high: float | None) -> str:
+    """Write an expectation with its interval."""
+    if mean is None:
+        return UNKNOWN
+    return f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low is not None and high is not None else "")
+
+
+def probability(value: float | None) -> str:
+    """Write a probability; one near 0 or 1 as a bound, since it is neither."""
+    if value is None:
+        return UNKNOWN
+    if 0.005 <= value < 0.995:
+        return f"{value:.2f}"
+    return "<0.01" if value < 0.5 else ">0.99"

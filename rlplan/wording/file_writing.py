@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from budgets.errors import InputError
-from rlplan.actions.databases import refuse_database
+
+_DATABASE_BEGINS = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")  # files that are a part of the one that they lie beside
 
 
 def write_file(path: Path, written: bytes, *, force: bool) -> None:
@@ -59,6 +61,27 @@ def require_room(path: Path, *, force: bool) -> None:
     if not force:
         raise _taken(path)
     refuse_database(path)
+
+
+def refuse_database(path: Path) -> None:
+    """Raise InputError for a path at which a database lies, or a part of one.
+
+    Only for paths of which this process has no database open: to read such a file would drop its locks.
+    """
+    beside = [Path(str(path).removesuffix(suffix)) for suffix in _BESIDE if path.name.endswith(suffix)]
+    for file in (path, *beside):
+        if _is_database(file):
+            raise InputError(f"{path} is a database, or a part of one, and is left as it is: give another path")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_DATABASE_BEGINS)) == _DATABASE_BEGINS
+    except OSError:
+        return False
 
 
 def _taken(path: Path) -> InputError:

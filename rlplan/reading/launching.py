@@ -16,7 +16,7 @@ from planner.recipes import Recipe, load_recipe
 from planner.recommending.choice import Choice
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
-from rlplan.actions.train_request import TRIAL_FLAGS
+from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
 from runner.training import checkpoints

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from rlplan.printing.terminal import harmless
+from rlplan.wording.terminal import harmless
 
 
 class HarmlessConsole(Console):

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner.trials import TrialState
-from rlplan.printing.numbers import aligned_hours, hours
 from rlplan.printing.sweep_table import table
-from rlplan.printing.sweep_words import Paper, sentence, tally, time_of
 from rlplan.reading.sweep_picture import Decided, Money, Picture, TrialRow
+from rlplan.reading.sweep_words import sentence, tally, time_of
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.numbers import aligned_hours, hours
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -17,25 +18,27 @@ FEWEST_ROWS = 3  # of trials, before the decisions give way
 WIDEST_BAR = 60
 
 
-def screen(picture: Picture, paper: Paper, status: str = "", listed: Sequence[TrialRow] | None = None) -> list["Text"]:
-    """Return the lines of the screen, none wider and not more than the paper holds.
+def screen(
+    picture: Picture, canvas: Canvas, status: str = "", listed: Sequence[TrialRow] | None = None
+) -> list["Text"]:
+    """Return the lines of the screen, none wider and not more than the canvas holds.
 
     `listed` are the trials to show, in that order; without it all that find room, the most promising first.
     """
     top = [
-        paper.line(title(picture), "bold"),
-        paper.line(time_of(picture), "yellow" if picture.abandoned else "dim"),
-        _budget(picture.money, paper),
+        canvas.line(title(picture), "bold"),
+        canvas.line(time_of(picture), "yellow" if picture.abandoned else "dim"),
+        _budget(picture.money, canvas),
     ]
-    foot = [paper.line(status, "yellow")] if status else []
-    decisions = [paper.line(text, "" if i else "bold") for i, text in enumerate(_decisions(picture))]
-    answer = paper.lines(sentence(picture.answer), "bold") if picture.answer else []
+    foot = [canvas.line(status, "yellow")] if status else []
+    decisions = [canvas.line(text, "" if i else "bold") for i, text in enumerate(_decisions(picture))]
+    answer = canvas.lines(sentence(picture.answer), "bold") if picture.answer else []
     below = [*_spaced(decisions), *_spaced(answer), *foot]
-    if paper.height is not None and paper.height - len(top) - len(below) - 3 < FEWEST_ROWS:
+    if canvas.height is not None and canvas.height - len(top) - len(below) - 3 < FEWEST_ROWS:
         below = foot
-    room = None if paper.height is None else max(0, paper.height - len(top) - len(below) - 2)  # blank line, heading
-    trials = _trials(picture.trials, room, paper) if listed is None else table(listed, paper) if listed else []
-    return [*top, *_spaced(trials), *below][: paper.height]
+    room = None if canvas.height is None else max(0, canvas.height - len(top) - len(below) - 2)  # blank line, heading
+    trials = _trials(picture.trials, room, canvas) if listed is None else table(listed, canvas) if listed else []
+    return [*top, *_spaced(trials), *below][: canvas.height]
 
 
 def title(picture: Picture) -> str:
@@ -67,28 +70,28 @@ def _spaced(lines: list["Text"]) -> list["Text"]:
     return [Text(""), *lines] if lines else []
 
 
-def _trials(trials: Sequence[TrialRow], room: int | None, paper: Paper) -> list["Text"]:
+def _trials(trials: Sequence[TrialRow], room: int | None, canvas: Canvas) -> list["Text"]:
     if not trials or room == 0:
         return []
     if room is None or len(trials) <= room:
-        return table(chosen(trials, len(trials)), paper)
+        return table(chosen(trials, len(trials)), canvas)
     shown = chosen(trials, room - 1)
     hidden = [trial for trial in trials if trial not in shown]
-    return [*table(shown, paper), paper.line(f"and {len(hidden)} more: {tally(hidden)}", "dim")]
+    return [*table(shown, canvas), canvas.line(f"and {len(hidden)} more: {tally(hidden)}", "dim")]
 
 
-def _budget(money: Money, paper: Paper) -> "Text":
+def _budget(money: Money, canvas: Canvas) -> "Text":
     """Draw what is spent, reserved and left as one bar, with the numbers beside it."""
     from rich.text import Text  # noqa: PLC0415
 
     said = money_line(money)
-    width = min(WIDEST_BAR, paper.width - len(said) - 2)
+    width = min(WIDEST_BAR, canvas.width - len(said) - 2)
     if width < 6:
-        return paper.line(said)
+        return canvas.line(said)
     whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
     spent = round(money.spent / whole * width)
     reserved = min(width - spent, max(round(money.reserved / whole * width), 1 if money.reserved else 0))
-    full, half, empty = "█▒─" if paper.unicode else "#+-"
+    full, half, empty = "█▒─" if canvas.unicode else "#+-"
     return Text.assemble(
         (full * spent, "cyan"),
         (half * reserved, "yellow"),

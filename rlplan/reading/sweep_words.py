@@ -1,55 +1,12 @@
-"""How a sweep reads: its numbers, its answer as a sentence, and what they are written on."""
+"""How a sweep reads: its numbers, and its answer as a sentence."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from planner.axes import said
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
-from rlplan.live.train_view import SECONDS_PER_HOUR
-from rlplan.printing.numbers import duration, hours, steps
 from rlplan.reading.sweep_picture import Answer, Hold, Picture, Score, TrialRow
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-UNKNOWN = "–"
-_PLAIN = str.maketrans(
-    {"–": "-", "±": "+-", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "·": "*", "√": "sqrt", "α": "alpha"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Paper:
-    """What is drawn on."""
-
-    width: int
-    height: int | None = None  # lines; None for as many as it takes
-    unicode: bool = True
-
-    def spelled(self, text: str) -> str:
-        """Write on one line, with the signs that there are; a reason or a log may hold anything."""
-        text = "".join(sign if sign.isprintable() else " " for sign in text)
-        return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
-
-    def cut(self, text: str, width: int | None = None) -> str:
-        """Cut a spelled text to a width, by default the whole, and mark that it was cut."""
-        most = self.width if width is None else width
-        if len(text) <= most:
-            return text
-        return text[: most - 1] + ("…" if self.unicode else "~") if most > 0 else ""
-
-    def line(self, text: str, style: str = "") -> "Text":
-        """Return a text as one line."""
-        from rich.text import Text  # noqa: PLC0415
-
-        return Text(self.cut(self.spelled(text)), style=style, no_wrap=True)
-
-    def lines(self, text: str, style: str = "") -> list["Text"]:
-        """Return a text as lines that are broken between words."""
-        return [self.line(part, style) for part in wrap(self.spelled(text), self.width)]
+from rlplan.wording.numbers import SECONDS_PER_HOUR, UNKNOWN, duration, hours, interval, probability, steps
 
 
 def with_error(score: Score | None) -> str:
@@ -59,28 +16,12 @@ def with_error(score: Score | None) -> str:
     return f"{score.score:.3f}" + (f" ± {score.standard_error:.3f}" if score.standard_error is not None else "")
 
 
-def interval(mean: float | None, low: float | None, high: float | None) -> str:
-    """Write an expectation with its interval."""
-    if mean is None:
-        return UNKNOWN
-    return f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low is not None and high is not None else "")
-
-
 def foretold(trial: TrialRow) -> str:
     """Write what a trial is expected to reach; of one that failed, what it failed with."""
     if trial.state is TrialState.FAILED:
         return trial.failure_class or "error"
     forecast = trial.forecast
     return interval(forecast.mean, forecast.low, forecast.high) if forecast else UNKNOWN
-
-
-def probability(value: float | None) -> str:
-    """Write a probability; one near 0 or 1 as a bound, since it is neither."""
-    if value is None:
-        return UNKNOWN
-    if 0.005 <= value < 0.995:
-        return f"{value:.2f}"
-    return "<0.01" if value < 0.5 else ">0.99"
 
 
 def reached(trial: TrialRow) -> str:
@@ -136,3 +77,8 @@ def tally(trials: Iterable[TrialRow]) -> str:
     """Count trials by state."""
     counted = [trial.state for trial in trials]
     return ", ".join(f"{counted.count(state)} {state}" for state in TrialState if state in counted)
+
+
+def last_line(log: str) -> str:
+    """Return the last line of a log that says something."""
+    return next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "")

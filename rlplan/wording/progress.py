@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rlplan.printing.terminal import live_console
+from rlplan.wording.terminal import live_console
 
 Progress = Callable[[float], None]  # told how much is done
 

@@ -12,7 +12,7 @@ def live_console() -> "Console | None":
     """Return a console on stderr, or None when that is no terminal or one that cannot draw over itself."""
     if not sys.stderr.isatty():
         return None
-    from rlplan.printing.harmless_console import HarmlessConsole  # noqa: PLC0415
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     console = HarmlessConsole(stderr=True, highlight=False, markup=False)
     return None if console.is_dumb_terminal else console
