@@ -9,6 +9,7 @@ RlplanError
 ├── BudgetError               the GPU-hours do not suffice
 ├── StoreError                the results database cannot be used
 │   └── StoreUnavailableError it is locked, unreachable or full; it may work again in a moment
+├── ClusterLostError          Ray is lost again and again; the sweep is saved and can be resumed
 ├── TrainingError             a trial cannot go on; `kind` classifies why
 ├── CheckpointError           a checkpoint is damaged or cannot be written
 └── IllegalTransitionError    a trial was moved to a state it cannot reach (a bug of ours)
@@ -59,6 +60,10 @@ class StoreError(RlplanError):
 
 class StoreUnavailableError(StoreError):
     """The results database is locked, unreachable or has no room; the same may work again in a moment."""
+
+
+class ClusterLostError(RlplanError):
+    """Ray is lost again and again; what was trained is saved, and the sweep can be resumed."""
 
 
 class TrainingError(RlplanError):

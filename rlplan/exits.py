@@ -5,6 +5,7 @@ from enum import IntEnum
 from budgets.errors import (
     BudgetError,
     CheckpointError,
+    ClusterLostError,
     InputError,
     NotFoundError,
     RlplanError,
@@ -31,6 +32,7 @@ _BY_ERROR = (
     (CheckpointError, ExitCode.BAD_INPUT),
     (NotFoundError, ExitCode.NOT_FOUND),
     (BudgetError, ExitCode.BUDGET_TOO_SMALL),
+    (ClusterLostError, ExitCode.INTERRUPTED),
     (TrainingError, ExitCode.FINISHED_WITH_FAILURES),
 )
 

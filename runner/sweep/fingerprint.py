@@ -1,25 +1,48 @@
-"""Fingerprints of the code that decides and trains, and of the files that a sweep was started with."""
+"""Fingerprints of the code that makes curves, and of the files that a sweep was started with."""
 
+import ast
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from runner.sweep.spec import SweepSpec
 
-PACKAGES = ("budgets", "planner", "runner")
-SUFFIXES = frozenset({".py", ".toml"})
+# What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
+# its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
+MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
+ROOT = Path(__file__).resolve().parents[2]
+DRIVES = "runner/sweep"
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def code_fingerprint() -> str:
-    """Return a digest of every source file that can change what a sweep computes or decides."""
-    root = Path(__file__).resolve().parents[2]
+def code_fingerprint(root: Path = ROOT) -> str:
+    """Return a digest of what the code that makes curves does: comments, docstrings and line breaks do not count."""
     digest = hashlib.sha256()
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file():
-                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in _sources(root):
+        tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+                del node.body[0]
+        digest.update(f"{path.relative_to(root)} {_content_of(tree)}".encode())
     return digest.hexdigest()[:16]
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for place in MAKES_CURVES:
+        path = root / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            if root / DRIVES not in file.parents:
+                yield file
+
+
+def _content_of(node: Any) -> Any:
+    """Return a syntax tree as plain values; what is empty is left out, since each Python has other optional fields."""
+    if isinstance(node, ast.AST):
+        fields = [(name, _content_of(value)) for name, value in ast.iter_fields(node) if value not in (None, [])]
+        return type(node).__name__, fields
+    return [_content_of(each) for each in node] if isinstance(node, list) else repr(node)
 
 
 def configuration_fingerprint(spec: SweepSpec) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from budgets.errors import InputError, NotFoundError, StoreError, UnknownNameError
+from budgets.errors import ClusterLostError, InputError, NotFoundError, StoreError, UnknownNameError
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
@@ -19,6 +19,7 @@ from planner.trials import TrialState
 from rlplan.actions import driving, sweeping
 from rlplan.actions.sweeping import SweepRequest, describe, resume, retry, start
 from rlplan.actions.train_signals import Interrupts
+from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.sweep.planning import TrainingChoice
@@ -256,6 +257,22 @@ def test_nothing_to_retry(database: str) -> None:
     start(request(), database)
     with pytest.raises(NotFoundError, match="no trial of sweep-1 has failed"):
         retry(None, database)
+
+
+def test_a_sweep_that_loses_ray_for_good_is_interrupted_and_goes_on(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Losing(Simulated):
+        def wait(self, seconds: float) -> Any:
+            raise ClusterLostError("Ray was lost 6 times")
+
+    monkeypatch.setattr(driving, "RayExecutor", Losing)
+    with pytest.raises(ClusterLostError) as raised:
+        start(request(), database)
+    assert exit_code(raised.value) is ExitCode.INTERRUPTED
+    assert stored(database).status is SweepStatus.INTERRUPTED
+    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    assert not resume(None, database).interrupted
 
 
 def test_an_executor_that_cannot_be_made_leaves_the_sweep_free(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,12 @@
 """When Ray is started again after it was lost, and when not any more."""
 
-from budgets.errors import InputError, RlplanError
+from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.sweep.on_ray.hosted import CLIENT
 
 MOST_RESTARTS = 5  # in a row without a segment that ended
 MOST_JOINS = 3  # of a cluster that answers, but is too busy to start what it needs for a client
 _TOO_BUSY = "Starting Ray client server failed"  # Ray's own words for that, after half a minute
 _CLIENT_GRACE = 12.0  # seconds: a cluster keeps what a client has started for 10 s after the client has died
-
-
-class RayLostError(RlplanError):
-    """Ray is lost again and again."""
 
 
 class Restarts:
@@ -50,9 +46,9 @@ class Restarts:
         if not self._was_ready and self._address is not None and not again:
             self._error = InputError(f"no cluster can be joined at '{self._address}': {reason}")
         elif self._losses > MOST_RESTARTS:
-            self._error = RayLostError(
-                f"Ray was lost {self._losses} times without a segment that ended in between, last because {reason}: "
-                "repair what stops it, then go on with `rlplan resume`"
+            self._error = ClusterLostError(
+                f"Ray was lost {self._losses} times without a segment that ended in between, last because {reason}. "
+                "What was trained is saved: repair what stops Ray, then go on with `rlplan resume`"
             )
         else:
             self._due_at = now + self._grace + (2.0 ** (self._losses - 2) if self._losses > 1 else 0.0)

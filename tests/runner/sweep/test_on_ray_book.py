@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from budgets.errors import InputError
+from budgets.errors import ClusterLostError, InputError
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.sweep.lives import lives
@@ -18,7 +18,7 @@ from runner.sweep.on_ray.heartbeat import Heartbeat, Life
 from runner.sweep.on_ray.idle import Idle
 from runner.sweep.on_ray.leases import Book, KnownWorker, bundles_of, fits
 from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of, work_of
-from runner.sweep.on_ray.restarts import MOST_JOINS, MOST_RESTARTS, RayLostError, Restarts
+from runner.sweep.on_ray.restarts import MOST_JOINS, MOST_RESTARTS, Restarts
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -141,7 +141,7 @@ def test_restarts_wait_longer_and_longer_until_a_segment_has_ended() -> None:
     restarts.due(200.0)
     restarts.lost("it broke", now=100.0)
     assert not restarts.pending
-    with pytest.raises(RayLostError, match=r"6 times .* it broke"):
+    with pytest.raises(ClusterLostError, match=r"6 times .* it broke\. What was trained is saved"):
         restarts.check()
 
 

@@ -37,18 +37,39 @@ def spec(**task: Any) -> SweepSpec:
 # Fingerprints
 
 
-def test_the_code_has_one_fingerprint_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in fingerprint.PACKAGES:
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "room.py").write_text("x = 1\n")
-    here = tmp_path / "runner" / "sweep" / "fingerprint.py"
-    here.parent.mkdir()
-    monkeypatch.setattr(fingerprint, "__file__", str(here))
-    first = code_fingerprint()
-    (tmp_path / "planner" / "notes.txt").write_text("no code")
-    assert code_fingerprint() == first
-    (tmp_path / "planner" / "room.py").write_text("x = 2\n")
-    assert code_fingerprint() != first
+MODULE = '"""A room."""\n\nx = 1  # one\n\n\ndef f():\n    """Return it."""\n    return (x)\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "counts"),
+    [
+        ("runner/training/room.py", MODULE.replace("x = 1", "x = 2"), True),
+        ("runner/training/room.py", MODULE.replace("  # one", "").replace("Return it", "Return x"), False),
+        ("runner/training/room.py", MODULE.replace("(x)", "x"), False),
+        ("runner/training/another.py", MODULE, True),
+        ("runner/training/notes.txt", "no code", False),
+        ("planner/recipes/room.py", MODULE, True),
+        ("planner/sweeping/room.py", MODULE, False),
+        ("runner/sweep/room.py", MODULE, False),
+        ("budgets/growth.py", "x = 2", True),
+    ],
+)
+def test_the_fingerprint_of_the_code_changes_with_what_makes_curves(
+    tmp_path: Path, path: str, text: str, counts: bool
+) -> None:
+    for each in ("runner/training/room.py", "runner/sweep/driver.py", "planner/metrics.py", "budgets/growth.py"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text(MODULE)
+    first = code_fingerprint(tmp_path)
+    assert code_fingerprint(tmp_path) == first
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(text)
+    assert (code_fingerprint(tmp_path) != first) == counts
+
+
+def test_every_part_of_the_code_that_makes_curves_is_where_the_fingerprint_looks() -> None:
+    root = Path(fingerprint.__file__).parents[2]
+    assert [place for place in fingerprint.MAKES_CURVES if not (root / place).exists()] == []
 
 
 def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
