@@ -14,7 +14,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import norm
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.scoring import LEVELS
+from planner.curves.cuts import LEVELS
 
 FREE_MARGIN = 3.0
 PUBLISHED_SKIP = 0.015  # 1.5k of the 100k GPU-hours
@@ -24,7 +24,7 @@ PUBLISHED_ASYMPTOTES = (0.45, 0.80)
 
 @dataclass(frozen=True)
 class Prediction:
-    """A value, and where the method knows its uncertainty the quantiles at scoring.LEVELS."""
+    """A value, and where the method knows its uncertainty the quantiles at cuts.LEVELS."""
 
     point: float
     quantiles: Vector | None = None
@@ -77,8 +77,8 @@ def published_grid(full: bool) -> Single:
     The published grid has A from 0.45 to 0.80 in steps of 0.005 and 100 C_mid on a line from 100 to 40,000 GPU-hours,
     after a cut of 1,500: here as shares of the run's length, which in the paper was 100,000. `full` takes that grid,
     otherwise A goes in steps of 0.05 with 20 C_mid. R0, not searched there either, is the first score. The grid is made
-    for pass rates: on other scales the last value is predicted. It gives no interval. Unlike the library's
-    `PublishedGridFit` it refuses no flat curve and no B below 0: both help it here, and a peer is not to be weakened.
+    for pass rates: on other scales the last value is predicted. It gives no interval.
+    No flat curve and no B below 0 is refused: both help it here, and a peer is not to be weakened.
     """
     asymptotes = np.linspace(*PUBLISHED_ASYMPTOTES, 71 if full else 8)
     middles = np.linspace(*PUBLISHED_MIDDLES, 100 if full else 20)

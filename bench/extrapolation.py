@@ -22,10 +22,10 @@ import baselines
 import numpy as np
 from baselines import Method, Prediction
 
+from bench import scoring
+from bench.synthetic import SHAPES, suite
 from budgets.errors import InputError, RlplanError, UnknownNameError
-from planner.curves import scoring
 from planner.curves.curve import Curve
-from planner.curves.synthetic import SHAPES, suite
 
 FRACTIONS = (0.10, 0.25, 0.50)
 FEWEST_POINTS = 3

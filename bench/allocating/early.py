@@ -7,7 +7,7 @@ import baselines
 import numpy as np
 from extrapolation import Case, Scores, score, windows
 
-from planner.curves import scoring
+from bench import scoring
 from planner.curves.curve import Curve
 from planner.curves.posterior import predict_quantiles
 

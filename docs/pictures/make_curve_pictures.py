@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from bench.synthetic import draw
 from planner.curves.curve import Curve
-from planner.curves.synthetic import draw
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
+from planner.curves.curve import Curve, Vector
 from planner.curves.posterior import predict_quantiles
-from planner.curves.scoring import LEVELS, crps_of_quantiles
 
 PUBLISHED_CUT_GPU_HOURS = 1500.0
 CANDIDATES = (0.0, 0.02, 0.05, 0.10, 0.20)  # of the last x
@@ -20,6 +20,9 @@ TRAINED_ON = 0.6  # of the x range; the later points judge
 FEWEST_POINTS = 12  # below this no cut can be told from another
 WORTHWHILE = 0.9  # a cut must lower the score by a tenth,
 NOTICEABLE = 0.006  # and by as much of the spread of the scores: a tenth of a score that is small already is luck
+
+LEVELS: Vector = (np.arange(100) + 0.5) / 100
+"""The levels at which a predictive distribution is told: the middles of 100 equal parts."""
 
 
 def cut_before(curve: Curve, x: float) -> Curve:
@@ -53,3 +56,20 @@ def best_cut(curve: Curve, candidates: Sequence[float] = CANDIDATES) -> float:
     whole = scores.get(0.0, np.inf)
     needed = min(WORTHWHILE * whole, whole - NOTICEABLE * float(np.ptp(curve.y)))
     return best * last if scores and scores[best] < needed else 0.0
+
+
+def crps_of_quantiles(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
+    """Return 2 × the mean pinball loss over the levels, last axis (Gneiting and Ranjan 2011, eq. 17).
+
+    The levels must be the middles of equal parts of (0, 1): then the mean is the midpoint rule of the integral.
+    """
+    q, y, p = _predictions(quantiles, truth, levels)
+    below = q - y[..., None]
+    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))
+
+
+def _predictions(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
+    q, y, p = (np.asarray(values, dtype=float) for values in (quantiles, truth, levels))
+    if q.shape != (*y.shape, p.size):
+        raise InputError(f"quantiles of shape {q.shape}: {p.size} levels of {y.shape} truths need {(*y.shape, p.size)}")
+    return q, y, p

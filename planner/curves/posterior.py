@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import ndtr
 
-from planner.curves.beliefs import Beliefs
 from planner.curves.curve import Curve, Vector
 from planner.curves.design import Design, basis_at, design_of
 from planner.curves.mixtures import Mixtures
@@ -29,6 +28,32 @@ CHUNK = 64  # curves at a time: what the processor's cache holds
 NEGLIGIBLE = 20.0  # in log evidence below the best component
 KEPT = 32  # heaviest components of a predictive mixture; the rest are merged
 LEAST_VARIANCE = 1e-16
+EARLY_BINS = 3  # around which R0 is thought to lie
+
+
+@dataclass(frozen=True)
+class BatchPrior:
+    """Each curve's prior: of the gain and log weights, (n, c) for n curves and c basis functions; where R0 is centred."""
+
+    start_mean: Vector
+    gain_mean: Vector
+    gain_sd: Vector
+    log_weight: Vector
+
+    @classmethod
+    def of(cls, prepared: Prepared, prior: Prior) -> "BatchPrior":
+        """Return the beliefs about curves of which nothing else is known."""
+        n, size, bounded = prepared.curves, prior.grid_size, prepared.bounded[:, None]
+        mean = np.repeat(np.where(bounded, prior.gain_mean_bounded, prior.gain_mean_unbounded), size, axis=1)
+        sd = np.repeat(np.where(bounded, prior.gain_sd_bounded, prior.gain_sd_unbounded), size, axis=1)
+        shares = np.log([prior.share_line, prior.share_constant])
+        log_weight = np.concatenate([prior.grid_log_weight + np.log(prior.share_sigmoid), shares])
+        return cls(
+            start_mean=_first_scores(prepared),
+            gain_mean=np.hstack([mean, np.tile([prior.slope_mean, 0.0], (n, 1))]),
+            gain_sd=np.hstack([sd, np.tile([prior.slope_sd, 1.0], (n, 1))]),
+            log_weight=np.tile(log_weight, (n, 1)),
+        )
 
 
 @dataclass(frozen=True)
@@ -104,7 +129,7 @@ class Posterior:
         )
 
 
-def posterior_of(prepared: Prepared, prior: Prior, beliefs: Beliefs) -> Posterior:
+def posterior_of(prepared: Prepared, prior: Prior, beliefs: BatchPrior) -> Posterior:
     """Return the posterior of a chunk of curves under the beliefs of each."""
     design = design_of(prepared, prior)
     one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], beliefs.start_mean[:, None, None]
@@ -155,7 +180,7 @@ def over_chunks(
     def result(begin: int) -> Result:
         rows = slice(begin, min(begin + CHUNK, len(curves)))
         part = prepared.part(rows)
-        return work(rows, posterior_of(part, known, Beliefs.of(part, known)))
+        return work(rows, posterior_of(part, known, BatchPrior.of(part, known)))
 
     begins = range(0, len(curves), CHUNK)
     if len(begins) == 1:
@@ -199,3 +224,10 @@ def _log_share_inside(mean: Vector, variance: Vector) -> Vector:
     """Return the log probability that a normal asymptote lies within [0, 1]."""
     sd = np.sqrt(np.maximum(variance, LEAST_VARIANCE))
     return np.asarray(np.log(np.maximum(ndtr((1 - mean) / sd) - ndtr(-mean / sd), 1e-12)))
+
+
+def _first_scores(prepared: Prepared) -> Vector:
+    """Return the mean of the first bins, around which R0 is thought to lie."""
+    filled = prepared.weight > 0
+    early = prepared.weight * (np.cumsum(filled, axis=1) <= EARLY_BINS)
+    return np.asarray((early * prepared.score).sum(axis=1) / np.maximum(early.sum(axis=1), 1e-300))

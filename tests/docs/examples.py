@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.curves.synthetic import draw
+from bench.synthetic import draw
 from tests.planner.replaying.tables import grid
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded

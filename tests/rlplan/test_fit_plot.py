@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.curves.synthetic import draw
+from bench.synthetic import draw
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files
 from rlplan.charts.fit_plot import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, panels

@@ -11,13 +11,11 @@ from planner.curves.curve import Curve
 from planner.curves.families.base import Family
 from planner.curves.families.optimal_group import OptimalGroupFit
 from planner.curves.families.power import PowerLaw, PowerLawFit
-from planner.curves.families.published_grid import PublishedGridFit
 from planner.curves.families.sigmoid import Sigmoid, SigmoidFit
 from tests.planner.curves.family_samples import EASY, PUBLISHED_SIZES, curve_of
 
-COARSE = PublishedGridFit(asymptotes=np.linspace(0.57, 0.65, 5), midpoints=4, midpoint_bounds=(2000.0, 3500.0))
-CURVE_FAMILIES: list[Family[Curve]] = [Sigmoid(), Sigmoid(robust=True), PowerLaw(), PowerLaw(robust=True), COARSE]
-LABELS = ["sigmoid", "robust sigmoid", "power law", "robust power law", "published grid"]
+CURVE_FAMILIES: list[Family[Curve]] = [Sigmoid(), Sigmoid(robust=True), PowerLaw(), PowerLaw(robust=True)]
+LABELS = ["sigmoid", "robust sigmoid", "power law", "robust power law"]
 
 
 # Sigmoid and power law
@@ -189,8 +187,6 @@ def test_a_given_parameter_that_is_not_a_number_is_refused(given: float) -> None
     curve = curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(100, 9000, 20))
     with pytest.raises(InputError, match="finite"):
         Sigmoid(asymptote=given).fit(curve)
-    with pytest.raises(InputError, match="finite"):
-        PublishedGridFit(start_score=given).fit(curve)
 
 
 def test_laws_without_a_start_refuse_to_predict_it() -> None:
@@ -205,44 +201,3 @@ def test_laws_without_a_start_refuse_to_predict_it() -> None:
 def test_a_curve_that_was_not_cleaned_is_refused() -> None:
     with pytest.raises(InputError, match="not finite"):
         Sigmoid().fit(Curve("raw", np.arange(1.0, 9.0), np.full(8, np.nan), True))
-
-
-# The published grid
-
-
-def test_the_published_grid_is_the_published_one() -> None:
-    grid = PublishedGridFit()
-    assert grid.asymptotes.size * grid.midpoints == 7100
-    assert np.diff(grid.asymptotes) == pytest.approx(0.005)
-    assert (grid.asymptotes[0], grid.asymptotes[-1], *grid.midpoint_bounds) == pytest.approx((0.45, 0.8, 100, 40_000))
-
-
-def test_the_grid_finds_a_truth_that_lies_on_it_and_takes_the_first_score_as_the_start() -> None:
-    truth = SigmoidFit(0.3, 0.61, 1.92, 2500.0, 0.0)
-    fit = COARSE.fit(curve_of(truth, np.append(0.0, np.linspace(100, 16_000, 30))))
-    assert fit.parameters == pytest.approx(truth.parameters)
-
-
-def test_the_grid_clips_an_asymptote_that_lies_outside_of_it() -> None:
-    truth = SigmoidFit(0.3, 0.9, 1.92, 2500.0, 0.0)
-    fit = COARSE.fit(curve_of(truth, np.linspace(0, 16_000, 30)))
-    assert fit.parameters["A"] == pytest.approx(0.65)
-
-
-def test_no_cell_of_the_grid_beats_the_least_squares_sigmoid() -> None:
-    curve = curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(0, 16_000, 40), noise=0.01)
-    assert Sigmoid().fit(curve).rss <= COARSE.fit(curve).rss
-
-
-def test_points_at_the_start_are_left_out_of_the_grid_fit() -> None:
-    truth = SigmoidFit(0.3, 0.61, 1.92, 2500.0, 0.0)
-    x = np.append(0.0, np.linspace(100, 16_000, 60))
-    y = np.where((x > 0) & (x < 1500), 0.9, truth.predict(x))
-    fit = PublishedGridFit(COARSE.asymptotes, 4, (2000.0, 3500.0), skip_until=1500).fit(Curve.of("late", x, y))
-    assert fit.parameters == pytest.approx(truth.parameters)
-
-
-@pytest.mark.parametrize("bounds", [(0.0, 100.0), (200.0, 100.0), (1.0, math.inf)])
-def test_a_grid_without_usable_midpoints_is_refused(bounds: tuple[float, float]) -> None:
-    with pytest.raises(InputError, match="bounds above 0"):
-        PublishedGridFit(midpoint_bounds=bounds).fit(Curve.of("c", [1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4]))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from bench import synthetic
 from budgets.errors import InputError
-from planner.curves import synthetic
 from planner.curves.curve import Curve
 from planner.curves.fitting import CurveFit, fit_curves
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bench import synthetic
 from planner.curves import posterior as posterior_module
-from planner.curves import synthetic
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.posterior import Posterior, over_chunks, predict_quantiles

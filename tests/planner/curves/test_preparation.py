@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.curves import synthetic
+from bench import synthetic
 from planner.curves.curve import Curve
 from planner.curves.preparation import BINS, Prepared, prepare
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.curves.synthetic import courses
+from bench.synthetic import courses
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
 from planner.sweeping.policy import Policy

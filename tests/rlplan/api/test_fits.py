@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import rlplan
-from planner.curves.synthetic import draw
+from bench.synthetic import draw
 from tests.planner.replaying.tables import grid
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import write

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
+from bench import scoring
+from bench.scoring import LEVELS
 from budgets.errors import InputError
-from planner.curves import scoring
-from planner.curves.scoring import LEVELS
 
 finite = st.floats(-1e6, 1e6)
 
@@ -26,27 +26,11 @@ def test_crps_of_gaussian_quantiles_is_the_closed_form(mean, sd, z):
     assert crps == pytest.approx(crps_of_gaussian(mean, sd, truth), abs=0.005 * sd)
 
 
-def test_crps_of_a_gaussian_sample_is_the_closed_form():
-    truths = np.array([0.2, 0.5, 1.0])
-    sample = np.random.default_rng(1).normal(0.5, 0.1, size=(3, 50_000))
-    np.testing.assert_allclose(
-        scoring.crps_of_sample(sample, truths), crps_of_gaussian(0.5, 0.1, truths), atol=3e-3 * 0.5
-    )
-
-
-@given(hnp.arrays(float, st.integers(1, 12), elements=finite), finite)
-def test_crps_of_a_sample_is_the_mean_over_all_pairs(sample, truth):
-    pairs = np.abs(sample[:, None] - sample[None, :]).mean()
-    expected = np.abs(sample - truth).mean() - pairs / 2
-    assert scoring.crps_of_sample(sample, truth) == pytest.approx(expected, abs=1e-9 * (1 + np.abs(sample).max()))
-
-
 @given(finite, finite)
 def test_crps_of_a_certain_distribution_is_its_absolute_error(value, truth):
     expected = scoring.crps_of_point(value, truth)
     assert expected == abs(value - truth)
     assert scoring.crps_of_quantiles(np.full(100, value), truth) == pytest.approx(expected)
-    assert scoring.crps_of_sample([value] * 7, truth) == pytest.approx(expected, abs=1e-9 * (1 + abs(value)))
 
 
 @given(hnp.arrays(float, 100, elements=finite), finite, st.floats(0.1, 10), finite)
@@ -62,10 +46,8 @@ def test_crps_is_taken_over_the_last_axis_of_any_batch():
     quantiles = np.sort(np.random.default_rng(0).normal(size=(2, 3, 100)), axis=-1)
     truths = np.arange(6.0).reshape(2, 3)
     batched = scoring.crps_of_quantiles(quantiles, truths)
-    sampled = scoring.crps_of_sample(quantiles, truths)
-    assert batched.shape == sampled.shape == (2, 3)
+    assert batched.shape == (2, 3)
     assert batched[1, 2] == pytest.approx(scoring.crps_of_quantiles(quantiles[1, 2], 5.0))
-    assert sampled[1, 2] == pytest.approx(scoring.crps_of_sample(quantiles[1, 2], 5.0))
 
 
 @pytest.mark.parametrize("wrong", [0.3, 3.0])
@@ -105,9 +87,6 @@ def test_an_interval_of_one_value_holds_it_in_spite_of_rounding():
     [
         lambda: scoring.crps_of_quantiles(np.zeros((2, 99)), [0, 0]),
         lambda: scoring.crps_of_quantiles(np.zeros(100), [0, 0]),
-        lambda: scoring.crps_of_sample([], 0.0),
-        lambda: scoring.crps_of_sample(1.0, 0.0),
-        lambda: scoring.crps_of_sample(np.zeros((2, 5)), 0.0),
         lambda: scoring.errors([], []),
         lambda: scoring.honesty([], [], []),
         lambda: scoring.honesty([0], [1, 2], [0, 0]),

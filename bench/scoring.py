@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
+from planner.curves.cuts import LEVELS, crps_of_quantiles
+
+__all__ = ["LEVELS", "Errors", "Honesty", "crps_of_point", "crps_of_quantiles", "errors", "honesty", "quantile"]
 
 Vector = NDArray[np.float64]
-
-LEVELS: Vector = (np.arange(100) + 0.5) / 100
-"""The levels at which a predictive distribution is told: the middles of 100 equal parts."""
 
 ROUNDING = 1e-9  # an interval that has shrunk to one value, as on a dead run, holds what equals it but for rounding
 
@@ -30,28 +30,6 @@ class Honesty:
 
     coverage: float
     mean_width: float
-
-
-def crps_of_quantiles(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
-    """Return 2 × the mean pinball loss over the levels, last axis (Gneiting and Ranjan 2011, eq. 17).
-
-    The levels must be the middles of equal parts of (0, 1): then the mean is the midpoint rule of the integral.
-    """
-    q, y, p = _predictions(quantiles, truth, levels)
-    below = q - y[..., None]
-    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))
-
-
-def crps_of_sample(sample: ArrayLike, truth: ArrayLike) -> Vector:
-    """Return E|X − y| − E|X − X'|/2 over the sample's empirical distribution (Gneiting and Raftery 2007, eq. 21)."""
-    x, y = np.asarray(sample, dtype=float), np.asarray(truth, dtype=float)
-    size = x.shape[-1] if x.ndim else 0
-    if not size or x.shape[:-1] != y.shape:
-        raise InputError(
-            f"a sample of shape {x.shape} for truths of shape {y.shape}: it needs one more axis, not empty"
-        )
-    rank_weights = (2 * np.arange(1, size + 1) - size - 1) / size**2  # Σ over pairs of |X − X'|, from the sorted values
-    return np.asarray(np.abs(x - y[..., None]).mean(axis=-1) - np.sort(x, axis=-1) @ rank_weights)
 
 
 def crps_of_point(point: ArrayLike, truth: ArrayLike) -> Vector:
@@ -82,10 +60,3 @@ def honesty(low: ArrayLike, high: ArrayLike, truth: ArrayLike) -> Honesty:
         raise InputError(f"intervals of shapes {lows.shape} and {highs.shape} for truths of shape {y.shape}: one each")
     slack = ROUNDING * (1 + np.abs(y))
     return Honesty(float(np.mean((lows - slack <= y) & (y <= highs + slack))), float(np.mean(highs - lows)))
-
-
-def _predictions(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
-    q, y, p = (np.asarray(values, dtype=float) for values in (quantiles, truth, levels))
-    if q.shape != (*y.shape, p.size):
-        raise InputError(f"quantiles of shape {q.shape}: {p.size} levels of {y.shape} truths need {(*y.shape, p.size)}")
-    return q, y, p

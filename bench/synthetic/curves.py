@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 
+from bench.synthetic import courses, noise
+from bench.synthetic.courses import Course
+from bench.synthetic.noise import Noise
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve, Vector
-from planner.curves.synthetic import courses, noise
-from planner.curves.synthetic.courses import Course
-from planner.curves.synthetic.noise import Noise
 
 FEWEST_POINTS, MOST_POINTS = 30, 1000
 STEPS_BETWEEN_POINTS = (1, 2, 5, 10, 20, 50)

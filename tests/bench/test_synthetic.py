@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
+from bench.synthetic import PER_HUNDRED, SHAPES, draw, suite
+from bench.synthetic.courses import SCALERL
+from bench.synthetic.noise import Noise
 from budgets.errors import InputError, UnknownNameError
-from planner.curves.synthetic import PER_HUNDRED, SHAPES, draw, suite
-from planner.curves.synthetic.courses import SCALERL
-from planner.curves.synthetic.noise import Noise
 
 PURE_SHAPES = sorted(SHAPES.keys() - {"reward-scale"})
 SEEDS = range(30)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.curves.whitening import whitening
+from planner.curves.design import whitening
 
 
 @st.composite
