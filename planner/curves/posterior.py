@@ -33,7 +33,7 @@ EARLY_BINS = 3  # around which R0 is thought to lie
 
 @dataclass(frozen=True)
 class BatchPrior:
-    """Each curve's prior: of the gain and log weights, (n, c) for n curves and c basis functions; where R0 is centred."""
+    """Each curve's prior of gain and log weights, (n, c) for n curves and c basis functions; where R0 is centred."""
 
     start_mean: Vector
     gain_mean: Vector
