@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rlplan.api.answer import Answer
     from rlplan.api.book import Book
-    from rlplan.api.pictures import Kind
+    from rlplan.charts.figures import PictureKind
     from rlplan.reading.story import Beliefs
 
 SHOWN = 12
@@ -197,14 +197,14 @@ class Sweep:
         with self._book.reading(), arguments_named():
             return Answer(recommended(self.database, self.name, budget=budget, target=target))
 
-    def plot(self, kind: "Kind" = "curves", *, dark: bool = False) -> "Figure":
+    def plot(self, kind: "PictureKind" = "curves", *, dark: bool = False) -> "Figure":
         """Return a picture as a plotly figure: curves, frontier, heat, budget or timeline. Nothing is opened.
 
         Args:
             kind: What is drawn.
             dark: Draw it for a dark background.
         """
-        from rlplan.api.pictures import figure  # noqa: PLC0415 (plotly)
+        from rlplan.charts.figures import figure  # noqa: PLC0415 (plotly)
 
         return figure(self.story, self.beliefs, kind, dark=dark)
 

@@ -1,13 +1,32 @@
-"""Where the GPU-hours went: one bar for the whole budget, one for the pilots' part of it."""
+"""Where the GPU-hours went, and which trial used which worker when."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from rlplan.charts.chart import Chart, Trace, faded, text
-from rlplan.charts.looks import ACCENT, BAD, GOOD, INK, MIND, PAPER, QUIET, SERIES, axis, layout, legend_below
-from rlplan.reading.story import Story
+from planner.store.schema import SegmentOutcome
+from planner.view import Configuration
+from rlplan.charts.chart import (
+    ACCENT,
+    BAD,
+    GOOD,
+    INK,
+    MIND,
+    PAPER,
+    QUIET,
+    SERIES,
+    Chart,
+    Trace,
+    axis,
+    faded,
+    layout,
+    legend_below,
+    text,
+)
+from rlplan.charts.groups import configuration_of, groups
+from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_data import uses
-from rlplan.wording.numbers import aligned_hours
+from rlplan.wording.numbers import aligned_hours, duration
 
 # What segments ended with, and what no segment was charged for, in words.
 WORDS = {
@@ -78,3 +97,121 @@ def _bar(name: str, row: str, gpu_hours: float, colour: str) -> Trace:
         "textangle": 0,
         "hovertemplate": f"<b>{text(name)}</b><br>%{{x:.4~g}} GPU-hours<extra></extra>",
     }  # fmt: skip
+
+
+ROW, TALLEST, AROUND = 30, 900, 150  # pixels
+LONGEST = 16  # letters of a worker's name that are shown
+OUTCOMES = {
+    SegmentOutcome.COMMITTED: ("trained", ACCENT),
+    SegmentOutcome.RESERVED: ("under way", GOOD),
+    SegmentOutcome.FAILED: ("failed", BAD),
+    SegmentOutcome.LOST: ("lost", MIND),
+    SegmentOutcome.RELEASED: ("given back", QUIET),
+}
+OTHERS = "others"
+
+Kind = tuple[str, str]  # what the legend says, and its colour
+
+
+def timelines(story: Story, beliefs: Beliefs | None) -> tuple[Chart, ...]:
+    """Return the timeline coloured by how segments ended, and by configuration; nothing before the first segment."""
+    if not story.stretches:
+        return ()
+    by_outcome = _timeline(story, "timeline-outcome", "By outcome", lambda each: OUTCOMES[each.outcome])
+    return by_outcome, _timeline(story, "timeline-configuration", "By configuration", _configurations(story, beliefs))
+
+
+def _configurations(story: Story, beliefs: Beliefs | None) -> Callable[[Stretch], Kind]:
+    """Give the best configurations that ran a colour each; more than a few cannot be told apart."""
+    ran = [group for group in groups(story, beliefs) if group.trials][: len(SERIES)]
+    kinds: dict[Configuration, Kind] = {
+        group.configuration: (group.label, colour) for group, colour in zip(ran, SERIES, strict=False)
+    }
+    of_trial = {trial.id: configuration_of(trial) for trial in story.picture.trials}
+
+    def kind(stretch: Stretch) -> Kind:
+        configuration = of_trial.get(stretch.trial)
+        found = kinds.get(configuration) if configuration is not None else None
+        return found or (OTHERS, faded(QUIET, 0.7))
+
+    return kind
+
+
+def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], Kind]) -> Chart:
+    workers = list(dict.fromkeys([*(s.worker for s in story.stretches), *(c.worker for c in story.charges)]))
+    kinds: dict[Kind, list[Stretch]] = {}
+    for stretch in story.stretches:
+        kinds.setdefault(kind_of(stretch), []).append(stretch)
+    order = sorted(kinds, key=lambda kind: kind[0] == OTHERS)
+    driver = story.picture.driver
+    # What a driver that is gone left open ended when it was last heard of, as far as anybody knows.
+    heard = story.read_at - timedelta(seconds=driver.silent_seconds if driver and story.picture.abandoned else 0.0)
+    figure = {
+        "data": [*(_bars(kind, kinds[kind], heard) for kind in order), *_charges(story)],
+        "layout": layout(
+            **legend_below(92),
+            barmode="overlay",
+            bargap=0.25,
+            xaxis=axis("time (UTC)", type="date"),
+            yaxis=axis(
+                type="category",
+                categoryorder="array",
+                categoryarray=workers,
+                autorange="reversed",
+                tickvals=workers,
+                ticktext=[text(_short(worker)) for worker in workers],
+                showgrid=False,
+                ticks="",
+            ),
+        ),
+    }
+    failed = sum(stretch.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST) for stretch in story.stretches)
+    said = f"{len(story.stretches):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
+    return Chart(name, title, said, figure, min(TALLEST, AROUND + ROW * max(2, len(workers))))
+
+
+def _short(worker: str) -> str:
+    return worker if len(worker) <= LONGEST else f"{worker[: LONGEST - 1]}…"
+
+
+def _bars(kind: Kind, stretches: Sequence[Stretch], now: datetime) -> Trace:
+    label, colour = kind
+    ends = [stretch.ended_at or max(now, stretch.started_at) for stretch in stretches]
+    lengths = [end - stretch.started_at for end, stretch in zip(ends, stretches, strict=True)]
+    return {
+        "type": "bar", "orientation": "h", "name": text(label), "y": [stretch.worker for stretch in stretches],
+        "base": [_moment(stretch.started_at) for stretch in stretches],
+        "x": [max(1, length // timedelta(milliseconds=1)) for length in lengths],
+        "marker": {"color": colour, "line": {"color": "$surface", "width": 0.5}},
+        "customdata": [_stretch_words(stretch, length) for stretch, length in zip(stretches, lengths, strict=True)],
+        "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<br>%{y}<extra></extra>",
+    }  # fmt: skip
+
+
+def _stretch_words(stretch: Stretch, length: timedelta) -> list[str]:
+    hours = stretch.charged_gpu_hours
+    paid = f"{aligned_hours(stretch.reserved_gpu_hours)} reserved" if hours is None else aligned_hours(hours)
+    attempt = f", attempt {stretch.attempt}" if stretch.attempt > 1 else ""
+    return [
+        text(stretch.name),
+        f"steps {stretch.from_step:,} to {stretch.to_step:,}, {OUTCOMES[stretch.outcome][0]}{attempt}",
+        f"{duration(length.total_seconds() / 3600)}, {paid} GPU-hours",
+    ]
+
+
+def _charges(story: Story) -> Iterator[Trace]:
+    """Mark what a worker was charged for outside of segments when it was charged; the gaps show when it waited."""
+    if story.charges:
+        yield {
+            "type": "scatter", "mode": "markers", "name": "charged for waiting or loss",
+            "x": [_moment(charge.at) for charge in story.charges], "y": [charge.worker for charge in story.charges],
+            "marker": {"symbol": "triangle-left-open", "size": 9, "color": INK, "line": {"width": 1.5}},
+            "customdata": [[text(charge.kind), aligned_hours(charge.gpu_hours)] for charge in story.charges],
+            "hovertemplate": "%{customdata[0]}: %{customdata[1]} GPU-hours<br>%{y}<extra></extra>",
+        }  # fmt: skip
+
+
+def _moment(at: datetime) -> str:
+    """Write a time as plotly's date axes read it."""
+    utc = at if at.tzinfo is None else at.astimezone(UTC)
+    return utc.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")

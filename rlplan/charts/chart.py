@@ -1,4 +1,4 @@
-"""A chart: a plotly figure as plain data, whose colours are names that the page's theme looks up."""
+"""A chart: a plotly figure as plain data, whose colours are names that the page's theme looks up; and its axes."""
 
 import json
 import math
@@ -74,3 +74,103 @@ def text(given: object) -> str:
 def faded(colour: str, opacity: float) -> str:
     """Return a colour of the theme that lets through what lies below it."""
     return f"{colour}/{opacity:g}"
+
+
+INK, MUTED, LINE, PAPER = "$ink", "$muted", "$line", "$surface"
+ACCENT, WARM, GOOD, MIND, BAD = "$accent", "$warm", "$good", "$mind", "$bad"
+SERIES = tuple(f"${name}" for name in ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6"))
+QUIET = "$quiet"
+SCALE = [[step / 4, f"$scale-{step}"] for step in range(5)]
+MARGIN = {"l": 56, "r": 16, "t": 12, "b": 44}
+
+Axis = dict[str, Any]
+
+
+def axis(title: str = "", **more: Any) -> Axis:
+    """Return an axis; the theme gives it its colours."""
+    named = {"title": {"text": title, "standoff": 8}} if title else {}
+    return {**named, "automargin": True, **more}
+
+
+def layout(**more: Any) -> dict[str, Any]:
+    """Return a layout in which what the reader has zoomed to survives a redraw."""
+    return {"margin": MARGIN, "uirevision": "kept", "hovermode": "closest", "showlegend": False, **more}
+
+
+def legend_below(height: int = 76) -> dict[str, Any]:
+    """Return what puts a legend under the picture, where it covers nothing."""
+    return {
+        "showlegend": True,
+        "legend": {
+            "orientation": "h",
+            "traceorder": "normal",
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+            "x": 0,
+            "xanchor": "left",
+        },
+        "margin": {**MARGIN, "b": height},
+    }
+
+
+def decade_ticks(low: float, high: float) -> dict[str, Any]:
+    """Return the ticks of a log axis of GPU-hours: powers of ten, and 2 and 5 times them where these are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    tens = [10.0**power for power in powers if low <= 10.0**power <= high]
+    finer = [times * 10.0**power for power in powers for times in (1, 2, 5) if low <= times * 10.0**power <= high]
+    ticks = tens if len(tens) >= 3 else finer
+    return {
+        "type": "log",
+        "tickvals": ticks,
+        "ticktext": [f"{tick:,.0f}" if tick >= 1 else f"{tick:g}" for tick in ticks],
+    }
+
+
+def logarithmic(values: Sequence[float]) -> bool:
+    """Say whether values above zero span so much that a linear axis would hide the small ones."""
+    above = [value for value in values if value > 0]
+    return bool(above) and max(above) >= 8 * min(above)
+
+
+def octave_ticks(low: float, high: float) -> dict[str, Any]:
+    """Return the ticks of a log axis for what is counted in powers of two."""
+    ticks, value = [], 1
+    while value <= high * 1.5:
+        if value >= low / 1.5:
+            ticks.append(value)
+        value *= 2
+    step = max(1, -(-len(ticks) // 9))
+    ticks = ticks[::step]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]}
+
+
+def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, name: str = "") -> list[Trace]:
+    """Return an interval along x; with a name it stands in the legend."""
+    common = {
+        "type": "scatter",
+        "x": list(x),
+        "mode": "lines",
+        "line": {"width": 0, "color": faded(colour, 0)},
+        "hoverinfo": "skip",
+    }
+    return [
+        {**common, "y": list(low), "showlegend": False},
+        {**common, "y": list(high), "fill": "tonexty", "fillcolor": faded(colour, 0.18), "showlegend": bool(name)}
+        | ({"name": name} if name else {}),
+    ]
+
+
+def upright(x: float, axis_name: str = "x", dash: str = "dash", colour: str = MUTED) -> dict[str, Any]:
+    """Return a line over the whole height of a panel; it stays in place when its axis becomes a log axis."""
+    return {
+        "type": "line",
+        "xref": axis_name,
+        "yref": f"y{axis_name[1:]} domain",
+        "x0": x,
+        "x1": x,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": colour, "width": 1.5, "dash": dash},
+        "layer": "below",
+    }

@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from planner.axes import suffix
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
-from rlplan.charts.chart import Chart, Trace, faded, text
-from rlplan.charts.groups import Group, groups
-from rlplan.charts.looks import (
+from rlplan.charts.chart import (
     BAD,
     MIND,
     MUTED,
     SERIES,
     Axis,
+    Chart,
+    Trace,
     axis,
     band,
     decade_ticks,
+    faded,
     layout,
     logarithmic,
+    text,
     upright,
 )
-from rlplan.charts.thin import curve
+from rlplan.charts.groups import Group, groups
+from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.story import Band, Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import Score, TrialRow
 from rlplan.wording.numbers import hours
@@ -148,7 +151,7 @@ def _band(believed: Band, colour: str, frame: _Frame) -> Iterator[Trace]:
 
 
 def _scores(trial: TrialRow, colour: str, frame: _Frame) -> Iterator[Trace]:
-    kept = curve(trial.scores, MOST_POINTS)
+    kept = thinned_curve(trial.scores, MOST_POINTS)
     trained = [score for score in kept if score.gpu_hours > 0]
     if trained:
         yield {

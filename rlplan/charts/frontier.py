@@ -10,21 +10,24 @@ from planner.recommending.choice import Choice
 from planner.recommending.facts import named
 from planner.recommending.frontier import FrontierPoint
 from planner.recommending.trend import Trend
-from rlplan.charts.chart import Chart, Trace, faded, text
-from rlplan.charts.looks import (
+from rlplan.charts.chart import (
     ACCENT,
     INK,
     QUIET,
     SERIES,
+    Chart,
+    Trace,
     axis,
     band,
     decade_ticks,
+    faded,
     layout,
     legend_below,
     octave_ticks,
+    text,
     upright,
 )
-from rlplan.charts.thin import curve
+from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import aligned_hours, hours, probability
 
@@ -105,7 +108,7 @@ def _behind(story: Story) -> Iterator[Trace]:
     many, few, total = BEHIND
     most = max(few, min(many, total // max(1, len(story.picture.trials))))
     for trial in story.picture.trials:
-        kept = [each for each in curve(trial.scores, most) if each.gpu_hours > 0]
+        kept = [each for each in thinned_curve(trial.scores, most) if each.gpu_hours > 0]
         x += [*(each.gpu_hours for each in kept), None]
         y += [*(each.score for each in kept), None]
     if any(value is not None for value in x):

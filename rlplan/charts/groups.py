@@ -11,7 +11,7 @@ from rlplan.reading.sweep_picture import Ranked, TrialRow
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Expected:
     """What is expected of a configuration at the target."""
 
     expected_score: float
@@ -26,7 +26,7 @@ class Group:
 
     configuration: Configuration
     rank: int | None
-    outlook: Outlook | None
+    outlook: Expected | None
     trials: tuple[TrialRow, ...]
 
     @property
@@ -48,7 +48,7 @@ def chosen(story: Story, beliefs: Beliefs | None) -> Configuration | None:
     return configuration_of(ranking[0]) if ranking else None
 
 
-def outlooks(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Outlook]:
+def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Expected]:
     """Return what is expected of each configuration, the recommended one first and then by rank.
 
     Until the beliefs are there, the ranking that the sweep stored last speaks for them.
@@ -59,7 +59,7 @@ def outlooks(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Outlo
     elif beliefs is None and story.picture.answer is not None:
         ranked = story.picture.answer.ranking
     return {
-        configuration_of(row): Outlook(row.expected_score, row.score_low, row.score_high, row.probability_best)
+        configuration_of(row): Expected(row.expected_score, row.score_low, row.score_high, row.probability_best)
         for row in ranked
         if row.expected_score is not None
     }
@@ -74,7 +74,7 @@ def _groups(story: Story, beliefs: Beliefs | None) -> Iterator[Group]:
     trials: dict[Configuration, list[TrialRow]] = {}
     for trial in sorted(story.picture.trials, key=lambda each: each.promise):
         trials.setdefault(configuration_of(trial), []).append(trial)
-    known = outlooks(story, beliefs)
+    known = expected_of(story, beliefs)
     for rank, (configuration, outlook) in enumerate(known.items(), start=1):
         yield Group(configuration, rank, outlook, _by_seed(trials.pop(configuration, [])))
     for configuration, rest in trials.items():

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from planner.axes import said
 from planner.view import Axes, Configuration
-from rlplan.charts.chart import Chart, Trace, faded, text
-from rlplan.charts.groups import Outlook, chosen, configuration_of, outlooks
-from rlplan.charts.looks import INK, PAPER, QUIET, SCALE, axis, layout
+from rlplan.charts.chart import INK, PAPER, QUIET, SCALE, Chart, Trace, axis, faded, layout, text
+from rlplan.charts.groups import Expected, chosen, configuration_of, expected_of
 from rlplan.reading.story import Beliefs, Story
 from rlplan.wording.numbers import probability
 
@@ -34,7 +33,7 @@ class _Grid:
 
     columns: tuple[int, ...]
     rows: tuple[int, ...]
-    outlooks: dict[tuple[int, int], Outlook]
+    outlooks: dict[tuple[int, int], Expected]
     seen: frozenset[tuple[int, int]]
     planned: frozenset[tuple[int, int]]
     chosen: tuple[int, int] | None
@@ -42,7 +41,7 @@ class _Grid:
 
 def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     """Return the maps of every setting of the further axes, the one with the recommended allocation first."""
-    known = outlooks(story, beliefs)
+    known = expected_of(story, beliefs)
     taken = chosen(story, beliefs)
     trained = frozenset(
         configuration_of(trial) for trial in story.picture.trials if any(score.gpu_hours > 0 for score in trial.scores)
@@ -58,7 +57,7 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
 
 def _grid(
     axes: Axes,
-    known: dict[Configuration, Outlook],
+    known: dict[Configuration, Expected],
     trained: frozenset[Configuration],
     planned: set[Configuration],
     taken: Configuration | None,

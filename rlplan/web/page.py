@@ -14,27 +14,19 @@ if TYPE_CHECKING:
 
 Context = Callable[[Story, Beliefs | None], Mapping[str, Any]]
 
-CONTEXTS: dict[str, Context] = {
-    "answer": sections.answer.context,
-    "frontier": sections.frontier.context,
-    "curves": sections.curves.context,
-    "heat": sections.heat.context,
-    "budget": sections.budget.context,
-    "decisions": sections.decisions.context,
-    "health": sections.health.context,
-    "ranking": sections.ranking.context,
+# In the order of the page: each section's title, and what its template shows.
+_SECTIONS: dict[str, tuple[str, Context]] = {
+    "answer": ("Recommendation", sections.answer_section),
+    "frontier": ("Frontier", sections.frontier_section),
+    "curves": ("Curves", sections.curves_section),
+    "heat": ("Map", sections.heat_section),
+    "budget": ("Budget", sections.budget_section),
+    "decisions": ("Decisions", sections.decisions_section),
+    "health": ("Health", sections.health_section),
+    "ranking": ("Ranking", sections.ranking_section),
 }
-SECTIONS: tuple[str, ...] = tuple(CONTEXTS)  # in the order of the page
-TITLES: dict[str, str] = {
-    "answer": "Recommendation",
-    "frontier": "Frontier",
-    "curves": "Curves",
-    "heat": "Map",
-    "budget": "Budget",
-    "decisions": "Decisions",
-    "health": "Health",
-    "ranking": "Ranking",
-}
+SECTIONS = tuple(_SECTIONS)
+TITLES = {name: title for name, (title, _) in _SECTIONS.items()}
 STYLES = ("theme.css", "page.css")
 SCRIPTS = ("rlplan.js", "tables.js", "page.js")
 PLOTLY = "plotly-cartesian.min.js"  # the whole of plotly, with maps and 3D, keeps a browser busy for a second longer
@@ -42,9 +34,9 @@ PLOTLY = "plotly-cartesian.min.js"  # the whole of plotly, with maps and 3D, kee
 
 def section(name: str, story: Story, beliefs: Beliefs | None) -> str:
     """Return one section as HTML; without beliefs it says that they are being computed, and shows what rows tell."""
-    if name not in CONTEXTS:
+    if name not in _SECTIONS:
         raise UnknownNameError("section", name, SECTIONS)
-    return rendered(f"sections/{name}.html", story=story, beliefs=beliefs, **CONTEXTS[name](story, beliefs))
+    return rendered(f"sections/{name}.html", story=story, beliefs=beliefs, **_SECTIONS[name][1](story, beliefs))
 
 
 def rendered(template: str, **context: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlplan.web.sections.curves import FIRST
+from rlplan.web.sections import FIRST_PANELS
 from tests.browser.conftest import Look
 from tests.browser.sweeps import EMPTY, EVIL, FINISHED, HOSTILE, MORE, UNDER_WAY
 from tests.browser.watching import Eye
@@ -91,7 +91,7 @@ def test_more_panels_are_shown_and_drawn_on_demand(look: Look, reports: dict[str
     eye.open(reports[UNDER_WAY])
     every, visible = eye.page.locator("#curves .panel"), eye.page.locator("#curves .panel:visible")
     assert every.count() == len(TRIALS) + len(MORE)
-    assert visible.count() == FIRST
+    assert visible.count() == FIRST_PANELS
     eye.page.locator("#curves [data-more=all]").click()
     assert visible.count() == every.count()
     eye.see_all()

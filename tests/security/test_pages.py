@@ -18,7 +18,7 @@ from rlplan.web.dashboard.pages import ALL, written
 from rlplan.web.dashboard.telling import TrialPage
 from rlplan.web.page import section
 from rlplan.web.report import report, save, write_report
-from tests.rlplan.web.charts.stories import under_way
+from tests.rlplan.charts.stories import under_way
 from tests.rlplan.web.dashboard.visits import visiting
 from tests.security.markup import Page, clean
 from tests.security.texts import FORMULA, HALVES, LINK, SCRIPT, STEERING, TEMPLATE, named, planted

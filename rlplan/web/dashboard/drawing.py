@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rlplan.charts.thin import curve
+from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.story import Story
 from rlplan.reading.sweep_picture import Score, TrialRow
 
@@ -26,7 +26,7 @@ def drawable(story: Story, drawn: Drawn) -> Story:
 def _thinned(trial: TrialRow, most: int, drawn: Drawn) -> TrialRow:
     before = drawn.get(trial.id)
     if before is None or before[0] is not trial.scores or before[1] != most:
-        before = drawn[trial.id] = (trial.scores, most, tuple(curve(trial.scores, most)))
+        before = drawn[trial.id] = (trial.scores, most, tuple(thinned_curve(trial.scores, most)))
     return replace(trial, scores=before[2])
 
 

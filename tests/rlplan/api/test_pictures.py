@@ -7,14 +7,13 @@ from typing import Any, get_args
 import pytest
 
 import rlplan
-from rlplan.api.pictures import DRAWN, Kind
-from rlplan.api.theme import colour, coloured, palette
-from rlplan.charts.looks import ACCENT, BAD, INK, LINE, SCALE, SERIES
+from rlplan.charts.chart import ACCENT, BAD, INK, LINE, SCALE, SERIES
+from rlplan.charts.figures import DRAWN, PictureKind, colour, coloured, palette
 from tests.rlplan.sweep_rows import seeded
 
 
 def test_every_picture_is_a_figure_in_the_colours_of_its_theme(sweep: rlplan.Sweep) -> None:
-    for kind in get_args(Kind):
+    for kind in get_args(PictureKind):
         for dark in (False, True):
             figure = sweep.plot(kind, dark=dark)
             drawn = figure.to_json()
@@ -43,7 +42,7 @@ def test_another_picture_is_refused(sweep: rlplan.Sweep) -> None:
     kind: Any = "curve"
     with pytest.raises(rlplan.UnknownNameError, match="did you mean 'curves'"):
         sweep.plot(kind)
-    assert tuple(DRAWN) == get_args(Kind)
+    assert tuple(DRAWN) == get_args(PictureKind)
 
 
 def test_what_is_not_there_yet_is_not_drawn(tmp_path: Path) -> None:

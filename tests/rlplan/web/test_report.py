@@ -13,8 +13,8 @@ from budgets.errors import InputError, UnknownNameError
 from rlplan.cli import app
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page, report
+from tests.rlplan.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way
 from tests.rlplan.recommend_sweeps import ended
-from tests.rlplan.web.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way
 
 STATES: list[tuple[Story, Beliefs | None]] = [
     finished(),

@@ -6,7 +6,7 @@ import pytest
 
 from rlplan.charts.chart import Chart
 from rlplan.charts.frontier import frontier_chart
-from tests.rlplan.web.charts.stories import NOTHING, empty, finished, under_way, with_trials
+from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
 
 
 def traces(chart: Chart | None) -> dict[str, dict[str, Any]]:

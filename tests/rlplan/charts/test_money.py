@@ -6,11 +6,10 @@ from datetime import timedelta
 import pytest
 
 from planner.store.schema import SegmentOutcome, SweepStatus
-from rlplan.charts.budget import budget_chart, used
-from rlplan.charts.timeline import timelines
+from rlplan.charts.budget import budget_chart, timelines, used
 from rlplan.reading.story import Story
 from rlplan.reading.sweep_picture import Driver
-from tests.rlplan.web.charts.stories import empty, finished, under_way
+from tests.rlplan.charts.stories import empty, finished, under_way
 
 
 @pytest.mark.parametrize("told", [under_way(), finished()[0]])

@@ -5,7 +5,7 @@ from typing import Any
 
 from rlplan.charts.heat import heat_maps
 from rlplan.reading.story import Cell
-from tests.rlplan.web.charts.stories import empty, finished, under_way
+from tests.rlplan.charts.stories import empty, finished, under_way
 
 
 def cell(n: int, B: int, **more: Any) -> Cell:

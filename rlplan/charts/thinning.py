@@ -1,9 +1,12 @@
-"""Thins a curve for drawing, so that it looks as the whole one would."""
+"""Thins curves for drawing, so that they look as the whole ones would."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
+from rlplan.reading.sweep_picture import Score
 
 FEWEST = 4  # the first and the last, the lowest and the highest
 
@@ -32,3 +35,11 @@ def thinned(x: ArrayLike, y: ArrayLike, most: int) -> NDArray[np.intp]:
     bounds = np.flatnonzero(np.diff(part[order], prepend=-1))
     ends = np.append(bounds[1:], count) - 1
     return np.unique(np.concatenate(([0, count - 1], order[bounds], order[ends])))
+
+
+def thinned_curve(scores: Sequence[Score], most: int) -> list[Score]:
+    """Return at most so many of a curve's scores, as they are: the first, the last and what gives it its shape."""
+    if len(scores) <= most:
+        return list(scores)
+    kept = thinned([score.gpu_hours for score in scores], [score.score for score in scores], most)
+    return [scores[int(index)] for index in kept]

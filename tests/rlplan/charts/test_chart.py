@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplan.charts.chart import Chart, plain, rounded, safe_json, text
-from tests.rlplan.web.charts.stories import EVIL
+from tests.rlplan.charts.stories import EVIL
 
 
 @given(

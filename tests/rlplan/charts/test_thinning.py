@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from rlplan.reading.thinning import FEWEST, thinned
+from rlplan.charts.thinning import FEWEST, thinned
 
 scores = st.floats(0.0, 1.0)
 curves = st.lists(st.tuples(st.floats(0.0, 1e6), scores), max_size=300)

@@ -9,7 +9,7 @@ from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import MOST_POINTS, curve_panels
 from rlplan.reading.story import Band, Beliefs
 from rlplan.reading.sweep_picture import Score
-from tests.rlplan.web.charts.stories import empty, finished, under_way, with_trials
+from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
 
 TRIALS = under_way().picture.trials
 BAND = Band((0.0, 1000.0, 4000.0), (0.3, 0.6, 0.7), (0.2, 0.5, 0.6), (0.4, 0.7, 0.8))

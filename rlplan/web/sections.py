@@ -1,0 +1,281 @@
+"""What each section of a sweep's page shows, ready for its template."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.axes import said
+from planner.recommending.answer import Answer
+from planner.recommending.choice import Choice
+from planner.store.schema import SweepStatus
+from planner.view import Configuration
+from rlplan.charts.budget import budget_chart, timelines, used
+from rlplan.charts.curves import curve_panels
+from rlplan.charts.frontier import frontier_chart
+from rlplan.charts.groups import configuration_of, expected_of, groups
+from rlplan.charts.heat import heat_maps
+from rlplan.printing.recommend_output import wrapped_command
+from rlplan.reading.story import Beliefs, Decision, Health, Story
+from rlplan.reading.sweep_picture import Picture, Ranked
+from rlplan.reading.sweep_words import sentence
+from rlplan.web.filters import figure, words
+
+COMMAND_COLUMNS = 100  # columns of the command
+
+
+def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows; the sweep's stored answer stands in until the beliefs are there."""
+    found = beliefs.recommended if beliefs is not None else None
+    stored = story.picture.answer if beliefs is None else None
+    answer = found.answer if found is not None else None
+    return {
+        "answer": answer,
+        "launch": found.launch if found is not None else None,
+        "command": _command(found.launch.command) if found is not None else None,
+        "named": said(answer.chosen.axes) if answer is not None else "",
+        "stored": sentence(stored) if stored is not None else None,
+        "why_not": _why_not(beliefs),
+        "what_to_do": _what_to_do(story.picture),
+        "picture": story.picture,
+    }
+
+
+def _command(arguments: tuple[str, ...] | None) -> str | None:
+    return None if arguments is None else "\n".join(wrapped_command(arguments, COMMAND_COLUMNS))
+
+
+def _why_not(beliefs: Beliefs | None) -> str | None:
+    if beliefs is None or beliefs.why_not is None:
+        return None
+    return beliefs.why_not.removeprefix("no recommendation: ").rstrip(".")
+
+
+def _what_to_do(picture: Picture) -> str:
+    """Say how a sweep without a recommendation gets one."""
+    if picture.status is SweepStatus.RUNNING and not picture.abandoned:
+        return "The sweep runs: the recommendation comes with the first scores of its trials."
+    if picture.failures:
+        return f"Look at the health flags below, then run what failed again: rlplan retry {picture.sweep}"
+    if picture.abandoned or picture.status is not SweepStatus.FINISHED:
+        return f"Go on with the sweep: rlplan resume {picture.sweep}"
+    return "Start a sweep with more GPU-hours: rlplan sweep --budget <gpu-hours>"
+
+
+def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    answer = beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+    return {
+        "chart": frontier_chart(story, beliefs),
+        "sentences": list(_sentences(answer)) if answer is not None else [],
+        "budgets": answer.budgets if answer is not None else (),
+        "with_axes": answer is not None and any(each.choice and each.choice.axes for each in answer.budgets),
+        "said": said,
+    }
+
+
+def _sentences(answer: Answer) -> Iterator[str]:
+    yield answer.frontier.rollouts_per_prompt.sentence
+    yield answer.frontier.rollouts_per_step.sentence
+    enough = answer.pareto.enough
+    if enough is not None:
+        yield (
+            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) are "
+            f"expected to reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
+            f"B={enough.prompts_per_batch}"
+        )
+
+
+FIRST_PANELS = 20  # panels that are shown before one asks for more
+
+
+def curves_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    panels = curve_panels(story, beliefs)
+    return {
+        "panels": panels.charts,
+        "logarithmic": panels.logarithmic,
+        "first": FIRST_PANELS,
+        "metric": story.picture.metric,
+        "banded": bool(beliefs and beliefs.bands),
+        "cut": bool(beliefs and beliefs.cuts),
+    }
+
+
+def heat_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    return {"variants": heat_maps(story, beliefs) if expected_of(story, beliefs) else ()}
+
+
+def budget_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    return {
+        "chart": budget_chart(story),
+        "timelines": timelines(story, beliefs),
+        "uses": used(story),
+        "money": story.picture.money,
+    }
+
+
+FIRST_DECISIONS = 25  # rows that are shown before one asks for more
+MOST_ALTERNATIVES = 3  # of a decision
+WIDEST = 32  # letters of a name in its column
+SAID = ("action", "trial", "name")  # of an alternative, by its name
+
+
+def decisions_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    return {
+        "decisions": story.decisions[::-1],
+        "actions": list(dict.fromkeys(each.action for each in story.decisions)),
+        "first": FIRST_DECISIONS,
+        "numbers": numbers,
+    }
+
+
+def numbers(decision: Decision) -> str:
+    """Write what a decision looked at and what else it could have been, a line each."""
+    lines = [(words(str(key)), figure(value)) for key, value in decision.seen.items()]
+    others = [_alternative(each) for each in decision.alternatives[:MOST_ALTERNATIVES]]
+    lines += [(f"or {name}", figure(dict(rest))) for name, rest in others]
+    wide = min(WIDEST, max((len(name) for name, _ in lines), default=0))
+    written = [f"{name:<{wide}}  {value}".rstrip() for name, value in lines]
+    more = len(decision.alternatives) - MOST_ALTERNATIVES
+    return "\n".join([*written, *([f"or {more} more"] if more > 0 else [])])
+
+
+def _alternative(given: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return what else could have been done, as a name and its numbers; a row may hold anything."""
+    if not isinstance(given, Mapping):
+        return str(given), {}
+    action, name = given.get("action"), given.get("name") or given.get("trial")
+    said = " ".join(str(part) for part in (action, name) if part is not None)
+    return said or "another", {key: value for key, value in given.items() if key not in SAID}
+
+
+HEALTH_ORDER = {Health.BAD: 0, Health.MIND: 1, Health.GOOD: 2}
+HEALTH_WORDS = {Health.BAD: "bad", Health.MIND: "mind", Health.GOOD: "good"}
+
+
+def health_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows, what is bad first."""
+    failed = [(kind, trials) for kind, trials in story.picture.failures.items()]
+    return {
+        "flags": sorted(story.flags, key=lambda flag: HEALTH_ORDER[flag.health]),
+        "words": HEALTH_WORDS,
+        "failed": failed,
+        "assumptions": story.assumptions,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class RankedLine:
+    """One row of the table; None where nothing is known."""
+
+    rank: int | None
+    configuration: Configuration
+    status: str
+    spent: float
+    learning_rate: float | None
+    update_steps: int | None = None
+    expected: float | None = None
+    low: float | None = None
+    high: float | None = None
+    probability_best: float | None = None
+    within_002: float | None = None
+    regret: float | None = None
+    collapse_risk: float | None = None
+    reached: float | None = None
+    seeds: int = 0
+
+    @property
+    def axes(self) -> str:
+        """What further axes the configuration has, in words."""
+        return said(self.configuration.axes)
+
+
+def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    answer = beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+    lines = list(_lines(story, beliefs))
+    known = [each for line in lines for each in (line.low, line.high, line.expected) if each is not None]
+    return {
+        "lines": lines,
+        "low": min(known, default=0.0),
+        "high": max(known, default=1.0),
+        "with_axes": any(line.axes for line in lines),
+        "believed": answer is not None,
+        "target": answer.target_gpu_hours if answer is not None else story.target_gpu_hours,
+    }
+
+
+def _lines(story: Story, beliefs: Beliefs | None) -> Iterator[RankedLine]:
+    if beliefs is not None and beliefs.recommended is not None:
+        yield from _believed(beliefs.recommended.answer)
+    elif beliefs is None and story.picture.answer is not None:
+        yield from (_stored(row) for row in story.picture.answer.ranking)
+    else:
+        yield from _unranked(story)
+
+
+def _believed(answer: Answer) -> Iterator[RankedLine]:
+    for rank, choice in enumerate(answer.ranked, start=1):
+        yield _ranked_line(rank, choice)
+    for configuration, facts in answer.left_out.items():
+        yield RankedLine(
+            rank=None,
+            configuration=configuration,
+            status="failed" if facts.failed else f"{facts.status}, too dear",
+            spent=facts.gpu_hours_spent,
+            learning_rate=facts.learning_rate,
+            reached=facts.reached_gpu_hours or None,
+            seeds=facts.seeds_seen,
+        )
+
+
+def _ranked_line(rank: int, choice: Choice) -> RankedLine:
+    return RankedLine(
+        rank=rank,
+        configuration=choice.configuration,
+        status=choice.status,
+        spent=choice.gpu_hours_spent,
+        learning_rate=choice.learning_rate,
+        update_steps=choice.update_steps,
+        expected=choice.expected_score,
+        low=choice.score_low,
+        high=choice.score_high,
+        probability_best=choice.probability_best,
+        within_002=choice.probability_within_002,
+        regret=choice.expected_regret,
+        collapse_risk=choice.collapse_risk,
+        reached=choice.reached_gpu_hours if choice.seeds_seen else None,
+        seeds=choice.seeds_seen,
+    )
+
+
+def _stored(row: Ranked) -> RankedLine:
+    return RankedLine(
+        rank=row.rank,
+        configuration=configuration_of(row),
+        status=row.status,
+        spent=row.gpu_hours_spent,
+        learning_rate=row.learning_rate,
+        update_steps=row.update_steps,
+        expected=row.expected_score,
+        low=row.score_low,
+        high=row.score_high,
+        probability_best=row.probability_best,
+    )
+
+
+def _unranked(story: Story) -> Iterator[RankedLine]:
+    """List what was tried although nothing can be ranked."""
+    for group in groups(story, None):
+        yield RankedLine(
+            rank=None,
+            configuration=group.configuration,
+            status=", ".join(dict.fromkeys(trial.state.value for trial in group.trials)),
+            spent=sum(trial.gpu_hours_spent for trial in group.trials),
+            learning_rate=group.trials[0].learning_rate if group.trials else None,
+            reached=max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=None),
+            seeds=len(group.trials),
+        )
