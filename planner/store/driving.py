@@ -1,15 +1,21 @@
-"""Who drives a sweep: a lease with a heartbeat, so that two drivers never work on the same one."""
+"""Who drives a sweep, by a lease with a heartbeat, and what people ask of its driver: to pause, to go on, to stop.
 
+Two drivers never work on the same sweep. A request waits until the driver takes it, is in force until what it asked for
+is over, and then stays as a record; who takes a sweep over, or lets go of it, ends all that are left.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
-from budgets.errors import StoreError
+from budgets.errors import NotFoundError, StoreError
 from planner.store.records import NewDecision
 from planner.store.results import record_decision
-from planner.store.schema import Request, Sweep, SweepStatus
+from planner.store.schema import Request, RequestKind, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 
 # A driver that has not been heard of for so long is taken to be gone. Generous: it may wait for a lock, or sleep.
@@ -85,3 +91,117 @@ def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: date
         request.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
         reason = f"the {request.kind} that {request.by} asked for at {request.at:%H:%M:%S} UTC was {request.note}"
         record_decision(session, sweep.name, NewDecision(now, "request", reason))
+
+
+class RequestRefusedError(NotFoundError):
+    """Nobody drives the sweep, or it does already what is asked for: there is nothing to do."""
+
+
+class Waiting(NamedTuple):
+    """A request that its driver has not taken yet."""
+
+    id: int
+    kind: RequestKind
+    by: str
+
+
+def request(
+    session: Session,
+    sweep: str | None,
+    kind: RequestKind,
+    by: str,
+    now: datetime,
+    *,
+    driver_is_dead: bool = False,
+) -> Request:
+    """Ask a sweep's driver for something, and return the stored row; RequestRefusedError when that makes no sense.
+
+    Args:
+        session: A writing one.
+        sweep: Its name; None for the newest.
+        kind: What is asked for.
+        by: Who asks, as the log is to name them.
+        now: The time.
+        driver_is_dead: The caller has seen that the driver's process is gone.
+    """
+    row = sweep_named(session, sweep)
+    if driver_is_dead or not is_driven(row, now):
+        raise RequestRefusedError(_not_driven(row, kind))
+    refused = _pointless(row.name, kind, list(session.scalars(unended(row.id))))
+    if refused is not None:
+        raise RequestRefusedError(refused)
+    asked = Request(sweep_id=row.id, at=now, kind=kind, by=by)
+    session.add(asked)
+    session.flush()
+    return asked
+
+
+def waiting(session: Session, sweep_id: int) -> list[Waiting]:
+    """Return what the driver has not taken yet, oldest first."""
+    wanted = (
+        select(Request.id, Request.kind, Request.by)
+        .where(Request.sweep_id == sweep_id, Request.ended_at.is_(None), Request.taken_at.is_(None))
+        .order_by(Request.id)
+    )
+    return [Waiting(*row) for row in session.execute(wanted)]
+
+
+def take(session: Session, taken: Waiting, now: datetime) -> None:
+    """Mark a request as taken; going on is done with that, and ends the pause. Marking it twice changes nothing."""
+    row = update(Request).where(Request.id == taken.id, Request.taken_at.is_(None), Request.ended_at.is_(None))
+    if taken.kind is not RequestKind.RESUME:
+        session.execute(row.values(taken_at=now))
+        return
+    session.execute(row.values(taken_at=now, ended_at=now, note="went on"))
+    sweep_id = select(Request.sweep_id).where(Request.id == taken.id).scalar_subquery()
+    pauses = update(Request).where(
+        Request.sweep_id == sweep_id,
+        Request.ended_at.is_(None),
+        Request.kind == RequestKind.PAUSE,
+        Request.id < taken.id,
+    )
+    session.execute(pauses.values(ended_at=now, note=f"went on, on request of {taken.by}"))
+
+
+def unended(sweep_id: int) -> Select[Request]:
+    """Return the query of all requests of a sweep that wait or are in force, oldest first."""
+    return select(Request).where(Request.sweep_id == sweep_id, Request.ended_at.is_(None)).order_by(Request.id)
+
+
+def in_force(found: Sequence[Request]) -> Request | None:
+    """Return of the unended requests the stop or else the pause that holds a sweep, or will once it is taken."""
+    held = [each for each in found if each.kind is not RequestKind.RESUME]
+    return next((each for each in held if each.kind is RequestKind.STOP), held[-1] if held else None)
+
+
+def pausing(session: Session) -> set[int]:
+    """Return the sweeps that hand out no segments because somebody asked so; their drivers may be gone by now."""
+    wanted = select(Request.sweep_id).where(
+        Request.kind == RequestKind.PAUSE, Request.taken_at.is_not(None), Request.ended_at.is_(None)
+    )
+    return set(session.scalars(wanted))
+
+
+def _not_driven(sweep: Sweep, kind: RequestKind) -> str:
+    nothing = f"{sweep.name} cannot be asked to {kind}: "
+    if sweep.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
+        return f"{nothing}it has ended ({sweep.status}). `rlplan status {sweep.name}` shows it"
+    state = "its driver is gone" if sweep.status is SweepStatus.RUNNING else f"no process drives it ({sweep.status})"
+    return f"{nothing}{state}. `rlplan resume {sweep.name}` goes on with it"
+
+
+def _pointless(sweep: str, kind: RequestKind, left: Sequence[Request]) -> str | None:
+    """Return why a request would change nothing after those that are waiting or in force."""
+    stop = next((each for each in left if each.kind is RequestKind.STOP), None)
+    if stop is not None:
+        return (
+            f"{sweep} is being stopped already, on request of {stop.by}: each trial ends the update under way. "
+            f"`rlplan resume {sweep}` goes on with it afterwards"
+        )
+    last = left[-1] if left else None
+    if kind is RequestKind.PAUSE and last is not None and last.kind is RequestKind.PAUSE:
+        state = "is to be paused" if last.taken_at is None else "is paused"
+        return f"{sweep} {state} already, on request of {last.by}. `rlplan resume {sweep}` lets it go on"
+    if kind is RequestKind.RESUME and (last is None or last.kind is RequestKind.RESUME):
+        return f"{sweep} is not paused: it runs. `rlplan status {sweep}` shows how it stands"
+    return None

@@ -1,15 +1,117 @@
-"""Stores what is concluded: fits, decisions, recommendations; and reads the ranked allocations."""
+"""Stores what trials bring, segments with their GPU-hours and points, and what is concluded from it."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Insert, Table, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session, aliased
 
-from planner.store.plans import plan_named
-from planner.store.records import NewDecision, NewFit, NewRanking, NewRecommendation
-from planner.store.schema import RANKED_ALLOCATIONS, Decision, Fit, Ranking, Recommendation
-from planner.store.sweeps import sweep_named
+from budgets.errors import InputError, NotFoundError, StoreError
+from planner.store.fresh import RANKED_ALLOCATIONS
+from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewRanking, NewRecommendation, NewSegment
+from planner.store.schema import Charge, Decision, Fit, Point, Ranking, Recommendation, Segment, SegmentOutcome
+from planner.store.sweeps import plan_named, sweep_named, trial_with
+
+
+def open_segment(session: Session, trial_id: int, segment: NewSegment, started_at: datetime) -> int:
+    """Store a segment with its reservation, in the trial's present attempt, and return its id."""
+    row = Segment(
+        trial_id=trial_id,
+        attempt=trial_with(session, trial_id).attempt,
+        started_at=started_at,
+        outcome=SegmentOutcome.RESERVED,
+        **vars(segment),
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def settle_segment(
+    session: Session,
+    segment_id: int,
+    outcome: SegmentOutcome,
+    charged_gpu_hours: float,
+    ended_at: datetime,
+    checkpoint_path: str | None = None,
+    reached_step: int | None = None,
+    worker: str | None = None,
+) -> None:
+    """End a segment: charge its trial, and note the checkpoint, the step it reached and its worker where known.
+
+    Settling again with the same outcome and charge does nothing, so that a report may be sent twice; with others it is
+    refused, since GPU-hours would be lost or counted twice.
+    """
+    if outcome is SegmentOutcome.RESERVED:
+        raise InputError("a segment cannot be settled as reserved; allowed are committed, failed, lost, released")
+    if not (math.isfinite(charged_gpu_hours) and charged_gpu_hours >= 0):
+        raise InputError(f"a segment cannot be charged {charged_gpu_hours} GPU-hours; give a number from 0 up")
+    segment = session.get(Segment, segment_id)
+    if segment is None:
+        raise NotFoundError(f"there is no segment with id {segment_id}")
+    if segment.outcome is not SegmentOutcome.RESERVED:
+        if (segment.outcome, segment.charged_gpu_hours) == (outcome, charged_gpu_hours):
+            return
+        raise StoreError(
+            f"segment {segment_id} was settled already ({segment.outcome}, {segment.charged_gpu_hours} GPU-hours) and "
+            f"cannot be settled again as {outcome}, {charged_gpu_hours} GPU-hours"
+        )
+    segment.outcome, segment.charged_gpu_hours, segment.ended_at = outcome, charged_gpu_hours, ended_at
+    if reached_step is not None:
+        segment.to_step = reached_step
+    if worker is not None:
+        segment.worker = worker
+    trial = trial_with(session, segment.trial_id)
+    trial.gpu_hours_spent += charged_gpu_hours
+    trial.updated_at = ended_at
+    if checkpoint_path is not None:
+        trial.checkpoint_path = checkpoint_path
+
+
+def add_charge(session: Session, sweep_id: int, charge: NewCharge) -> None:
+    """Store GPU-hours of a worker that belong to no segment."""
+    session.add(Charge(sweep_id=sweep_id, **vars(charge)))
+
+
+def add_points(session: Session, points: Sequence[NewPoint]) -> int:
+    """Store points and return how many were new; of a point sent twice the first is kept."""
+    if not points:
+        return 0
+    connection = session.connection()
+    insert = _insert_new(connection.dialect.name).execution_options(preserve_rowcount=True)
+    return connection.execute(insert, [_row(point) for point in points]).rowcount
+
+
+def _insert_new(dialect: str) -> Insert:
+    """Build the statement that stores a point unless it is there; the ORM has no common one for both databases."""
+    table = cast(Table, Point.__table__)
+    if dialect == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+def _row(point: NewPoint) -> dict[str, Any]:
+    """Turn a point into a row; SQLite has no NaN, and on PostgreSQL it would pass for the highest score there is."""
+    row = vars(point).copy()
+    for name in ("score", "score_standard_error"):
+        if row[name] is not None and not math.isfinite(row[name]):
+            row[name] = None
+    return row
+
+
+def points(session: Session, trial_id: int) -> list[Point]:
+    """Return a trial's points by step; of a step that several attempts reached, the newest attempt's."""
+    other = aliased(Point)
+    newest = (
+        select(func.max(other.attempt))
+        .where(other.trial_id == Point.trial_id, other.optimizer_step == Point.optimizer_step)
+        .scalar_subquery()
+    )
+    wanted = select(Point).where(Point.trial_id == trial_id, Point.attempt == newest)
+    return list(session.scalars(wanted.order_by(Point.optimizer_step)))
 
 
 def record_fit(session: Session, fit: NewFit) -> int:

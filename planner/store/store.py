@@ -9,7 +9,7 @@ from typing import Any, Self
 from sqlalchemy.orm import Session
 
 from budgets.errors import StoreError
-from planner.store import plans, results, segments, sweeps
+from planner.store import results, sweeps
 from planner.store.engine import Engines
 from planner.store.failures import explained
 from planner.store.records import (
@@ -79,12 +79,12 @@ class Store:
     def save_plan(self, plan: NewPlan, candidates: Sequence[NewCandidate], *, created_at: datetime) -> str:
         """Store a plan with its candidates and return the name it got, such as 'plan-1'."""
         with self.write() as session:
-            return plans.save_plan(session, plan, candidates, created_at)
+            return sweeps.save_plan(session, plan, candidates, created_at)
 
     def plan(self, name: str | None = None) -> Plan:
         """Return the plan of that name, or the newest, with its candidates in rank order."""
         with self.read() as session:
-            return plans.plan_named(session, name)
+            return sweeps.plan_named(session, name)
 
     def create_sweep(self, plan: str | None, sweep: NewSweep, *, created_at: datetime) -> str:
         """Store a sweep of a plan, None for the newest, and return the name it got, such as 'sweep-1'."""
@@ -116,7 +116,7 @@ class Store:
     def open_segment(self, trial_id: int, segment: NewSegment, *, started_at: datetime) -> int:
         """Store a segment with the GPU-hours reserved for it, and return its id."""
         with self.write() as session:
-            return segments.open_segment(session, trial_id, segment, started_at)
+            return results.open_segment(session, trial_id, segment, started_at)
 
     def settle_segment(
         self,
@@ -129,17 +129,17 @@ class Store:
     ) -> None:
         """End a segment and charge its trial; the same report again does nothing, another one is refused."""
         with self.write() as session:
-            segments.settle_segment(session, segment_id, outcome, charged_gpu_hours, ended_at, checkpoint_path)
+            results.settle_segment(session, segment_id, outcome, charged_gpu_hours, ended_at, checkpoint_path)
 
     def add_points(self, points: Sequence[NewPoint]) -> int:
         """Store points, all or none, and return how many were new; of a point sent twice the first is kept."""
         with self.write() as session:
-            return segments.add_points(session, points)
+            return results.add_points(session, points)
 
     def points(self, trial_id: int) -> list[Point]:
         """Return a trial's points by step; of a step that several attempts reached, the newest attempt's."""
         with self.read() as session:
-            return segments.points(session, trial_id)
+            return results.points(session, trial_id)
 
     def record_fit(self, fit: NewFit) -> int:
         """Store what a trial's curve is believed to be, and return the fit's id."""
@@ -159,12 +159,12 @@ class Store:
     def add_cost_records(self, records: Sequence[NewCostRecord]) -> None:
         """Store seconds that steps were measured to take."""
         with self.write() as session:
-            plans.add_cost_records(session, records)
+            sweeps.add_cost_records(session, records)
 
     def cost_records(self, *, gpu: str | None = None, model: str | None = None) -> list[CostRecord]:
         """Return measured costs, oldest first, of one GPU or model or of all."""
         with self.read() as session:
-            return plans.cost_records(session, gpu, model)
+            return sweeps.cost_records(session, gpu, model)
 
     def ranked_allocations(self, *, sweep: str | None = None, plan: str | None = None) -> list[dict[str, Any]]:
         """Return the rows of the view `ranked_allocations`, of one sweep or plan or of all."""

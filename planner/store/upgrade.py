@@ -10,7 +10,7 @@ from alembic.config import Config
 from sqlalchemy import Connection
 
 from budgets.errors import StoreError
-from planner.store.schema import HEAD
+from planner.store.fresh import HEAD
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

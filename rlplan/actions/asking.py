@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from budgets.errors import InputError
 from planner.store import Store, open_store
-from planner.store.driving import is_driven
-from planner.store.requests import in_force, request, unended
+from planner.store.driving import in_force, is_driven, request, unended
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
 from runner.sweep.drivers import is_dead

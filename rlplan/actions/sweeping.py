@@ -18,11 +18,10 @@ from planner.checking import explained
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.engine import locate
-from planner.store.plans import plan_named
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
-from planner.store.sweeps import add_trial, create_sweep, move_trial, sweep_named
+from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.sweeping.opening import open_policy
 from planner.trials import TrialState
 from rlplan.actions.driving import Began, Seat, drive, machine, take

@@ -16,9 +16,9 @@ from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavaila
 from planner.store import open_store
 from planner.store.driving import is_driven
 from planner.store.engine import locate
-from planner.store.filesystems import NETWORK, filesystem_of, mounted
-from planner.store.opening import OutdatedError
-from planner.store.schema import HEAD, Sweep, SweepStatus
+from planner.store.fresh import HEAD
+from planner.store.opening import NETWORK, OutdatedError, filesystem_of, mounted
+from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
 from runner.sweep.drivers import is_dead

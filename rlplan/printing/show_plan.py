@@ -7,8 +7,8 @@ from sqlalchemy import select
 
 from planner.axes import said
 from planner.store import open_store
-from planner.store.plans import plan_named
 from planner.store.schema import Candidate, Plan, Sweep
+from planner.store.sweeps import plan_named
 from rlplan.printing.show_sweep import fields
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console

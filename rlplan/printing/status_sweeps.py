@@ -11,10 +11,9 @@ from sqlalchemy.orm import Session
 from budgets.errors import NotFoundError
 from planner.axes import said
 from planner.store import open_store
-from planner.store.driving import is_driven
-from planner.store.plans import missing
-from planner.store.requests import pausing
+from planner.store.driving import is_driven, pausing
 from planner.store.schema import Charge, Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
+from planner.store.sweeps import missing
 from planner.view import Axes
 from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered

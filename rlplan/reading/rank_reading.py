@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
 from planner.axes import from_text
 from planner.store import Store, open_store
-from planner.store.plans import missing, plan_named
 from planner.store.results import ranked_allocations
 from planner.store.schema import Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
+from planner.store.sweeps import missing, plan_named
 from rlplan.reading.sweep_picture import Ranked
 
 SETTLED = (SweepStatus.FINISHED, SweepStatus.FAILED)

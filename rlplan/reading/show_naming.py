@@ -8,9 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError
-from planner.store.plans import plan_named
 from planner.store.schema import Plan, Sweep, Trial
-from planner.store.sweeps import sweep_named
+from planner.store.sweeps import plan_named, sweep_named
 
 NEAR = 3  # names that are offered for one that is not known
 LIKENESS = 0.55

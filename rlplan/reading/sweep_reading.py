@@ -11,8 +11,7 @@ from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
 from planner.store import Store
-from planner.store.driving import is_driven
-from planner.store.requests import in_force, unended
+from planner.store.driving import in_force, is_driven, unended
 from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Request, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from rlplan.reading.damage import Damage

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
 from planner.axes import rate_factor
-from planner.store import segments, sweeps
+from planner.store import results, sweeps
 from planner.store.records import NewSegment
 from planner.store.schema import Trial
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
@@ -111,7 +111,7 @@ class Dispatcher:
         row = NewSegment(segment.number, from_step, granted.to_step, granted.gpu_hours)
 
         def store(session: Session) -> None:
-            segment.id = segments.open_segment(session, trial, row, segment.started_at)
+            segment.id = results.open_segment(session, trial, row, segment.started_at)
 
         self._journal.add(store)
 

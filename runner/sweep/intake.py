@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import update
 
-from planner.store import segments, sweeps
-from planner.store.plans import add_cost_records
+from planner.store import results, sweeps
 from planner.store.records import NewCharge, NewPoint
 from planner.store.schema import Segment as SegmentRow
 from planner.store.schema import SegmentOutcome
+from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.ports.backend import Point
@@ -140,7 +140,7 @@ class Intake:
             return
         self._board.charge_idle(worker, gpu_hours)
         charge = NewCharge(self._clock.now(), worker, "idle", gpu_hours)
-        self._journal.add(lambda session: segments.add_charge(session, self._sweep_id, charge))
+        self._journal.add(lambda session: results.add_charge(session, self._sweep_id, charge))
 
     def _late(self, event: Began | Progress | Ended | Failed) -> None:
         """Pass over what a worker reports of a segment that was given up; its trial may be in other hands."""
@@ -175,7 +175,7 @@ class Intake:
         board.ledger.charge(str(key), gpu_hours)
         board.charge(worker or segment.worker, gpu_hours, segment.trial)
         self._journal.add(
-            lambda session: segments.settle_segment(
+            lambda session: results.settle_segment(
                 session, key, outcome, gpu_hours, now, checkpoint, reached_step, worker
             )
         )

@@ -9,8 +9,8 @@ from budgets.errors import StoreUnavailableError
 from planner.store import Store
 from planner.store.driving import Driver, end_lease, hold_lease
 from planner.store.records import NewPoint
+from planner.store.results import add_points
 from planner.store.schema import SweepStatus
-from planner.store.segments import add_points
 from runner.ports.executor import Clock
 
 Write = Callable[[Session], object]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from planner.store import segments, sweeps
+from planner.store import results, sweeps
 from planner.store.records import NewCharge
 from planner.store.schema import Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
@@ -30,7 +30,7 @@ def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list
                 if worker is not None:
                     charged[worker] = charged.get(worker, 0.0) + gpu_hours
                 now = clock.now()
-                segments.settle_segment(session, segment.id, SegmentOutcome.LOST, gpu_hours, now, worker=worker)
+                results.settle_segment(session, segment.id, SegmentOutcome.LOST, gpu_hours, now, worker=worker)
                 notes.append(
                     f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
                 )
@@ -38,7 +38,7 @@ def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list
     for life in found.values():
         rest = life.gpu_hours - charged.get(life.worker, 0.0)
         if rest > 0:
-            segments.add_charge(session, before.sweep.id, NewCharge(clock.now(), life.worker, "lost", rest))
+            results.add_charge(session, before.sweep.id, NewCharge(clock.now(), life.worker, "lost", rest))
     return notes
 
 

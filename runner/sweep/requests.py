@@ -3,8 +3,8 @@
 from contextlib import suppress
 
 from budgets.errors import StoreUnavailableError
-from planner.store import Store, requests
-from planner.store.requests import Waiting
+from planner.store import Store, driving
+from planner.store.driving import Waiting
 from planner.store.schema import RequestKind
 from runner.ports.executor import Clock
 from runner.sweep.journal import Journal
@@ -40,13 +40,13 @@ class Requests:
 
     def _new(self) -> list[Waiting]:
         with suppress(StoreUnavailableError), self._store.read() as session:  # the next look may find it back
-            return requests.waiting(session, self._sweep_id)
+            return driving.waiting(session, self._sweep_id)
         return []
 
     def _take(self, request: Waiting) -> None:
         self.paused = request.kind is RequestKind.PAUSE
         self.stopping = request.kind is RequestKind.STOP
         taken_at = self._clock.now()
-        self._journal.add(lambda session: requests.take(session, request, taken_at))
+        self._journal.add(lambda session: driving.take(session, request, taken_at))
         reason = f"on request of {request.by}: {_MEANS[request.kind]}"
         self._log.note(str(request.kind), None, reason, request=request.id)

@@ -7,9 +7,8 @@ from pathlib import Path
 from sqlalchemy import update
 
 from planner.store import Store, open_store
-from planner.store.driving import Driver, end_lease, take_lease
+from planner.store.driving import Driver, end_lease, take, take_lease, waiting
 from planner.store.records import NewPoint
-from planner.store.requests import take, waiting
 from planner.store.schema import Decision, RequestKind, Segment, SegmentOutcome, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState

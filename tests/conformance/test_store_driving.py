@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from budgets.errors import NotFoundError, StoreError
-from planner.store import Store, segments
+from planner.store import Store, results
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.records import NewCharge
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
@@ -99,7 +99,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     first = store.open_segment(trial, samples.segment(1, worker=None), started_at=NOON)
     store.add_points([samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8)])
     with store.write() as session:
-        segments.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
+        results.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
     second = store.open_segment(trial, samples.segment(2, from_step=8, to_step=16), started_at=at(1))
     store.settle_segment(second, SegmentOutcome.LOST, 1.0, ended_at=at(2))
     store.move_trial(trial, TrialState.LOST, at=at(2), reason="gone")
@@ -107,7 +107,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     store.add_points([samples.point(trial, 8, 2, score=0.9), samples.point(trial, 9, 2, score=None)])
     store.open_segment(trial, samples.segment(2, from_step=8, to_step=16, worker="w2"), started_at=at(3))
     with store.write() as session:
-        segments.add_charge(session, row(store).id, NewCharge(at(3), "w1", "idle", 0.25))
+        results.add_charge(session, row(store).id, NewCharge(at(3), "w1", "idle", 0.25))
 
     with store.read() as session:
         stands = standing(session, "sweep-1")

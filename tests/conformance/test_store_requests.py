@@ -6,8 +6,18 @@ import pytest
 from sqlalchemy import delete, select
 
 from planner.store import Store
-from planner.store.driving import GRACE, Driver, end_lease, take_lease
-from planner.store.requests import RequestRefusedError, in_force, request, take, unended, waiting
+from planner.store.driving import (
+    GRACE,
+    Driver,
+    RequestRefusedError,
+    end_lease,
+    in_force,
+    request,
+    take,
+    take_lease,
+    unended,
+    waiting,
+)
 from planner.store.schema import Decision, Request, RequestKind, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from tests.planner.store import samples

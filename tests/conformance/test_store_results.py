@@ -5,7 +5,8 @@ from sqlalchemy import select, text
 
 from budgets.errors import NotFoundError
 from planner.store import Store
-from planner.store.schema import COLUMNS, Decision, Fit, Ranking, Recommendation, SegmentOutcome
+from planner.store.fresh import COLUMNS
+from planner.store.schema import Decision, Fit, Ranking, Recommendation, SegmentOutcome
 from planner.trials import TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at

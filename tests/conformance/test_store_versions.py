@@ -17,8 +17,9 @@ from sqlalchemy.exc import IntegrityError
 
 from budgets.errors import StoreError
 from planner.store import open_store
+from planner.store.base import Base
 from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
-from planner.store.schema import HEAD, REVISIONS, Base, create_schema
+from planner.store.fresh import HEAD, REVISIONS, create_schema
 from planner.store.upgrade import MIGRATIONS, migrate
 from tests.planner.store.samples import NOON, plan
 

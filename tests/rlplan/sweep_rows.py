@@ -11,8 +11,8 @@ from typing import Any
 from planner.store import Store, open_store
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewSegment
+from planner.store.results import add_charge
 from planner.store.schema import SegmentOutcome, SweepStatus
-from planner.store.segments import add_charge
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from tests.planner.store import samples

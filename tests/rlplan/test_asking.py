@@ -11,8 +11,7 @@ import pytest
 
 import rlplan.actions.asking
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
-from planner.store.requests import RequestRefusedError, take, waiting
+from planner.store.driving import Driver, RequestRefusedError, take, take_lease, waiting
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked, ask
 from rlplan.reading.sweep_reading import picture

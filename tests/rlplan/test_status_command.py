@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
-from planner.store.requests import request, take, waiting
+from planner.store.driving import Driver, request, take, take_lease, waiting
 from planner.store.schema import RequestKind, SweepStatus
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at

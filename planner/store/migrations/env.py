@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from planner.store.schema import Base
+from planner.store.base import Base
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=Base.metadata)
 with context.begin_transaction():

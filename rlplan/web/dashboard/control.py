@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from budgets.errors import InputError
 from planner.store import open_store
-from planner.store.requests import request as ask
+from planner.store.driving import request as ask
 from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.web.dashboard.guard import cookie_name

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from budgets.errors import InputError, NotFoundError, RlplanError, StoreError
-from planner.store.requests import RequestRefusedError
+from planner.store.driving import RequestRefusedError
 from rlplan.web.dashboard.control import ForgedError
 from rlplan.web.dashboard.pages import written
 

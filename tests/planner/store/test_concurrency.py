@@ -182,9 +182,9 @@ def test_a_writer_killed_within_a_transaction_leaves_none_of_it(tmp_path: Path) 
     code = (
         PRELUDE
         + """
-from planner.store import segments
+from planner.store import results
 with open_store(path) as store, store.write() as session:
-    segments.add_points(session, [samples.point(1, step) for step in range(20000)])
+    results.add_points(session, [samples.point(1, step) for step in range(20000)])
     print("written", flush=True)
     sys.stdin.read()
 """

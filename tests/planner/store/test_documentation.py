@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from planner.store import open_store
-from planner.store.schema import COLUMNS, Base
+from planner.store.base import Base
+from planner.store.fresh import COLUMNS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "database.md").read_text(encoding="utf-8")
 

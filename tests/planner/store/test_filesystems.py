@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import StoreError
-from planner.store import filesystems, open_store
-from planner.store.filesystems import filesystem_of, mounted
+from planner.store import open_store, opening
+from planner.store.opening import filesystem_of, mounted
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
@@ -39,8 +39,8 @@ def test_where_nothing_is_said_nothing_is_known() -> None:
 
 
 def test_a_machine_that_does_not_tell_its_mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert mounted() != "" or not filesystems.MOUNTINFO.exists()
-    monkeypatch.setattr(filesystems, "MOUNTINFO", tmp_path / "none")
+    assert mounted() != "" or not opening.MOUNTINFO.exists()
+    monkeypatch.setattr(opening, "MOUNTINFO", tmp_path / "none")
     assert mounted() == ""
     open_store(tmp_path / "rlplan.db").close()
 

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from planner.store.driving import hold_lease
-from planner.store.requests import request, take, waiting
+from planner.store.driving import hold_lease, request, take, waiting
 from planner.store.schema import RequestKind, Segment, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState

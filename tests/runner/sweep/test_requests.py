@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import StoreUnavailableError
-from planner.store import Store, requests
-from planner.store.requests import request
+from planner.store import Store, driving
+from planner.store.driving import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
 from planner.sweeping.opening import open_policy
 from runner.ports.executor import Event, Work
@@ -222,7 +222,7 @@ def test_a_paused_sweep_whose_driver_was_killed_is_resumed_without_the_pause(tmp
 def test_requests_are_looked_for_twice_a_second_at_most_and_again_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, failures, times, read = sweep(tmp_path), [StoreUnavailableError("locked")] * 5, [], requests.waiting
+    given, failures, times, read = sweep(tmp_path), [StoreUnavailableError("locked")] * 5, [], driving.waiting
     with given.store() as store:
         executor = asking(given, store, {15.0: STOP})
 
@@ -232,7 +232,7 @@ def test_requests_are_looked_for_twice_a_second_at_most_and_again_after_a_failur
                 raise failures.pop()
             return read(*asked)
 
-        monkeypatch.setattr(requests, "waiting", waiting)
+        monkeypatch.setattr(driving, "waiting", waiting)
         outcome = given.driver(executor, open_policy("full"), store).run()
     assert outcome.status is SweepStatus.INTERRUPTED
     assert failures == []

@@ -1,6 +1,8 @@
-"""The view `ranked_allocations`, which answers `select * from ranked_allocations` in any SQL browser."""
+"""The view `ranked_allocations` for any SQL browser, the versions of the schema, and how a fresh database gets it."""
 
-from sqlalchemy import column, table
+from sqlalchemy import Connection, column, table
+
+from planner.store.base import Base
 
 COLUMNS = (
     "sweep",
@@ -64,3 +66,23 @@ FROM (
     WHERE NOT EXISTS (SELECT 1 FROM recommendations WHERE recommendations.sweep_id = sweeps.id)
 ) AS allocations
 ORDER BY plan_id DESC, sweep_id DESC, rank"""
+
+# Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
+# does not import alembic; a test holds the two together.
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+HEAD = REVISIONS[-1]
+
+# The table by which alembic knows a database's version, exactly as alembic makes it.
+_VERSION_TABLE = """\
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
+
+
+def create_schema(connection: Connection) -> None:
+    """Make the current version's tables and view in an empty database, without alembic, which is slow to import."""
+    Base.metadata.create_all(connection, checkfirst=False)
+    connection.exec_driver_sql(CREATE_VIEW)
+    connection.exec_driver_sql(_VERSION_TABLE)
+    connection.exec_driver_sql(f"INSERT INTO alembic_version (version_num) VALUES ('{HEAD}')")
