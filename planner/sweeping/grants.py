@@ -1,12 +1,20 @@
-"""How much of a segment the budget pays for."""
+"""How much of a segment the budget pays for, and what is charged: the same for a sweep, a preview and a replay."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from budgets.ledger import Ledger
 from planner.view import TrialView
 
 # Steps vary, a validation may fall into the segment, and a reservation that is not used up is given back.
 MARGIN = 1.3
+CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
+UPDATES_UNDER_WAY = 2.0  # a validation may come with it
+ROUNDING = 1 + 1e-9  # a planned segment is allowed whole, however its price was rounded
+IDLE = "idle workers"  # the key of what is reserved for them
+LEAST_IDLE_SECONDS = 2.0
+MOST_IDLE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +41,60 @@ def grant(trial: TrialView, to_step: int, gpu_hours_left: float, least_gpu_hours
         return None
     reserved = MARGIN * (trial.start_up_gpu_hours + steps * price)
     return Grant(trial.step + steps, min(reserved, gpu_hours_left))
+
+
+def time_limit(reserved_gpu_hours: float, gpu_hours_per_step: float) -> float:
+    """Return the GPU-hours after which a worker is to stop: the update under way then still fits the reservation."""
+    return max(reserved_gpu_hours - UPDATES_UNDER_WAY * gpu_hours_per_step, reserved_gpu_hours / 2)
+
+
+def idle_gpu_hours(workers: int, start_up_gpu_hours: float, slots: int) -> float:
+    """Return what workers will live between segments: about a start-up each, since they are ended when it is more."""
+    return workers * (start_up_gpu_hours + slots * LEAST_IDLE_SECONDS / 3600)
+
+
+class Account:
+    """The GPU-hours of a sweep's pilots: what they are granted, and which worker was charged with them."""
+
+    def __init__(
+        self, budget: float, spent: float = 0.0, *, idle: float = 0.0, charged: Mapping[str, float] | None = None
+    ) -> None:
+        """Begin with what is spent, by worker where it is known, and set the time of idle workers aside."""
+        self.ledger = Ledger(budget, spent)
+        self._charged = dict(charged or {})
+        self._idle = idle
+        self._set_idle_time_aside()
+
+    def most_of_a_segment(self, trial: TrialView, trials: int, planned_price: float) -> float:
+        """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
+
+        Planned segments are a quarter of it, and always allowed, and so is what makes a start-up worth while: a small
+        budget's half may be less. Where prices turn out many times the plan's, one segment would otherwise hold all
+        the money, and the other workers would wait.
+        """
+        share = self.ledger.budget / (2 * max(1, trials))
+        updates = max(trial.segment_steps * planned_price, trial.start_up_gpu_hours + trial.gpu_hours_per_step)
+        return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + updates))
+
+    def grant(self, trial: TrialView, to_step: int, most: float) -> Grant | None:
+        """Return what can be reserved of a segment up to a step that may take so many GPU-hours."""
+        return grant(trial, to_step, min(self.ledger.left, most), least_gpu_hours=most / CRUMBS)
+
+    def unpaid(self, worker: str, lived_gpu_hours: float) -> float:
+        """Return what nothing was charged with yet of a worker's life, its start-up and its waiting included."""
+        return max(0.0, lived_gpu_hours - self._charged.get(worker, 0.0))
+
+    def charge(self, key: str, worker: str | None, gpu_hours: float) -> None:
+        """Close a segment's reservation with what its worker has used."""
+        self.ledger.charge(key, gpu_hours)
+        if worker is not None:
+            self._charged[worker] = self._charged.get(worker, 0.0) + gpu_hours
+
+    def charge_idle(self, worker: str, gpu_hours: float) -> None:
+        """Count what a worker lived without a segment out of what is set aside for it, and set aside as much again."""
+        self.charge(IDLE, worker, gpu_hours)
+        self._set_idle_time_aside()
+
+    def _set_idle_time_aside(self) -> None:
+        """Without it a sweep that has spent its last GPU-hour on segments would overrun by what its workers waited."""
+        self.ledger.reserve(IDLE, min(self._idle, MOST_IDLE_SHARE * self.ledger.budget, self.ledger.left))

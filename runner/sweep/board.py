@@ -11,21 +11,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from budgets.ledger import Ledger
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
-from planner.sweeping.grants import MARGIN
+from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
 from planner.view import Configuration, OpenCell, Seen, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.candidates import configuration_of, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
-IDLE = "idle workers"  # the key of what is reserved for them
-LEAST_IDLE_SECONDS = 2.0
-MOST_IDLE_SHARE = 0.05
-ROUNDING = 1 + 1e-9  # a planned segment is allowed whole, however its price was rounded
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
 
 
@@ -68,8 +63,6 @@ class Board:
     def __init__(self, spec: SweepSpec, standing: Standing) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
         self.spec, self.sweep = spec, standing.sweep.name
-        self.ledger = Ledger(spec.pilot_gpu_hours, standing.spent_gpu_hours)
-        self.charged = dict(standing.charged_to_workers)  # GPU-hours by worker
         self.running: dict[int, Segment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
@@ -87,7 +80,13 @@ class Board:
         self._start_ups = start_ups(candidates, self._start_up)
         self._price_factor, self._priced_on = 1.0, 0
         self._measured: set[int] = set()
-        self._set_idle_time_aside()
+        self.account = Account(
+            spec.pilot_gpu_hours,
+            standing.spent_gpu_hours,
+            idle=idle_gpu_hours(spec.workers, self._start_up, spec.resources.slots),
+            charged=standing.charged_to_workers,
+        )
+        self.ledger = self.account.ledger
         for trial in standing.trials:
             self.add(trial)
             self._recall(trial, standing)
@@ -167,16 +166,8 @@ class Board:
         )
 
     def most_of_a_segment(self, trial: TrialView) -> float:
-        """Return the most GPU-hours that one segment may reserve: half of what each trial could have of the budget.
-
-        Planned segments are a quarter of it, and always allowed, and so is what makes a start-up worth while: a small
-        budget's half may be less. Where prices turn out many times the plan's, one segment would otherwise hold all
-        the money, and the other workers would wait.
-        """
-        share = self.ledger.budget / (2 * max(1, len(self.trials)))
-        planned = trial.segment_steps * self.facts[trial.trial].planned_price
-        updates = max(planned, trial.start_up_gpu_hours + trial.gpu_hours_per_step)
-        return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + updates))
+        """Return the most GPU-hours that one segment may reserve."""
+        return self.account.most_of_a_segment(trial, len(self.trials), self.facts[trial.trial].planned_price)
 
     @property
     def start_up_seconds(self) -> float:
@@ -244,31 +235,15 @@ class Board:
         self.put(trial, gpu_hours_per_step=price)
         self._measured.add(trial)
 
-    def charge(self, worker: str | None, gpu_hours: float, trial: int | None = None) -> None:
-        """Count GPU-hours to a worker and, if they were a trial's, to it."""
-        if worker is not None:
-            self.charged[worker] = self.charged.get(worker, 0.0) + gpu_hours
-        if trial is not None:
-            self.put(trial, gpu_hours_spent=self.trials[trial].gpu_hours_spent + gpu_hours)
+    def charge(self, segment: Segment, worker: str | None, gpu_hours: float) -> None:
+        """Close a segment's reservation with what its worker has used, and count it to the trial."""
+        self.account.charge(str(segment.id), worker, gpu_hours)
+        self.put(segment.trial, gpu_hours_spent=self.trials[segment.trial].gpu_hours_spent + gpu_hours)
 
     def counts(self) -> Mapping[TrialState, int]:
         """Return how many trials are in each state."""
         states = [trial.state for trial in self.trials.values()]
         return {state: states.count(state) for state in TrialState}
-
-    def charge_idle(self, worker: str, gpu_hours: float) -> None:
-        """Count what a worker lived without a segment out of what is set aside for it, and set aside as much again."""
-        self.charge(worker, gpu_hours)
-        self.ledger.charge(IDLE, gpu_hours)
-        self._set_idle_time_aside()
-
-    def _set_idle_time_aside(self) -> None:
-        """Reserve what workers will live between segments: about a start-up each, since they are ended when it is more.
-
-        Without it a sweep that has spent its last GPU-hour on segments would overrun by what its workers waited.
-        """
-        wanted = self.spec.workers * (self._start_up + self.spec.resources.slots * LEAST_IDLE_SECONDS / 3600)
-        self.ledger.reserve(IDLE, min(wanted, MOST_IDLE_SHARE * self.ledger.budget, self.ledger.left))
 
     def _recall(self, trial: Trial, standing: Standing) -> None:
         segments = standing.segments.get(trial.id, [])

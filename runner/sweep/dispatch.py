@@ -10,7 +10,7 @@ from planner.store import results, sweeps
 from planner.store.records import NewSegment
 from planner.store.schema import Trial
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
-from planner.sweeping.grants import Grant, grant
+from planner.sweeping.grants import Grant, time_limit
 from planner.sweeping.policy import Policy
 from planner.trials import TrialState
 from planner.view import READY, Configuration
@@ -21,8 +21,6 @@ from runner.sweep.journal import Journal
 from runner.sweep.notes import Log
 from runner.sweep.planning import new_trial
 
-UPDATES_UNDER_WAY = 2.0  # a validation may come with it
-CRUMBS = 16  # a part of a segment is no smaller than this part of what a whole one may take
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
 
 
@@ -84,8 +82,7 @@ class Dispatcher:
             raise IllegalTransitionError(
                 f"policy '{self._policy.name}' wants to advance {view.name}, which is {view.state}"
             )
-        most = self._board.most_of_a_segment(view)
-        granted = grant(view, action.to_step, min(self._board.ledger.left, most), least_gpu_hours=most / CRUMBS)
+        granted = self._board.account.grant(view, action.to_step, self._board.most_of_a_segment(view))
         if granted is None:
             return  # the money is out; the policy sees the same
         verb = "continue" if view.step else "start"
@@ -160,10 +157,9 @@ class Dispatcher:
         )
 
     def _most_seconds(self, segment: Segment) -> float:
-        """Return when a worker is to stop: early enough that the update under way then still fits the reservation."""
+        """Return when a worker is to stop."""
         step = self._board.trials[segment.trial].gpu_hours_per_step
-        whole = segment.reserved_gpu_hours
-        return max(whole - UPDATES_UNDER_WAY * step, whole / 2) * SECONDS_PER_HOUR / self._board.spec.resources.slots
+        return time_limit(segment.reserved_gpu_hours, step) * SECONDS_PER_HOUR / self._board.spec.resources.slots
 
 
 def _key(segment: Segment) -> str:

@@ -130,7 +130,7 @@ class Intake:
     def settle(self, found: Iterable[Life]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
         for life in found:
-            self._idle(life.worker, life.gpu_hours - self._board.charged.get(life.worker, 0.0))
+            self._idle(life.worker, self._board.account.unpaid(life.worker, life.gpu_hours))
 
     def _gone(self, event: Gone) -> None:
         self._idle(event.worker, self._lived(event.worker, event.worker_seconds))
@@ -138,7 +138,7 @@ class Intake:
     def _idle(self, worker: str, gpu_hours: float) -> None:
         if gpu_hours <= 0:
             return
-        self._board.charge_idle(worker, gpu_hours)
+        self._board.account.charge_idle(worker, gpu_hours)
         charge = NewCharge(self._clock.now(), worker, "idle", gpu_hours)
         self._journal.add(lambda session: results.add_charge(session, self._sweep_id, charge))
 
@@ -158,8 +158,8 @@ class Intake:
 
     def _lived(self, worker: str, worker_seconds: float) -> float:
         """Return the GPU-hours of a worker's life that nothing was charged with yet."""
-        whole = worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
-        return max(0.0, whole - self._board.charged.get(worker, 0.0))
+        lived = worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        return self._board.account.unpaid(worker, lived)
 
     def _close(
         self,
@@ -172,8 +172,7 @@ class Intake:
     ) -> None:
         board, key, now = self._board, segment.id, self._clock.now()
         del board.running[key]
-        board.ledger.charge(str(key), gpu_hours)
-        board.charge(worker or segment.worker, gpu_hours, segment.trial)
+        board.charge(segment, worker or segment.worker, gpu_hours)
         self._journal.add(
             lambda session: results.settle_segment(
                 session, key, outcome, gpu_hours, now, checkpoint, reached_step, worker
