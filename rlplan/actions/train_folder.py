@@ -1,19 +1,18 @@
-"""The files of a run: config.json, a line of metrics.jsonl for each point, curve.csv of the scored ones, checkpoints.
+"""The files of a run: config.json, metrics.jsonl as a sweep's trial has it too, curve.csv, checkpoints.
 
-A line is written and flushed as its point comes. When a run is resumed, lines beyond the restored step are cut by
-writing the rest aside and renaming it, so that each step stands once whatever happened in between.
+`curve.csv` is written anew from metrics.jsonl when a run is resumed, so that each step stands once in both.
 """
 
-import contextlib
 import csv
 import fcntl
 import io
-import json
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -22,9 +21,10 @@ from planner.metrics import further_names
 from rlplan.actions.train_request import RUNS, Run
 from runner.ports.backend import Point
 from runner.training import checkpoints
+from runner.training.points import COLUMNS, METRICS, read_points, replace_file, write_points
 
-CONFIG, METRICS, CURVE = "config.json", "metrics.jsonl", "curve.csv"
-CURVE_COLUMNS = ("step", "rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error")
+CONFIG, CURVE = "config.json", "curve.csv"
+_STEP = re.compile(r"checkpoint-(\d+)\.\w+$")
 
 
 class RunFolder:
@@ -33,8 +33,6 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         """Make the folder if need be, and hold it until `close`."""
         self.path = path
-        self._metrics: TextIO | None = None
-        self._curve: TextIO | None = None
         self._further: tuple[str, ...] = ()  # scores that stand beside the mean
         self._is_new = not path.exists()
         try:
@@ -58,7 +56,11 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Let go of the folder; one that was made for a run that could not begin goes away again."""
+        os.close(self._lock)
+        if self._is_new:
+            with suppress(OSError):  # it holds a run
+                self.path.rmdir()
 
     def require_free(self) -> None:
         """Refuse a folder that holds a run already, and name the two ways out."""
@@ -67,79 +69,64 @@ class RunFolder:
                 f"{self.path} holds a run already: go on with it by --resume, or give another folder with --out"
             )
 
-    def keep(self, points: Iterable[Point]) -> Path:
-        """Write points that were made elsewhere, before the run begins, and return their file."""
-        self._replace(METRICS, "".join(_line(_record(point)) for point in points))
-        return self.path / METRICS
+    @contextmanager
+    def adopted(self, pilot: Path, run: Run) -> Iterator[None]:
+        """Copy what a sweep's trial saved, which stays as it is; an error within takes the copies back."""
+        saved = _saved(pilot, run)
+        copies = [self.path / METRICS]
+        try:
+            try:
+                write_points(self.path, read_points(pilot))
+                for path in saved:
+                    copy = self.path / path.name
+                    aside = copy.with_name(f"{copy.name}.writing")
+                    copies += [aside, copy]
+                    shutil.copyfile(path, aside)
+                    aside.replace(copy)
+            except OSError as error:
+                raise CheckpointError(
+                    f"the trial in {pilot} cannot be copied to {self.path}: {error.strerror or error}"
+                ) from error
+            yield
+        except BaseException:
+            for path in copies:
+                with suppress(OSError):
+                    path.unlink()
+            raise
 
-    def begin(self, run: Run, through_step: int) -> list[Point]:
-        """Write the configuration, keep the lines up to a step, return their points, and make ready for more."""
-        self._replace(CONFIG, run.model_dump_json(indent=2) + "\n")
-        kept = [line for line in self._lines() if line["step"] <= through_step]
-        points = [_point(line) for line in kept]
-        self._replace(METRICS, "".join(_line(line) for line in kept))
+    def begin(self, run: Run, points: Iterable[Point]) -> None:
+        """Write the configuration, and the curve of the points that there are."""
         self._further = further_names(run.trial.validation.samples)
-        scored = "".join(_csv(self._curve_row(point)) for point in points if point.score is not None)
-        self._replace(CURVE, _csv((*CURVE_COLUMNS, *_with_errors(self._further))) + scored)
-        self._metrics = (self.path / METRICS).open("a", encoding="utf-8")
-        self._curve = (self.path / CURVE).open("a", encoding="utf-8")
-        return points
+        heading = ("step", *COLUMNS, *(f"{name}{of}" for name in self._further for of in ("", "_standard_error")))
+        scored = (self._curve_row(point) for point in points if point.score is not None)
+        try:
+            replace_file(self.path / CONFIG, run.model_dump_json(indent=2) + "\n")
+            replace_file(self.path / CURVE, "".join(map(_csv, (heading, *scored))))
+        except OSError as error:
+            raise self._full(error) from error
 
     def add(self, point: Point) -> None:
-        """Write a point and flush it."""
+        """Write a point to the curve if it is scored."""
+        if point.score is None:
+            return
         try:
-            _write(self._metrics, _line(_record(point)))
-            if point.score is not None:
-                _write(self._curve, _csv(self._curve_row(point)))
-        except OSError as error:
-            raise CheckpointError(
-                f"step {point.optimizer_step} cannot be written to {self.path} ({error.strerror}): make room and go on "
-                f"with --resume --out {self.path}"
-            ) from error
-
-    def sync(self) -> None:
-        """Put the lines on the disk: a checkpoint must not know of steps that the files do not."""
-        for file in (self._metrics, self._curve):
-            if file is not None:
+            with (self.path / CURVE).open("a", encoding="utf-8") as file:
+                file.write(_csv(self._curve_row(point)))
+                file.flush()
                 os.fsync(file.fileno())
-
-    def close(self) -> None:
-        """Let go of the folder; one that was made for a run that could not begin goes away again."""
-        for file in (self._metrics, self._curve):
-            if file is not None:
-                with contextlib.suppress(OSError):  # a full disk was reported when the line was written
-                    file.close()
-        os.close(self._lock)
-        if self._is_new:
-            with contextlib.suppress(OSError):  # it holds a run
-                self.path.rmdir()
+        except OSError as error:
+            raise self._full(error) from error
 
     def _curve_row(self, point: Point) -> list[Any]:
         further = (point.further_scores.get(name, (None, None)) for name in self._further)
         return [
             point.optimizer_step,
-            *(getattr(point, name) for name in CURVE_COLUMNS[1:]),
+            *(getattr(point, name) for name in COLUMNS),
             *(value for pair in further for value in pair),
         ]
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        """Return the whole lines; a kill may have torn the last one."""
-        path = self.path / METRICS
-        if not path.exists():
-            return
-        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError):
-                line = json.loads(text)
-                if isinstance(line, dict) and isinstance(line.get("step"), int):
-                    yield line
-
-    def _replace(self, name: str, text: str) -> None:
-        aside = self.path / f"{name}.writing"
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, self.path / name)
+    def _full(self, error: OSError) -> CheckpointError:
+        return CheckpointError(f"{self.path} cannot be written to ({error.strerror or error})")
 
 
 def stored_run(folder: Path) -> Run:
@@ -164,50 +151,21 @@ def _others(folder: Path) -> str:
     return "; there are " + ", ".join(map(str, found[:5])) + ": name one with --out" if found else ""
 
 
-def _record(point: Point) -> dict[str, Any]:
-    return {
-        "step": point.optimizer_step,
-        **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]},
-        "flags": list(point.flags),
-        "metrics": point.metrics,
-        **({"further_scores": point.further_scores} if point.further_scores else {}),
-    }
+def _saved(pilot: Path, run: Run) -> list[Path]:
+    """Return the checkpoints of a sweep's trial that a run can go on from."""
+    found = {path: int(match[1]) for path in sorted(pilot.glob("checkpoint-*")) if (match := _STEP.search(path.name))}
+    if not found:
+        raise NotFoundError(f"there is no trial with a checkpoint in {pilot}: give the folder of a sweep's trial")
+    last = max(found.values())
+    if last >= run.update_steps:
+        raise InputError(
+            f"the trial in {pilot} has made {last:,} updates already, and --steps is {run.update_steps:,}: give more "
+            "than that"
+        )
+    return list(found)
 
 
-def _point(line: Mapping[str, Any]) -> Point:
-    return Point(
-        optimizer_step=line["step"],
-        **{name: line[name] for name in CURVE_COLUMNS[1:]},
-        flags=tuple(line["flags"]),
-        metrics=line["metrics"],
-        further_scores={name: (pair[0], pair[1]) for name, pair in line.get("further_scores", {}).items()},
-    )
-
-
-def _with_errors(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield from (name, f"{name}_standard_error")
-
-
-def _line(record: Mapping[str, Any]) -> str:
-    return json.dumps(_finite(record), allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """Write what is not finite as null: JSON has no word for it, and the flags tell of it."""
-    if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _csv(row: Any) -> str:
+def _csv(row: Iterable[Any]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(row)
     return text.getvalue()
-
-
-def _write(file: TextIO | None, text: str) -> None:
-    if file is None:
-        raise RuntimeError("a run's folder has to begin before points are added")
-    file.write(text)
-    file.flush()

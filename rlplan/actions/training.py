@@ -1,21 +1,22 @@
 """What `rlplan train` does, callable from Python: open or resume a run, train it, and keep its files."""
 
 import shlex
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
 
-from budgets.errors import InputError, NotFoundError, TrainingError
-from rlplan.actions.train_adopting import Adopted
-from rlplan.actions.train_folder import METRICS, RunFolder, stored_run
+from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from rlplan.actions.train_folder import RunFolder, stored_run
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run, TrainRequest, new_run
 from rlplan.actions.train_resuming import resumed_run
 from rlplan.actions.train_signals import Interrupts
 from runner.backends.opening import open_backend
-from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.backend import Point, TrainerBackend
 from runner.training import checkpoints
+from runner.training.points import METRICS
+from runner.training.trial import OpenTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,54 +29,26 @@ class Trained:
     interrupted: bool = False
 
 
-class Display(Protocol):
-    """Follows a run."""
+class Display:
+    """Follows a run; this one shows nothing."""
 
     def opening(self, run: Run, folder: Path) -> None:
         """Show that the run is being made ready."""
-        ...
 
     def began(self, run: Run, history: History) -> None:
         """Show what is known before the first new point."""
-        ...
 
     def point(self, point: Point) -> None:
         """Show a new point."""
-        ...
 
     def note(self, text: str) -> None:
         """Show a line that is to stay."""
-        ...
 
     def stopping(self) -> None:
         """Show that an interrupt was heard; called from a signal handler."""
-        ...
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def opening(self, run: Run, folder: Path) -> None:
-        """Do nothing."""
-
-    def began(self, run: Run, history: History) -> None:
-        """Do nothing."""
-
-    def point(self, point: Point) -> None:
-        """Do nothing."""
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-    def stopping(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def train(
@@ -86,7 +59,7 @@ def train(
     interrupts: Interrupts | None = None,
 ) -> Trained:
     """Train the run that is asked for, or go on with it; TrainingError when it cannot go on."""
-    shown = display or Silent()
+    shown = display or Display()
     if request.resume and request.from_pilot is not None:
         raise InputError("--from-pilot begins a run, and --resume goes on with one: leave one of them out")
     run, path = _resumed(request) if request.resume else new_run(request)
@@ -94,20 +67,18 @@ def train(
         if not request.resume:
             folder.require_free()
         shown.opening(run, path)
-        trainer = backend or open_backend(run.trial)
-        try:
-            if request.from_pilot is not None:
-                step = _adopt(trainer, run, folder, shown, request.from_pilot)
-            else:
-                step = _open(trainer, run, path, shown, resume=request.resume)
-            history = _recall(folder, run, step)
-            if interrupts is not None:
-                interrupts.announce = shown.stopping
-                interrupts.patient = True
-            shown.began(run, history)
-            interrupted = _advance(trainer, run, folder, history, shown, interrupts)
-        finally:
-            trainer.close()
+        with closing(backend or open_backend(run.trial)) as trainer:
+            step = _opened(trainer, run, folder, shown, request)
+            with closing(OpenTrial(trainer, path, step)) as trial:
+                folder.begin(run, trial.earlier)
+                history = History()
+                for point in trial.earlier:
+                    history.add(point)
+                if interrupts is not None:
+                    interrupts.announce = shown.stopping
+                    interrupts.patient = True
+                shown.began(run, history)
+                interrupted = _advance(trial, run, folder, history, shown, interrupts)
     return Trained(run, path, history, interrupted)
 
 
@@ -116,28 +87,26 @@ def _resumed(request: TrainRequest) -> tuple[Run, Path]:
     return resumed_run(request, stored_run(path), str(path)), path
 
 
-def _adopt(backend: TrainerBackend, run: Run, folder: RunFolder, display: Display, pilot: Path) -> int:
-    """Go on from a sweep's trial; when that cannot be, the folder is left as it was found."""
-    adopted = Adopted(folder)
-    adopted.copy(pilot, run)
-    try:
-        return _open(backend, run, folder.path, display, resume=True)
-    except BaseException:
-        adopted.forget()
-        raise
+def _opened(
+    backend: TrainerBackend, run: Run, folder: RunFolder, display: Display, request: TrainRequest
+) -> int | None:
+    """Start or restore the trial and return its step; None when not even step 0 has been scored."""
+    if request.from_pilot is not None:
+        with folder.adopted(request.from_pilot, run):
+            return _restored(backend, run, folder.path, display)
+    if request.resume:
+        return _restored(backend, run, folder.path, display)
+    backend.start(run.trial, folder.path)
+    return None
 
 
-def _open(backend: TrainerBackend, run: Run, path: Path, display: Display, *, resume: bool) -> int:
-    """Start or restore the trial and return its step; −1 when not even step 0 has been scored."""
-    if not resume:
-        backend.start(run.trial, path)
-        return -1
+def _restored(backend: TrainerBackend, run: Run, path: Path, display: Display) -> int | None:
     if run.rlplan != version("rlplan"):
         display.note(f"the run was begun with rlplan {run.rlplan}; this is {version('rlplan')}")
     if not checkpoints.exists(path):
         backend.start(run.trial, path)
         display.note("the run had no checkpoint yet: it begins anew")
-        return -1
+        return None
     step = backend.restore(run.trial, path)
     for note in getattr(backend, "notes", ()):
         display.note(note)
@@ -150,15 +119,8 @@ def _open(backend: TrainerBackend, run: Run, path: Path, display: Display, *, re
     return step
 
 
-def _recall(folder: RunFolder, run: Run, step: int) -> History:
-    history = History()
-    for point in folder.begin(run, step):
-        history.add(point)
-    return history
-
-
 def _advance(
-    backend: TrainerBackend,
+    trial: OpenTrial,
     run: Run,
     folder: RunFolder,
     history: History,
@@ -167,36 +129,32 @@ def _advance(
 ) -> bool:
     """Train to the end; return whether an interrupt came before it."""
     saved = False
-
-    def save() -> None:
-        folder.sync()
-        backend.checkpoint()
-
     try:
-        for point in backend.advance(Segment(run.update_steps)):
+        for point in trial.train(run.update_steps):
             folder.add(point)
             for line in history.add(point):
                 display.note(line)
             display.point(point)
-            saved = _due(run, point.optimizer_step, scored=point.score is not None)
+            stops = interrupts is not None and interrupts.requested and point.optimizer_step < run.update_steps
+            saved = stops or _due(run, point)
             if saved:
-                save()
-            if interrupts is not None and interrupts.requested and point.optimizer_step < run.update_steps:
-                if not saved:
-                    save()
+                trial.save()
+            if stops:
                 return True
+        if not saved:
+            trial.save()
     except KeyboardInterrupt:
         if checkpoints.exists(folder.path):
             display.note(f"stopped at once; go on from the last checkpoint with `{resuming(folder.path)}`")
         raise
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}: make room and go on with `{resuming(folder.path)}`") from error
     except TrainingError as error:
         step = history.last.optimizer_step if history.last else 0
         raise TrainingError(
             error.kind,
             f"the trial failed after step {step:,} ({error.kind}): {error}. What it did is in {folder.path / METRICS}",
         ) from error
-    if not saved:
-        save()
     return False
 
 
@@ -205,5 +163,7 @@ def resuming(folder: Path) -> str:
     return f"rlplan train --resume --out {shlex.quote(str(folder))}"
 
 
-def _due(run: Run, step: int, *, scored: bool) -> bool:
-    return scored if run.checkpoint_every is None else step % run.checkpoint_every == 0
+def _due(run: Run, point: Point) -> bool:
+    if run.checkpoint_every is None:
+        return point.score is not None
+    return point.optimizer_step % run.checkpoint_every == 0

@@ -4,8 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rlplan.live.train_display import STDERR
-from rlplan.live.train_panel import ECHO_COLUMNS
+from rlplan.live.train_display import ECHO_COLUMNS, STDERR
 from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
 from rlplan.wording.canvas import Canvas

@@ -1,26 +1,36 @@
 """What a person sees on stderr while a run trains: a live panel at a terminal, one line per validation elsewhere."""
 
 import os
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run
 from rlplan.actions.training import Display
-from rlplan.live.train_panel import Panel, title
-from rlplan.live.train_view import Pace, metric
 from rlplan.printing.train_output import score_of
+from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
+from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 from rlplan.wording.terminal import live_console, tell
 from runner.ports.backend import Point
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 STOPPING = "stopping after the update under way; once more stops at once"
 STDERR = 2
+ECHO_COLUMNS = 4  # free at the right: a terminal's own ^C there must not begin a new line
+BESIDE_SPARKLINE = 41
+WINDOW = 20  # points over which the pace is taken
 
 
-class Lines:
+def choose_display() -> Display:
+    """Return the panel at a terminal that can draw it, lines anywhere else."""
+    console = live_console()
+    return Lines() if console is None else Terminal(console)
+
+
+class Lines(Display):
     """One plain line for each validation, for a log or a pipe."""
 
     def __init__(self) -> None:
@@ -31,9 +41,6 @@ class Lines:
         """Say what is trained."""
         self._steps = run.update_steps
         self.note(title(run, folder))
-
-    def began(self, run: Run, history: History) -> None:
-        """Do nothing: the first line comes with the first score."""
 
     def point(self, point: Point) -> None:
         """Write a line if the point has a score."""
@@ -59,11 +66,8 @@ class Lines:
         """Write past Python's buffers, which a signal handler must not enter a second time."""
         os.write(STDERR, f"{STOPPING}\n".encode())
 
-    def close(self) -> None:
-        """Do nothing."""
 
-
-class Terminal:
+class Terminal(Display):
     """A panel that is drawn over itself and goes away in the end."""
 
     def __init__(self, console: "Console") -> None:
@@ -102,7 +106,114 @@ class Terminal:
         self._live.stop()
 
 
-def choose_display() -> Display:
-    """Return the panel at a terminal that can draw it, lines anywhere else."""
-    console = live_console()
-    return Lines() if console is None else Terminal(console)
+class Panel:
+    """Four lines, and a fifth while there is something to say about the state of the run."""
+
+    def __init__(self, width: int, *, unicode: bool) -> None:
+        """Draw for a terminal of so many columns."""
+        self._width = max(1, width - ECHO_COLUMNS)
+        self._blocks = BLOCKS if unicode else PLAIN_BLOCKS
+        self._pace = Pace()
+        self._title = ""
+        self._steps = 0
+        self._newest: Point | None = None
+        self._history = History()
+        self.status = "getting ready"
+
+    def opening(self, run: Run, folder: Path) -> None:
+        """Take what does not change."""
+        self._title, self._steps = title(run, folder), run.update_steps
+
+    def began(self, history: History) -> None:
+        """Take what a resumed run has shown already."""
+        self._history, self._newest = history, history.last
+        self.status = "" if history.scored else "scoring the base model"
+
+    def point(self, point: Point) -> None:
+        """Take a new point, which the history holds already."""
+        self._pace.add(point)
+        self._newest = point
+
+    def render(self) -> "RenderableType":
+        """Return the panel as it is now."""
+        from rich.console import Group  # noqa: PLC0415
+        from rich.constrain import Constrain  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        def line(text: str, style: str = "") -> Text:
+            return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+        status = [line(self.status, "yellow")] if self.status else []
+        lines = (line(self._title, "bold"), self._progress(), line(self._scores()), line(self._update()), *status)
+        return Constrain(Group(*lines), self._width)
+
+    def _progress(self) -> "RenderableType":
+        from rich.progress_bar import ProgressBar  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
+
+        step = self._newest.optimizer_step if self._newest else 0
+        row = Table.grid(padding=(0, 1), expand=True)
+        row.add_column(ratio=1)
+        row.add_column(no_wrap=True)
+        counts = f"step {steps(step):>{len(steps(self._steps))}}/{steps(self._steps)}"
+        row.add_row(ProgressBar(total=self._steps, completed=step), f"{counts}  {self._pace.left(self._steps):>7} left")
+        return row
+
+    def _scores(self) -> str:
+        scored = self._history.scored
+        if not scored:
+            return "score      –"
+        values = [point.score for point in scored if point.score is not None]
+        drawn = sparkline(values, self._width - BESIDE_SPARKLINE, self._blocks)
+        return f"score      {score_of(scored[-1])}  {drawn}  at step {steps(scored[-1].optimizer_step)}"
+
+    def _update(self) -> str:
+        newest, speed = self._newest, self._pace.rollouts_per_second
+        return (
+            f"pass rate  {metric(newest, 'pass_rate', '{:.3f}'):<5}  "
+            f"entropy {metric(newest, 'entropy', '{:.3f}'):<5}  "
+            f"truncated {metric(newest, 'truncated_share', '{:.1%}'):<6}  "
+            f"{f'{speed:,.0f}' if speed else '–':>6} rollouts/s"
+        )
+
+
+class Pace:
+    """The speed over the last points, validations included."""
+
+    def __init__(self) -> None:
+        self._recent: deque[Point] = deque(maxlen=WINDOW)
+
+    def add(self, point: Point) -> None:
+        """Take the newest point."""
+        self._recent.append(point)
+
+    @property
+    def rollouts_per_second(self) -> float | None:
+        """Rollouts generated for training, by the second; None before there are two points."""
+        seconds = self._seconds()
+        return (self._recent[-1].rollouts - self._recent[0].rollouts) / seconds if seconds else None
+
+    def left(self, to_step: int) -> str:
+        """Return the time that the remaining updates take."""
+        seconds = self._seconds()
+        if not seconds:
+            return "–"
+        steps = self._recent[-1].optimizer_step - self._recent[0].optimizer_step
+        return duration(seconds / steps * (to_step - self._recent[-1].optimizer_step) / SECONDS_PER_HOUR)
+
+    def _seconds(self) -> float:
+        return self._recent[-1].seconds - self._recent[0].seconds if len(self._recent) > 1 else 0.0
+
+
+def title(run: Run, folder: Path) -> str:
+    """Name a run in one line."""
+    trial = run.trial
+    batch = str(trial.prompts_per_batch) if trial.growth is None else f"{trial.prompts_at(0)}→{trial.prompts_per_batch}"
+    size = f"n {trial.rollouts_per_prompt} × B {batch}"
+    return f"{Path(trial.task.name).stem}, recipe {trial.recipe.name}, {size}, {folder}"
+
+
+def metric(point: Point | None, name: str, format: str) -> str:
+    """Write a metric of an update, or a dash where there is none."""
+    value = point.metrics.get(name) if point else None
+    return format.format(value) if isinstance(value, int | float) else "–"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlplan.actions.train_folder import CURVE, CURVE_COLUMNS
+from rlplan.actions.train_folder import CURVE
 from rlplan.actions.training import Trained, resuming
 from rlplan.exits import ExitCode
 from rlplan.wording.formats import Format
@@ -14,6 +14,7 @@ from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
 from rlplan.wording.sparkline import thinned
 from rlplan.wording.terminal import tell
 from runner.ports.backend import Point
+from runner.training.points import COLUMNS
 
 MOST_ROWS = 12  # of the table; curve.csv has all
 
@@ -58,7 +59,7 @@ def trained_data(trained: Trained) -> dict[str, Any]:
 def _point_data(point: Point) -> dict[str, Any]:
     return {
         "step": point.optimizer_step,
-        **{name: getattr(point, name) for name in CURVE_COLUMNS[1:]},
+        **{name: getattr(point, name) for name in COLUMNS},
         "further_scores": point.further_scores,
     }
 

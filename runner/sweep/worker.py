@@ -5,51 +5,35 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
-from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.backend import Point, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.sweep.worker_files import PointsFile, TrialLog, remove_aside_files
+from runner.sweep.worker_log import TrialLog
+from runner.training.points import remove_aside_files
+from runner.training.trial import OpenTrial
 
 SECONDS_BETWEEN_REPORTS = 1.0
 SECONDS_BETWEEN_CHECKPOINTS = 600.0
 
 
-@dataclass
-class _Trial:
-    """The trial that is in memory, and where it stands: None before the base model is scored."""
+class _Trial(OpenTrial):
+    """The trial that is in memory, and whose it is."""
 
-    number: int
-    config: TrialConfig
-    folder: Path
-    backend: TrainerBackend
-    points: PointsFile
-    step: int | None
-    notes: list[str] = field(default_factory=list)
+    def __init__(self, backend: TrainerBackend, work: Work, config: TrialConfig, step: int | None) -> None:
+        super().__init__(backend, Path(work.folder), step)
+        self._of = (work.trial, config, work.folder)
+        self.notes = [*getattr(backend, "notes", ())]
+        if step is not None and step < work.from_step:
+            self.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
 
     def can_take(self, work: Work, config: TrialConfig) -> bool:
-        stands = (self.number, self.config, self.folder, self.step)
-        return stands == (work.trial, config, Path(work.folder), work.from_step)
-
-    def train(self, to_step: int, report: Callable[[Point], None]) -> None:
-        for point in self.backend.advance(Segment(to_step)):
-            self.points.add(point)
-            report(point)
-        self.step = to_step
-
-    def save(self) -> Path:
-        self.points.sync()
-        return self.backend.checkpoint()
-
-    def close(self) -> None:
-        self.points.close()
-        self.backend.close()
+        return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
 
 
 class Worker:
@@ -105,7 +89,8 @@ class Worker:
         try:
             while trial.step is None or (trial.step < work.to_step and not stopping()):
                 # One update at a time: a backend that works ahead elsewhere can then be stopped and saved after each.
-                trial.train(0 if trial.step is None else trial.step + 1, batch.add)
+                for point in trial.train(0 if trial.step is None else trial.step + 1):
+                    batch.add(point)
                 now = self._clock()
                 if trial.step and self._seconds() - self._accounted >= work.most_seconds:
                     break
@@ -128,16 +113,12 @@ class Worker:
         backend = self._opening(config)
         try:
             step = _start_or_restore(backend, config, folder, work.from_step)
-            points = PointsFile(folder, step)
+            trial = self._trial = _Trial(backend, work, config, step)
         except BaseException:
             with suppress(Exception):  # the first error is the one that counts
                 backend.close()
             raise
-        trial = self._trial = _Trial(work.trial, config, folder, backend, points, step)
-        trial.notes += getattr(backend, "notes", ())
-        if step is not None and step < work.from_step:
-            trial.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
-        batch.add_all(points.earlier)
+        batch.add_all(trial.earlier)
         return trial
 
     def _send(self, work: Work, points: tuple[Point, ...]) -> None:

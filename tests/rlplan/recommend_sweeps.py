@@ -13,7 +13,7 @@ from planner.store.schema import Sweep, Trial
 from planner.sweeping.opening import open_policy
 from planner.view import TrialView
 from runner.sweep.answering import stored_board
-from runner.sweep.worker_files import POINTS
+from runner.training.points import METRICS
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN
 
@@ -48,7 +48,7 @@ def _save(folder: Path, trial: TrialView) -> None:
     (folder / f"checkpoint-{trial.step:08d}.pt").write_text(json.dumps(trial.step))
     lines = [
         {
-            "optimizer_step": seen.step,
+            "step": seen.step,
             "rollouts": seen.step * trial.rollouts_per_prompt * trial.prompts_per_batch,
             "tokens": 0,
             "seconds": 3600 * seen.gpu_hours,
@@ -60,7 +60,7 @@ def _save(folder: Path, trial: TrialView) -> None:
         }
         for seen in trial.scores
     ]
-    (folder / POINTS).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn": ')
+    (folder / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn": ')
 
 
 @cache

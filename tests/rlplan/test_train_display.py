@@ -14,8 +14,7 @@ from rich.console import Console
 
 from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run, TrainRequest, new_run
-from rlplan.live.train_panel import Panel
-from rlplan.live.train_view import Pace
+from rlplan.live.train_display import Pace, Panel
 from rlplan.wording.sparkline import sparkline, thinned
 from runner.ports.backend import Point
 

@@ -11,7 +11,7 @@ import pytest
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
-from runner.sweep.worker_files import POINTS
+from runner.training.points import METRICS
 from tests.rlplan.test_train_real import ENV, without_times
 from tests.rlplan.train_backend import Scripted
 from tests.rlplan.train_runs import steps
@@ -25,8 +25,8 @@ def _pilot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PILOT.mkdir(parents=True)
     (PILOT / "checkpoint-00000005.pt").write_text("5")
     point = {"rollouts": 0, "tokens": 0, "seconds": 1.0, "gpu_hours": 0.1, "score": 0.4, "score_standard_error": 0.01}
-    lines = [{"optimizer_step": step, **point, "metrics": {}, "flags": []} for step in range(8)]
-    (PILOT / POINTS).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"optimizer_st')
+    lines = [{"step": step, **point, "metrics": {}, "flags": []} for step in range(8)]
+    (PILOT / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"ste')
 
 
 def request(**changes: Any) -> TrainRequest:
@@ -39,7 +39,7 @@ def test_the_run_goes_on_from_the_trials_checkpoint() -> None:
     assert trained.history.scored[0].gpu_hours == 0.1
     assert trained.history.last is not None
     assert trained.history.last.optimizer_step == 10
-    assert sorted(path.name for path in PILOT.iterdir()) == ["checkpoint-00000005.pt", POINTS]
+    assert sorted(path.name for path in PILOT.iterdir()) == ["checkpoint-00000005.pt", METRICS]
     train(TrainRequest(resume=True, out=HERE, steps=12), backend=Scripted())
     assert steps(HERE) == list(range(13))
 
@@ -75,7 +75,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rlplan.actions.train_adopting.shutil.copyfile", full)
+    monkeypatch.setattr("rlplan.actions.train_folder.shutil.copyfile", full)
     with pytest.raises(CheckpointError, match="cannot be copied to here: No space left on device"):
         train(request(), backend=Scripted())
     assert not HERE.exists()

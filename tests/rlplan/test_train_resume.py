@@ -1,9 +1,10 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from budgets.errors import InputError, NotFoundError
+from budgets.errors import CheckpointError, InputError, NotFoundError
 from rlplan.actions.train_folder import RunFolder
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
@@ -177,6 +178,26 @@ def test_one_process_trains_in_a_folder_at_a_time() -> None:
     with RunFolder(HERE), pytest.raises(InputError, match="another process is training in here"):
         train(GO_ON, backend=Scripted())
     train(GO_ON, backend=Scripted())
+
+
+def test_a_folder_of_an_older_version_goes_on_and_nothing_in_it_changes() -> None:
+    shutil.copytree(Path(__file__).parents[1] / "earlier" / "run", HERE)
+    (HERE / "checkpoint-00000004.pt").write_text("4")
+    before = {name: (HERE / name).read_text() for name in ("metrics.jsonl", "curve.csv")}
+    trained = train(TrainRequest(resume=True, out=HERE, steps=6), backend=Scripted())
+    for name, text in before.items():
+        assert (HERE / name).read_text().startswith(text)
+    assert steps(HERE) == list(range(7))
+    assert [point.optimizer_step for point in trained.history.scored] == curve_steps(HERE) == [0, 2, 4, 6]
+
+
+def test_a_full_disk_is_said_with_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise CheckpointError("here/metrics.jsonl cannot be written (No space left on device)")
+
+    monkeypatch.setattr("runner.training.trial.PointsFile.add", full)
+    with pytest.raises(CheckpointError, match="make room and go on with `rlplan train --resume --out here`"):
+        train(BEGUN, backend=Scripted())
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"architectures": ["LlamaForCausalLM"]}'])

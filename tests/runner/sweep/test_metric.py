@@ -1,9 +1,7 @@
 """A sweep that compares by the best or the worst of several answers."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -21,7 +19,6 @@ from runner.simulation.simulated import SimulatedCourse, SimulatedWorld
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
 from runner.sweep.simulated import SimulatedExecutor
-from runner.sweep.worker_files import PointsFile, point_from
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
@@ -98,16 +95,3 @@ def test_a_batch_that_grows_is_no_part_of_a_simulated_world(tmp_path: Path) -> N
     assert config.growth == "4x"
     with pytest.raises(InputError, match="growth 4x cannot be simulated or replayed"):
         SimulatedWorld(SimulationChoice()).course(config)
-
-
-def test_a_point_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
-    point = Point(1, 8, 32, 1.0, 0.1, 0.5, 0.02, {"loss": 0.1}, ("truncation",), {"best@4": (0.75, 0.01)})
-    file = PointsFile(tmp_path, None)
-    file.add(point)
-    file.close()
-    reopened = PointsFile(tmp_path, 1)
-    assert reopened.earlier == (point,)
-    reopened.close()
-    old: dict[str, Any] = json.loads(json.dumps(asdict(point)))
-    del old["further_scores"]  # as older versions wrote it
-    assert point_from(old).further_scores == {}

@@ -15,7 +15,8 @@ from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep import worker as worker_module
 from runner.sweep.worker import Worker
-from runner.sweep.worker_files import LOG, POINTS
+from runner.sweep.worker_log import LOG
+from runner.training.points import METRICS
 from tests.conformance.works import Works
 
 benches: "list[Bench]" = []
@@ -76,8 +77,8 @@ def works(tmp_path: Path) -> Works:
 
 
 def saved_points(folder: str) -> list[int]:
-    lines = (Path(folder) / POINTS).read_text().splitlines()
-    return [json.loads(line)["optimizer_step"] for line in lines]
+    lines = (Path(folder) / METRICS).read_text().splitlines()
+    return [json.loads(line)["step"] for line in lines]
 
 
 def test_points_are_reported_with_the_next_score_and_kept_in_the_folder(works: Works) -> None:
@@ -138,9 +139,9 @@ def test_a_checkpoint_beyond_the_segment_ends_it_at_once(works: Works) -> None:
 def test_points_beyond_the_checkpoint_are_cut_and_made_again(works: Works) -> None:
     first = works(to_step=4)
     Bench().run(first)
-    lines = (Path(first.folder) / POINTS).read_text().splitlines(keepends=True)
-    beyond = [json.dumps(json.loads(lines[-1]) | {"optimizer_step": step}) + "\n" for step in (5, 6)]
-    (Path(first.folder) / POINTS).write_text("".join([*lines, *beyond]) + '{"optimizer_step": 7, "ro')
+    lines = (Path(first.folder) / METRICS).read_text().splitlines(keepends=True)
+    beyond = [json.dumps(json.loads(lines[-1]) | {"step": step}) + "\n" for step in (5, 6)]
+    (Path(first.folder) / METRICS).write_text("".join([*lines, *beyond]) + '{"step": 7, "ro')
     bench, again = Bench(), works(from_step=4, to_step=6)
     bench.run(again)
     assert bench.steps(again) == [[5, 6]]
@@ -258,10 +259,10 @@ def test_a_full_disk_leaves_nothing_half_written(works: Works) -> None:
 def test_points_that_cannot_be_written_fail_as_checkpoint(works: Works) -> None:
     work = works()
     Path(work.folder).mkdir()
-    (Path(work.folder) / POINTS).mkdir()
+    (Path(work.folder) / METRICS).mkdir()
     failed = Bench().run(work)
     assert failed.kind == "checkpoint"
-    assert POINTS in failed.message
+    assert METRICS in failed.message
 
 
 def test_what_is_printed_lies_in_the_trials_log(works: Works) -> None:

@@ -1,0 +1,57 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import CheckpointError
+from runner.ports.backend import Point
+from runner.training.points import METRICS, PointsFile, read_points
+
+EARLIER = Path(__file__).parents[2] / "earlier"
+
+
+def kept(folder: Path, points: list[Point]) -> list[Point]:
+    file = PointsFile(folder, None)
+    for point in points:
+        file.add(point)
+    file.close()
+    return read_points(folder)
+
+
+def test_a_point_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+    point = Point(1, 8, 32, 1.0, 0.1, 0.5, 0.02, {"loss": 0.1}, ("truncation",), {"best@4": (0.75, 0.01)})
+    assert kept(tmp_path, [point]) == [point]
+
+
+def test_what_is_not_finite_is_null(tmp_path: Path) -> None:
+    nan = float("nan")
+    kept(tmp_path, [Point(1, 8, 32, 1.0, 0.1, metrics={"loss": nan}, further_scores={"best@4": (nan, 0.1)})])
+    line = json.loads((tmp_path / METRICS).read_text())
+    assert (line["metrics"], line["further_scores"]) == ({"loss": None}, {"best@4": [None, 0.1]})
+
+
+def test_what_lies_beyond_the_checkpoint_or_was_torn_is_cut(tmp_path: Path) -> None:
+    kept(tmp_path, [Point(step, 8 * step, 32, 1.0, 0.1) for step in range(5)])
+    with (tmp_path / METRICS).open("a") as file:
+        file.write('{"step": 5, "rollou')
+    PointsFile(tmp_path, 3).close()
+    assert [point.optimizer_step for point in read_points(tmp_path)] == [0, 1, 2, 3]
+    PointsFile(tmp_path, None).close()
+    assert read_points(tmp_path) == []
+
+
+def test_a_trial_of_an_older_sweep_is_read_by_its_old_name_and_goes_on(tmp_path: Path) -> None:
+    old = EARLIER / "trial" / "points.jsonl"
+    (tmp_path / old.name).write_bytes(old.read_bytes())
+    file = PointsFile(tmp_path, 2)
+    assert [(point.optimizer_step, point.score) for point in file.earlier] == [(0, 0.25), (1, None), (2, 0.3125)]
+    assert file.earlier[0].further_scores["best@2"] == (0.5, 0.1889822365046136)
+    file.add(Point(3, 48, 200, 1.0, 0.1))
+    file.close()
+    assert [point.optimizer_step for point in read_points(tmp_path)] == [0, 1, 2, 3]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / METRICS).mkdir()
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl cannot be written"):
+        PointsFile(tmp_path, None)
