@@ -58,9 +58,10 @@ $(VLLM)/.installed: pyproject.toml
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec  # CUDA builds: they break transformers
 	@touch $@
 
-check: setup  ## lint, format and types
+check: setup  ## lint, format, arrows between the packages, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 format: setup  ## put the code in the house style

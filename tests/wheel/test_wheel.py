@@ -1,0 +1,52 @@
+"""What `pip install` brings: a wheel in a fresh environment, used outside of the checkout."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.soak
+
+ROOT = Path(__file__).parents[2]
+# Neither the checkout nor the environment that runs the tests may lend the wheel anything.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RLPLAN", "VIRTUAL_ENV"))}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, env=CLEAN, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of programs of an environment that has the wheel and what it asks for, and nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    [wheel] = folder.glob("rlplan-*.whl")
+    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    programs = folder / "env" / "bin"
+    run(programs / "python", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    return programs
+
+
+def test_the_wheel_proposes_and_sweeps_outside_of_the_checkout(installed: Path, tmp_path: Path) -> None:
+    rlplan = installed / "rlplan"
+    plan = json.loads(run(rlplan, "propose", "--budget", "5000", "--format", "json", cwd=tmp_path))
+    assert plan["candidates"]
+    run(rlplan, "sweep", "--task", "sum-easy", "--budget", "0.02", "--db", "tiny.db", cwd=tmp_path)
+    [sweep] = json.loads(run(rlplan, "status", "--all", "--db", "tiny.db", "--format", "json", cwd=tmp_path))["sweeps"]
+    assert sweep["status"] == "finished"
+    run(rlplan, "report", "report.html", "--db", "tiny.db", cwd=tmp_path)
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_the_wheel_holds_everything_that_the_packages_read(installed: Path, tmp_path: Path) -> None:
+    where = run(installed / "python", "-c", "import rlplan; print(rlplan.__file__)", cwd=tmp_path).strip()
+    site = Path(where).parents[1]
+    assert site.name == "site-packages"
+    tracked = run("git", "ls-files", "budgets", "planner", "runner", "rlplan", cwd=ROOT).splitlines()
+    assert [path for path in tracked if not (site / path).exists()] == []
