@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +34,15 @@ from rlplan.exits import ExitCode, exit_code
 from rlplan.wording.terminal import tell
 
 EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 finished with failures, 130 interrupted."
+
+# By what a person is doing, the everyday ones first.
+PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "Plan": (propose, preview),
+    "Run": (sweep, resume, retry, pause, stop, train),
+    "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
+    "From elsewhere": (fit, replay),
+    "Set up": (doctor, init),
+}
 
 
 class Face(TyperGroup):
@@ -92,26 +101,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(propose)
-app.command()(preview)
-app.command()(sweep)
-app.command()(resume)
-app.command()(retry)
-app.command()(pause)
-app.command()(stop)
-app.command()(status)
-app.command()(rank)
-app.command()(recommend)
-app.command()(show)
-app.command()(decisions)
-app.command()(report)
-app.command()(dashboard)
-app.command()(export)
-app.command()(fit)
-app.command()(replay)
-app.command()(train)
-app.command()(doctor)
-app.command()(init)
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
 
 
 @app.callback(invoke_without_command=True)

@@ -10,17 +10,18 @@ import math
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from budgets.errors import StoreError
 
+_FOLDING_MILLISECONDS = 500  # that a reader is waited for
 _ADVISORY_LOCK = 0x726C706C616E  # "rlplan"; PostgreSQL keeps such locks per database
 
 
@@ -36,6 +37,19 @@ class Engines:
         """Close all connections; the writer last, since only it can fold SQLite's write-ahead log back in."""
         self.reader.dispose()
         self.writer.dispose()
+
+    def fold(self) -> None:
+        """Bring what lies in SQLite's write-ahead log into the file, so that a copy of the file alone is complete.
+
+        SQLite does so by itself only when its last connection closes, and never where that one may only read. A reader
+        in the middle of a look holds a part of the log back; the next writer folds that.
+        """
+        if self.writer.dialect.name != "sqlite":
+            return
+        with suppress(sqlite3.Error, DBAPIError), closing(self.writer.raw_connection()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {_FOLDING_MILLISECONDS}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def locate(location: str | Path) -> Path | URL:

@@ -43,7 +43,9 @@ class Store:
         return self._engines.shown
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, after what was written has reached the database's one file."""
+        if not self.read_only:
+            self._engines.fold()
         self._engines.dispose()
 
     def __enter__(self) -> Self:

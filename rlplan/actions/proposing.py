@@ -23,6 +23,7 @@ from planner.config import (
 )
 from planner.proposals import Proposal, Request, propose
 from planner.store import Store, open_store
+from planner.store.engine import locate
 from rlplan.reading.plan_data import new_candidates, new_plan
 
 DEFAULT_FILE = Path("rlplan.toml")
@@ -96,7 +97,8 @@ def _coefficients(store: Store, request: Request) -> Coefficients:
 
 
 def _is_new(database: str) -> bool:
-    return "://" not in database and not Path(database).exists()
+    place = locate(database)
+    return isinstance(place, Path) and not place.exists()
 
 
 def _task_in(layers: list[Layer]) -> str | None:

@@ -70,3 +70,8 @@ def test_the_help_of_all_fits_and_names_every_command(run: Run) -> None:
     ran = run("--help")
     assert max(map(len, ran.out.splitlines())) <= 80
     assert [name for name in COMMANDS if not re.search(rf"^│ {name} ", ran.out, re.MULTILINE)] == []
+
+
+def test_the_help_of_all_groups_the_commands_by_what_a_person_is_doing(run: Run) -> None:
+    panels = re.findall(r"^╭─ (.+?) ─", run("--help").out, re.MULTILINE)
+    assert panels == ["Options", "Plan", "Run", "Read", "From elsewhere", "Set up"]

@@ -3,10 +3,14 @@ import io
 import json
 import math
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planner.store import open_store
+from planner.store.records import NewCostRecord
 from tests.rlplan.conftest import Run
 
 CANDIDATE_KEYS = {
@@ -110,13 +114,17 @@ def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: R
     assert config["sources"]["hardware.gpus"] == "rlplan.toml"
 
 
-def test_measured_steps_in_the_database_narrow_the_cost(run: Run, tmp_path: Path) -> None:
-    from datetime import UTC, datetime
+@pytest.mark.parametrize("database", ["rlplan.db", "~/rlplan.db", "sqlite:///rlplan.db"])
+def test_measured_steps_in_the_database_narrow_the_cost(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
 
-    from planner.store import open_store
-    from planner.store.records import NewCostRecord
+    def proposed() -> dict[str, Any]:
+        plan: dict[str, Any] = json.loads(run("propose", "--budget", "5000", "--db", database, "--format", "json").out)
+        return plan
 
-    before = json.loads(run("propose", "--budget", "5000", "--format", "json").out)["candidates"]
+    before = proposed()["candidates"]
     record = NewCostRecord(
         at=datetime.now(UTC),
         gpu="h100",
@@ -136,7 +144,7 @@ def test_measured_steps_in_the_database_narrow_the_cost(run: Run, tmp_path: Path
     )
     with open_store(tmp_path / "rlplan.db") as store:
         store.add_cost_records([record] * 20)
-    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    plan = proposed()
     after = plan["candidates"]
 
     def spread(candidates: list[dict[str, float]]) -> float:
@@ -146,6 +154,15 @@ def test_measured_steps_in_the_database_narrow_the_cost(run: Run, tmp_path: Path
     assert spread(after) < 0.5 * spread(before)
     cost = next(entry for entry in plan["assumptions"] if entry["what"] == "cost of a step")
     assert cost["source"] == "calibrated on 20 measured steps"
+
+
+@pytest.mark.parametrize("database", ["~/new.db", "sqlite:///new.db"])
+def test_a_refused_proposal_leaves_no_file_behind_however_it_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("propose", "--budget", "3", "--db", database).code == 4
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_task_is_planned_for_this_machine(run: Run) -> None:

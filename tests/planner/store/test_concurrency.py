@@ -1,5 +1,6 @@
 """Several real processes on one SQLite file."""
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -202,3 +203,35 @@ with open_store(path) as store, store.write() as session:
     with open_store(path) as store:
         assert store.points(trial_id) == []
         assert store.add_points([samples.point(trial_id, 1)]) == 1
+
+
+def plans_in_a_copy(path: Path, folder: Path) -> int:
+    """Count the plans in a copy of the file alone, without what lies beside it."""
+    copy = Path(shutil.copy(path, folder / "copy.db"))
+    with closing(sqlite3.connect(copy)) as database:
+        return int(database.execute("select count(*) from plans").fetchone()[0])
+
+
+def test_what_was_written_lies_in_the_one_file_when_its_writer_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    open_store(path).close()
+    with open_store(path, read_only=True) as watching:  # such as a dashboard's, whose connections stay open
+        with watching.read() as session:
+            session.execute(text("select count(*) from plans"))
+        with open_store(path) as store:
+            store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+        assert plans_in_a_copy(path, tmp_path) == 1
+        assert Path(f"{path}-wal").stat().st_size == 0
+
+
+def test_a_reader_in_the_middle_of_a_look_keeps_nobody_from_closing_and_the_next_writer_folds(tmp_path: Path) -> None:
+    path = tmp_path / "rlplan.db"
+    open_store(path).close()
+    with open_store(path, read_only=True) as watching, watching.read() as session:
+        assert session.scalar(text("select count(*) from plans")) == 0
+        with open_store(path) as store:
+            store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+        assert session.scalar(text("select count(*) from plans")) == 0  # its moment stays what it was
+        session.rollback()
+        open_store(path).close()
+        assert plans_in_a_copy(path, tmp_path) == 1
