@@ -26,7 +26,6 @@ from planner.store.driving import Driver, take_lease
 from planner.store.records import NewCandidate, NewPlan, NewSweep, NewTrial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Action
-from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.opening import open_policy
 from planner.sweeping.policy import Policy
 from planner.view import View
@@ -110,7 +109,7 @@ def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
             take_lease(session, sweep, driver, executor.clock.now())
         pool = Pool()
         timed = Timed(open_policy(policy, search=None, pool=pool))
-        conclusions = Conclusions(JointBeliefs(pool), spec)
+        conclusions = Conclusions(pool, spec)
         run = SweepDriver(store, sweep, driver, spec, executor, timed, conclusions, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began

@@ -4,6 +4,7 @@
 the curve goes, whatever a point fit would return.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,7 +28,8 @@ NOTABLE = 0.02  # of the scale: differences of asymptotes within ±0.02 are seed
 SIGNIFICANT = 3.0  # standard errors
 MOST_OF_THE_SCALE = 0.6
 FEWEST_BINS = 5
-LEFT_OF_A_COLLAPSE = 0.25  # of the peak
+# A collapse: the height that was held, what is left of it, and how many scores in a row show that.
+LEAST_HEIGHT, LEFT_OF_A_COLLAPSE, LEAST_FALLEN = 0.1, 0.3, 2
 LITTLE_MORE = 0.35  # probability of a notable rise by twice the compute, below which a risen curve has saturated
 RECENT_BINS = 3
 
@@ -43,6 +45,7 @@ class State:
     peak_error: float
     now: float
     now_error: float
+    collapsed: bool = False  # most of a level that was well above zero is gone
 
     @property
     def rise(self) -> float:
@@ -62,9 +65,24 @@ class State:
         """Whether the fall from the peak is notable and more than noise; a peak is the luckiest of many levels."""
         return self.fall > max(NOTABLE, (SIGNIFICANT + 1) * float(np.hypot(self.peak_error, self.now_error)))
 
-    def collapsed(self) -> bool:
-        """Whether most of a level that was well above zero is gone."""
-        return self.fallen() and self.now < LEFT_OF_A_COLLAPSE * self.peak and self.fall > 5 * NOTABLE
+
+def before_collapse(scores: Sequence[float], errors: Sequence[float] | None = None) -> int:
+    """Return how many scores come before a collapse: all, unless the last ones lie far below a height once held.
+
+    With standard errors the fall must be more than their noise. A run that has collapsed says nothing of how its
+    configuration learns, and nearly always stays where it fell.
+    """
+    kept, height = len(scores), max(scores)
+    while kept > 0 and scores[kept - 1] <= LEFT_OF_A_COLLAPSE * height:
+        kept -= 1
+    fallen = len(scores) - kept
+    if height < LEAST_HEIGHT or fallen < LEAST_FALLEN or max(scores[:kept], default=0.0) < height:
+        return len(scores)
+    if errors is not None:
+        noise = np.hypot(errors[int(np.argmax(scores))], np.linalg.norm(errors[kept:]) / fallen)
+        if height - np.mean(scores[kept:]) <= (SIGNIFICANT + 1) * noise:
+            return len(scores)
+    return kept
 
 
 def states(prepared: Prepared) -> list[State]:
@@ -82,7 +100,7 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
     width = f"the 90 % interval of A is {asymptote_width:.2g} of the scale wide"
     rose = f"rose by {state.rise:.3g} of the scale"
     cases = (
-        (state.collapsed(), Verdict.COLLAPSED, f"fell from {state.peak:.3g} to {state.now:.3g} of the scale"),
+        (state.collapsed, Verdict.COLLAPSED, f"fell from {state.peak:.3g} to {state.now:.3g} of the scale"),
         (state.fallen(), Verdict.DECLINING, f"{state.fall:.3g} of the scale below its peak; {more}"),
         (
             state.bins < FEWEST_BINS,
@@ -112,6 +130,7 @@ def _state(prepared: Prepared, row: int) -> State:
         peak_error=float(errors[peak]),
         now=float(levels[-1]),
         now_error=float(errors[-1]),
+        collapsed=before_collapse(score.tolist(), np.sqrt(1 / precision).tolist()) < len(score),
     )
 
 

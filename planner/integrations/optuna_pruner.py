@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from planner.integrations.foresight import Foresight
 from planner.integrations.stopping import Mode, Outlook, Stopping
 from planner.sweeping.actions import Why
-from planner.sweeping.pruning import ALPHA
+from planner.sweeping.chances import ALPHA
 
 REASON = "pruned_because"  # the user attribute of a pruned trial
 

@@ -17,7 +17,7 @@ from budgets.errors import InputError
 from planner.integrations.foresight import Foresight
 from planner.integrations.stopping import Mode, Outlook, Stopping
 from planner.sweeping.actions import Why
-from planner.sweeping.pruning import ALPHA
+from planner.sweeping.chances import ALPHA
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial

@@ -1,6 +1,6 @@
 """Which runs can be stopped, judged by what they are predicted to score at the target: for any tool that runs trials.
 
-The bar is that of a sweep (`planner.sweeping.pruning`), here for P(best), on any scale; each trial stands for itself.
+The bar is that of a sweep (`planner.sweeping.chances`), here for P(best), on any scale; each trial stands for itself.
 """
 
 import math
@@ -16,7 +16,7 @@ from planner.curves.fitting import fit_curves
 from planner.curves.verdicts import Verdict
 from planner.integrations.foresight import EachAlone, Foreseen, Foresight
 from planner.sweeping.actions import Why
-from planner.sweeping.pruning import ALPHA, bar
+from planner.sweeping.chances import ALPHA, bar
 
 Mode = Literal["max", "min"]
 

@@ -14,6 +14,7 @@ from planner.pooling.points import clock, pass_rate_variance
 from planner.view import Configuration
 
 EARLIEST = 1e-12
+FARTHEST = 60.0  # |log(C_mid / target)| that is told
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
 LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
@@ -30,10 +31,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Worlds:
-    """Draws of the parameters, and of how far each curve has departed from its sigmoid at its last point.
-
-    It keeps the protocol `planner.sweeping.joint.Joint`.
-    """
+    """Draws of the parameters, and of how far each curve has departed from its sigmoid at its last point."""
 
     configurations: tuple[Configuration, ...]
     target: float
@@ -67,6 +65,12 @@ class Worlds:
     def smooth(self, x: float) -> Vector:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
         return sigmoid(self.local, self.start[:, None], np.log(max(x, EARLIEST)))[0]
+
+    def parameters(self, place: int) -> dict[str, Vector]:
+        """Return draws of a configuration's sigmoid: R0, A, B, and C_mid in GPU-hours."""
+        steep, middle, gain = (shape[:, place] for shape in self._shapes)
+        middle = self.target * np.exp(np.clip(middle, -FARTHEST, FARTHEST))
+        return {"R0": self.start, "A": self.start + gain, "B": steep, "C_mid": middle}
 
     def alike(self, x: Vector) -> Vector:
         """Return draws × computes of how far all curves depart alike; `x` may have more than one axis."""

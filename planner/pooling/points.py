@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.curves.curve import Vector
+from planner.curves.verdicts import before_collapse
 from planner.view import Seen
 
 BINS = 12
@@ -14,7 +15,6 @@ EMPTY = 1e6  # variance of a bin without points
 LEAST_PASS_RATE = 0.02  # of p(1 − p), so that a score of exactly 0 or 1 is not taken for certain
 DISPERSION_PRIOR = 1 / 400  # of p(1 − p): some hundred problems, answered a few times
 DISPERSION_WORTH = 5.0  # differences that the prior counts as
-LEAST_HEIGHT, FALLEN, LEAST_FALLEN = 0.1, 0.3, 2  # height, share of it, and scores in a row of a collapse
 ORIGIN = 0.02  # of the target: before it little can have gone astray
 
 
@@ -79,21 +79,6 @@ def binned(scores: Sequence[Seen]) -> Binned:
         reached=reached,
         collapsed=float(np.mean([seen.score for seen in fallen])) if fallen else None,
     )
-
-
-def before_collapse(scores: Sequence[float]) -> int:
-    """Return how many scores come before a collapse: all, unless the last ones lie far below a height once held.
-
-    A run that has collapsed says nothing of how its configuration learns, and nearly always stays where it fell.
-    """
-    kept = len(scores)
-    height = max(scores)
-    if height < LEAST_HEIGHT:
-        return kept
-    while kept > 0 and scores[kept - 1] <= FALLEN * height:
-        kept -= 1
-    fallen = len(scores) - kept
-    return kept if fallen >= LEAST_FALLEN and max(scores[:kept], default=0.0) == height else len(scores)
 
 
 def _differences(y: Vector) -> tuple[float, float]:

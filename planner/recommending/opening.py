@@ -1,17 +1,17 @@
 """From what a sweep has seen to what the recommendation rests on: the joint belief, and the facts beside it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.verdicts import Verdict
+from planner.curves.verdicts import State
 from planner.pooling.opening import joint_of
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.noise import level
 from planner.recommending.status import PROPOSED, status_of
+from planner.sweeping.beliefs import states_of
 from planner.sweeping.joint import Joint
-from planner.sweeping.predictions import SingleCurves
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View, has_curve
 
@@ -37,22 +37,15 @@ def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Confi
     runs: dict[Configuration, list[TrialView]] = {each: [] for each in planned}
     for trial in view.trials.values():
         runs.setdefault(trial.configuration, []).append(trial)
-    verdicts = _verdicts(view.trials.values())
-    return {each: _facts(planned[each], trials, verdicts) for each, trials in runs.items()}
+    seen = [trial for trial in view.trials.values() if has_curve(trial)]
+    states = {trial.trial: state for trial, state in zip(seen, states_of(seen), strict=True)}
+    return {each: _facts(planned[each], trials, states) for each, trials in runs.items()}
 
 
-def _verdicts(trials: Iterable[TrialView]) -> dict[int, Verdict]:
-    known = [trial for trial in trials if has_curve(trial)]
-    return {
-        trial.trial: Verdict(explained.verdict)
-        for trial, explained in zip(known, SingleCurves().explain(known), strict=True)
-    }
-
-
-def _facts(planned: Planned, trials: Sequence[TrialView], verdicts: Mapping[int, Verdict]) -> ConfigurationFacts:
-    seen = [trial for trial in trials if trial.trial in verdicts]
+def _facts(planned: Planned, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
+    seen = [trial for trial in trials if trial.trial in states]
+    judged = [states[trial.trial] for trial in seen]
     longest = max(seen, key=lambda trial: trial.scores[-1].gpu_hours, default=None)
-    judged = [verdicts[trial.trial] for trial in seen]
     measured = [trial.gpu_hours_per_step for trial in trials if trial.step]
     return ConfigurationFacts(
         learning_rate=planned.learning_rate,
@@ -64,7 +57,7 @@ def _facts(planned: Planned, trials: Sequence[TrialView], verdicts: Mapping[int,
         reached_step=longest.step if longest else 0,
         last_score=level(longest.scores) if longest else None,
         seeds_seen=len(seen),
-        collapsed_runs=judged.count(Verdict.COLLAPSED),
-        declining_runs=judged.count(Verdict.DECLINING),
+        collapsed_runs=sum(each.collapsed for each in judged),
+        declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
         failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),
     )

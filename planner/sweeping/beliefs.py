@@ -1,209 +1,102 @@
-"""What is believed of every trial at the target, renewed only where something happened."""
+"""What the joint model says of every trial: its score at the target, its verdict, and its configuration's sigmoid."""
 
-from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.curves.curve import Vector
-from planner.sweeping.competition import Competition, Outcome
-from planner.sweeping.grid import BINS, MIDDLES, masses, quantile
-from planner.sweeping.predictions import Explained, Predictor, SingleCurves
-from planner.sweeping.table import Table
-from planner.view import Seen, TrialView, View, has_curve
+from planner.curves.curve import Curve, Vector
+from planner.curves.fitting import Interval
+from planner.curves.preparation import prepare
+from planner.curves.verdicts import NOTABLE, State, before_collapse, judge, states
+from planner.pooling.draws import Worlds, shares_of_best
+from planner.trials import TrialState
+from planner.view import TrialView
 
 LEVEL = 0.90
-UNSEEN = -1.0  # in arrays of figures where there is no curve
+OUT = frozenset({TrialState.FAILED, TrialState.PRUNED})
 
 
 @dataclass(frozen=True)
-class Belief:
-    """What is believed of the mean score of one trial at the target; the interval is of 90 %.
+class TrialBelief:
+    """What is believed of one trial; its score is the mean at the target, and intervals are of 90 %.
 
-    `probability_best` is that of its configuration, among all that still compete, those without a curve included; it
-    is 0 for a trial that is out of the competition.
+    `parameters` are those of its configuration's sigmoid, and `probability_best` is its configuration's, among all that
+    have a trial or are open; it is 0 for a trial that is out of the competition.
     """
 
     verdict: str
-    evidence: str
-    median: float
-    low: float
-    high: float
-    mean: float
+    score: Interval
     probability_best: float
-    parameters: dict[str, dict[str, float]]
+    parameters: dict[str, Interval]
     upto_gpu_hours: float
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The beliefs about all trials as arrays, a row per trial of the table; valid until the next view is taken up."""
-
-    table: Table
-    seen: NDArray[np.bool_]
-    upper: Vector  # P(score ≤ upper edge of each bin), rows without a curve zero
-    median: Vector
-    low: Vector
-    high: Vector
-    mean: Vector
-    sd: Vector
-    configuration: NDArray[np.intp]
-    competes: NDArray[np.bool_]  # with a curve
-    configuration_means: Vector
-    outcome: Outcome
-
-    @property
-    def probability_best(self) -> Vector:
-        """Of each trial's configuration, 0 for those out of the competition or without a curve."""
-        return np.where(self.competes, self.outcome.among_all[self.configuration], 0.0)
-
-    @property
-    def probability_best_of_seen(self) -> Vector:
-        """The same among configurations with a curve alone."""
-        return np.where(self.competes, self.outcome.among_seen[self.configuration], 0.0)
-
-
-class Beliefs:
-    """Beliefs about the trials of one view after another; a trial whose scores are the same costs nothing."""
-
-    def __init__(self, predictor: Predictor | None = None) -> None:
-        self._predictor = predictor or SingleCurves()
-        self._explained: dict[int, tuple[tuple[Seen, ...], Explained]] = {}
-        self._last: tuple[View, Standing] | None = None
-        self._table, self._competition = Table(), Competition()
-        self._upper, self._seen = np.zeros((0, BINS)), np.zeros(0, dtype=bool)
-        self._figures = np.zeros((0, 5))  # median, low, high, mean, sd
-
-    def of(self, view: View) -> "BeliefMap":
-        """Return the belief about each trial that has a score at positive GPU-hours, by its id."""
-        return BeliefMap(self.standing(view), self)
-
-    def standing(self, view: View) -> Standing:
-        """Return the beliefs as arrays."""
-        if self._last is not None and view is self._last[0]:
-            return self._last[1]
-        if self._last is not None and view.target_gpu_hours != self._last[0].target_gpu_hours:
-            self._table, self._competition = Table(), Competition()
-        table = self._table
-        before, changed = table.trials, table.follow(view)
-        if table.restarted:
-            before, self._competition = [], Competition()
-        self._grow(len(table))
-        self._predict(
-            [row for row in changed if row >= len(before) or not _same_scores(before[row], table.trials[row])], view
+def beliefs_of(worlds: Worlds, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
+    """Return the belief about each of these trials, all of which have a curve, by its id."""
+    best, places = shares_of_best(worlds.at_target), _places(worlds, trials)
+    scores, more = scores_at_target(worlds, trials), _chances_of_more(worlds, trials)
+    found = {}
+    for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
+        parameters = {name: _interval(draws) for name, draws in worlds.parameters(int(places[row])).items()}
+        width = parameters["A"].high - parameters["A"].low
+        verdict, _ = judge(state, float(more[row]), width, 1.0)
+        found[trial.trial] = TrialBelief(
+            verdict=str(verdict),
+            score=_interval(scores[:, row]),
+            probability_best=0.0 if trial.state in OUT else float(best[places[row]]),
+            parameters=parameters,
+            upto_gpu_hours=trial.scores[-1].gpu_hours,
         )
-        self._competition.follow(table, changed, self._upper, self._seen[: len(table)])
-        standing = self._summary()
-        self._last = view, standing
-        return standing
-
-    def explain(self, trials: Sequence[TrialView]) -> list[Explained]:
-        """Return verdicts and parameters of trials that have a curve, all new ones in one go."""
-        new = [trial for trial in trials if not self._is_explained(trial)]
-        for trial, explained in zip(new, self._predictor.explain(new), strict=True):
-            self._explained[trial.trial] = (trial.scores, explained)
-        return [self._explained[trial.trial][1] for trial in trials]
-
-    def _is_explained(self, trial: TrialView) -> bool:
-        known = self._explained.get(trial.trial)
-        return known is not None and (known[0] is trial.scores or known[0] == trial.scores)
-
-    def _grow(self, rows: int) -> None:
-        if rows > len(self._upper):
-            more = 2 * rows - len(self._upper)
-            self._upper = np.vstack([self._upper, np.zeros((more, BINS))])
-            self._seen = np.append(self._seen, np.zeros(more, dtype=bool))
-            self._figures = np.vstack([self._figures, np.full((more, 5), UNSEEN)])
-
-    def _predict(self, rows: list[int], view: View) -> None:
-        trials = self._table.trials
-        with_curve = [row for row in rows if has_curve(trials[row])]
-        self._seen[rows] = False
-        self._upper[rows] = 0.0
-        self._figures[rows] = UNSEEN
-        if not with_curve:
-            return
-        upper = self._predictor.cumulative([trials[row] for row in with_curve], view.target_gpu_hours)
-        mass = masses(upper)
-        # Sums, not products of matrices, whose last bits depend on how many rows are multiplied in one go.
-        mean = (mass * MIDDLES).sum(axis=1)
-        variance = np.maximum((mass * MIDDLES**2).sum(axis=1) - mean**2, 0.0)
-        levels = (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)
-        self._upper[with_curve], self._seen[with_curve] = upper, True
-        self._figures[with_curve] = np.stack(
-            [*(quantile(upper, level) for level in levels), mean, np.sqrt(variance)], axis=1
-        )
-
-    def _summary(self) -> Standing:
-        rows = len(self._table)
-        seen = self._seen[:rows].copy()
-        median, low, high, mean, sd = self._figures[:rows].T.copy()
-        return Standing(
-            table=self._table,
-            seen=seen,
-            upper=self._upper,
-            median=median,
-            low=low,
-            high=high,
-            mean=mean,
-            sd=sd,
-            configuration=self._competition.configurations,
-            competes=seen & self._table["competing"],
-            configuration_means=self._competition.means,
-            outcome=self._competition.outcome(int(seen.sum())),
-        )
+    return found
 
 
-class BeliefMap(Mapping[int, Belief]):
-    """Beliefs by trial id; verdicts are found when they are looked at, in one go by `items` and `values`."""
-
-    def __init__(self, standing: Standing, beliefs: Beliefs) -> None:
-        self._standing, self._beliefs = standing, beliefs
-        self._trials, self._row_of = standing.table.trials, standing.table.row_of
-        self._probability = standing.probability_best
-
-    def __len__(self) -> int:
-        return int(self._standing.seen.sum())
-
-    def __iter__(self) -> Iterator[int]:
-        return (self._trials[row].trial for row in np.flatnonzero(self._standing.seen))
-
-    def __contains__(self, trial: object) -> bool:
-        row = self._row_of.get(trial) if isinstance(trial, int) else None
-        return row is not None and row < len(self._trials) and bool(self._standing.seen[row])
-
-    def __getitem__(self, trial: int) -> Belief:
-        if trial not in self:
-            raise KeyError(trial)
-        row = self._row_of[trial]
-        standing, view = self._standing, self._trials[row]
-        explained = self._beliefs.explain([view])[0]
-        return Belief(
-            verdict=explained.verdict,
-            evidence=explained.evidence,
-            median=float(standing.median[row]),
-            low=float(standing.low[row]),
-            high=float(standing.high[row]),
-            mean=float(standing.mean[row]),
-            probability_best=float(self._probability[row]),
-            parameters=explained.parameters,
-            upto_gpu_hours=view.scores[-1].gpu_hours,
-        )
-
-    def items(self) -> ItemsView[int, Belief]:
-        """Return trial ids with their beliefs."""
-        self._explain_all()
-        return super().items()
-
-    def values(self) -> ValuesView[Belief]:
-        """Return the beliefs."""
-        self._explain_all()
-        return super().values()
-
-    def _explain_all(self) -> None:
-        self._beliefs.explain([self._trials[row] for row in np.flatnonzero(self._standing.seen)])
+def scores_at_target(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
+    """Return draws × trials; one of many runs of a configuration that was not fitted scores as the others do."""
+    places, runs = _places(worlds, trials), _runs(worlds, trials)
+    own = worlds.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
+    return np.where(runs >= 0, np.clip(own, 0.0, 1.0), worlds.at_target[:, places])
 
 
-def _same_scores(old: TrialView, new: TrialView) -> bool:
-    return old.trial == new.trial and (old.scores is new.scores or old.scores == new.scores)
+def states_of(trials: Sequence[TrialView]) -> list[State]:
+    """Return where each curve stands; it has collapsed where the joint model takes it to have."""
+    if not trials:
+        return []
+    return [
+        replace(state, collapsed=before_collapse([seen.score for seen in trial.scores]) < len(trial.scores))
+        for trial, state in zip(trials, states(prepare([curve_of(each) for each in trials])), strict=True)
+    ]
+
+
+def curve_of(trial: TrialView) -> Curve:
+    """Return the trial's committed scores as a curve of pass rates over its own GPU-hours."""
+    errors = [seen.standard_error for seen in trial.scores]
+    known = [error for error in errors if error is not None]
+    return Curve.of(
+        trial.name,
+        [seen.gpu_hours for seen in trial.scores],
+        np.clip([seen.score for seen in trial.scores], 0.0, 1.0),
+        bounded=True,
+        standard_errors=known if len(known) == len(errors) else None,
+    )
+
+
+def _chances_of_more(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
+    """Return each trial's probability of a notable rise by twice its compute."""
+    reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / worlds.target
+    scores = worlds.observed(_places(worlds, trials), _runs(worlds, trials), np.stack([reached, 2 * reached], axis=1))
+    return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > NOTABLE).mean(axis=0))
+
+
+def _places(worlds: Worlds, trials: Sequence[TrialView]) -> NDArray[np.intp]:
+    return np.array([worlds.place[trial.configuration] for trial in trials], dtype=np.intp)
+
+
+def _runs(worlds: Worlds, trials: Sequence[TrialView]) -> NDArray[np.intp]:
+    return np.array([worlds.run_of.get(trial.trial, -1) for trial in trials], dtype=np.intp)
+
+
+def _interval(draws: Vector) -> Interval:
+    median, low, high = np.quantile(draws, (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Interval(float(median), float(low), float(high))

@@ -8,6 +8,11 @@ from planner.pooling.draws import Worlds, shares_of_best
 from planner.trials import TrialState
 from planner.view import Configuration, View
 
+# A configuration that deserves to win is given up in at most one of fifty such judgements, and a chance of 2 % to win
+# is worth at most 2 % of what the best differ by: less than the noise between seeds.
+ALPHA = 0.02
+# Among many that are equal all have little chance: the bar is α for up to so many, and falls with their number beyond.
+MANY = 10
 FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
 NEAR = 0.02  # of the best: the same, for seeds differ by as much
 
@@ -54,3 +59,8 @@ def choosable(view: View, worlds: Worlds) -> NDArray[np.intp]:
         states.setdefault(trial.configuration, set()).add(trial.state)
     rows = [row for row, each in enumerate(worlds.configurations) if not states.get(each) or states[each] - out]
     return np.array(rows or range(len(worlds.configurations)), dtype=np.intp)
+
+
+def bar(alpha: float, configurations: int) -> float:
+    """Return the probability below which a configuration is given up, among so many: never on a point estimate."""
+    return alpha * min(1.0, MANY / max(configurations, 1))

@@ -12,12 +12,9 @@ from planner.pooling.opening import Pool
 from planner.pooling.spread import spread_out
 from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import at_end, hours, named_configuration, nothing_left
-from planner.sweeping.beliefs import Beliefs
-from planner.sweeping.chances import Chances
+from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
-from planner.sweeping.pruning import ALPHA, bar
-from planner.sweeping.region import may_propose
 from planner.sweeping.search import check_sampler, propose_cell
 from planner.sweeping.table import Table
 from planner.sweeping.telling import FIRST, advance, alternatives, nothing_to_gain, numbers, reason, why_pruned
@@ -31,6 +28,7 @@ FIRST_SHARE = 0.1  # of the money for the pilots before any curve is known
 LEAST_FIRST = 0.04  # of the target
 MOST_FIRST = 64  # configurations that are looked at for them
 SEARCH = "tpe"
+MOST_PROPOSED = 0.5  # of the number of trials that the plan had
 
 
 class InformedPolicy:
@@ -41,21 +39,13 @@ class InformedPolicy:
     gained, or when the final run would lose more by the GPU-hours than the choice gains.
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = ALPHA,
-        search: str | None = None,
-        pool: Pool | None = None,
-        beliefs: Beliefs | None = None,
-    ) -> None:
+    def __init__(self, *, alpha: float = ALPHA, search: str | None = None, pool: Pool | None = None) -> None:
         if not 0 <= alpha < 0.5:
             raise InputError(f"alpha {alpha}: the chance below which trials are pruned lies in [0, 0.5), such as 0.02")
         if search is not None:
             check_sampler(search)
         self._alpha, self._search = alpha, search
-        self._pool, self._beliefs = pool or Pool(), beliefs or Beliefs()
-        self._table = Table()
+        self._pool, self._table = pool or Pool(), Table()
 
     @property
     def name(self) -> str:
@@ -103,7 +93,7 @@ class InformedPolicy:
         money = money_of(view)
         every = offers(view, money, chances.finalists)
         offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
-        if not may_propose(self._table):
+        if not self._may_propose():
             offered = [each for each in offered if each.trial is not None]
         value = Value(worlds, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
@@ -122,7 +112,7 @@ class InformedPolicy:
             ranked = alternatives(chances, still, gains, rates, pick)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
-                return [*pruned, *bought, *self._proposal(view, offer, figures, ranked)]
+                return [*pruned, *bought, self._proposal(view, chances, offer, left, (figures, ranked))]
             assert granted is not None, "an offer of a trial is picked with its grant"
             bought.append(advance(view, offer.trial, granted.to_step, reason(view, figures), figures, ranked))
             left -= granted.gpu_hours
@@ -130,20 +120,32 @@ class InformedPolicy:
             open_places = [place for place in open_places if offered[place].trial is not offer.trial]
         return [*pruned, *(bought or self._nothing_left(view, chances))]
 
+    def _may_propose(self) -> bool:
+        """Whether the number of trials that were proposed during the sweep leaves room for another."""
+        proposed = int(self._table["proposed"].sum())
+        return proposed + 1 <= MOST_PROPOSED * (len(self._table) - proposed)
+
     def _proposal(
-        self, view: View, offer: Offer, figures: dict[str, Any], ranked: list[dict[str, Any]]
-    ) -> list[Action]:
+        self,
+        view: View,
+        chances: Chances,
+        offer: Offer,
+        left: float,
+        grounds: tuple[dict[str, Any], list[dict[str, Any]]],
+    ) -> Propose:
         """Plan a trial of an open cell; a sampler of Optuna has the word where one was asked for."""
         cell, (n, B, axes) = offer.cell, offer.configuration
+        named = named_configuration(offer.configuration)
         if cell is None:
-            sentence = f"{named_configuration(offer.configuration)} is to be run with seed {offer.seed} as well"
-            return [Propose(n, B, Why(f"{sentence}: {reason(view, figures)}", figures, ranked), axes, offer.seed)]
-        if self._search is not None or cell.learning_rates is not None:
-            searched = propose_cell(view, self._beliefs, self._search or SEARCH, self._alpha)
-            if searched is not None:
-                return [searched]
-        sentence = f"{named_configuration(offer.configuration)} has no trial yet: {reason(view, figures)}"
-        return [Propose(n, B, Why(sentence, figures, ranked), axes)]
+            sentence = f"{named} is to be run with seed {offer.seed} as well"
+        else:
+            sentence = f"{named} has no trial yet"
+            if self._search is not None or cell.learning_rates is not None:
+                searched = propose_cell(view, chances, self._search or SEARCH, left, self._alpha)
+                if searched is not None:
+                    return searched
+        figures, ranked = grounds
+        return Propose(n, B, Why(f"{sentence}: {reason(view, figures)}", figures, ranked), axes, offer.seed)
 
     def _prunes(self, view: View, chances: Chances) -> list[Prune]:
         """Give up paused trials whose configuration has hardly a chance to be within 0.02 of the best."""

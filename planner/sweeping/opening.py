@@ -5,12 +5,12 @@ from collections.abc import Callable
 from budgets.errors import UnknownNameError
 from planner.pooling.opening import Pool
 from planner.sweeping.asha import Asha
+from planner.sweeping.chances import ALPHA
 from planner.sweeping.full import FullGrid
 from planner.sweeping.hyperband import Hyperband
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.median import MedianStopping
 from planner.sweeping.policy import Policy
-from planner.sweeping.pruning import ALPHA
 from planner.sweeping.random import RandomSearch
 from planner.sweeping.rungs import REDUCTION
 

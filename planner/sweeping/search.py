@@ -16,16 +16,14 @@ import numpy as np
 from budgets.errors import UnknownNameError
 from planner.sweeping.actions import Propose, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named_configuration
-from planner.sweeping.beliefs import Beliefs, Standing
-from planner.sweeping.pruning import ALPHA
-from planner.sweeping.region import open_in, possible_region
-from planner.sweeping.search_space import Space, Wish
-from planner.trials import TrialState
-from planner.view import Configuration, OpenCell, View
+from planner.sweeping.beliefs import OUT, scores_at_target
+from planner.sweeping.chances import ALPHA, Chances
+from planner.sweeping.grants import MARGIN
+from planner.sweeping.search_space import Space, Wish, possible_region
+from planner.view import Configuration, OpenCell, View, has_curve
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
-    from optuna.study import Study
     from optuna.trial import FrozenTrial
 
 SAMPLERS = ("tpe", "gp", "qmc")
@@ -39,27 +37,25 @@ def check_sampler(sampler: str) -> None:
         raise UnknownNameError("sampler", sampler, SAMPLERS)
 
 
-def propose_cell(
-    view: View, beliefs: Beliefs, sampler: str, alpha: float = ALPHA, gpu_hours: float | None = None
-) -> Propose | None:
+def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float, alpha: float = ALPHA) -> Propose | None:
     """Return an open cell of the region that is still possible, or None when there is none that can be paid for.
 
     The sampler suggests whole octaves of n and B in the region's box and a value of every further axis; the open cell
     nearest to that is proposed. A learning rate that is searched for is taken as it is suggested.
     """
     check_sampler(sampler)
-    standing = beliefs.standing(view)
-    region = possible_region(standing, alpha)
-    if region is None:
-        return None
-    cells = open_in(region, view, view.gpu_hours_left if gpu_hours is None else gpu_hours)
+    region = possible_region(chances, alpha)
+    cells = [cell for cell in view.open_cells.values() if cell.cell in region and MARGIN * cell.price <= gpu_hours]
     if not cells:
         return None
     tried = {trial.configuration for trial in view.trials.values()}
-    space = Space.of(region, cells, [trial.configuration for trial in view.trials.values()])
-    rows = told_rows(standing, space)
+    space = Space.of(region, cells, list(tried))
+    told = told_trials(view, chances, space)
     with _quiet():
-        study = _study(standing, rows, space, sampler, view)
+        import optuna  # noqa: PLC0415
+
+        study = optuna.create_study(direction="maximize", sampler=_sampler(sampler, view))
+        study.add_trials(told)
         # A low-discrepancy sequence is a function of the place in it, which a new study would begin again.
         turns = 1 + len(view.trials) % QMC_POINTS if sampler == "qmc" else 1
         for _ in range(turns):
@@ -69,48 +65,41 @@ def propose_cell(
     if not nearest:
         return None
     chosen = space.chosen(nearest[0], wish)
+    predicted = sum(each.state.name == "COMPLETE" for each in told)
     return Propose(
         chosen.rollouts_per_prompt,
         chosen.prompts_per_batch,
-        _why(chosen, nearest, wish, space, sampler, int(standing.seen[rows].sum())),
+        _why(chosen, nearest, wish, space, sampler, predicted),
         chosen.axes,
     )
 
 
-def told_rows(standing: Standing, space: Space) -> list[int]:
-    """Return the rows that the sampler is told of: those in the space, the likeliest to be the best if too many."""
-    trials = standing.table.trials
-    # Stepping through rows in this order and ending early spares a look at thousands of hopeless ones.
-    order = np.argsort(-standing.probability_best_of_seen, kind="stable")
-    inside = (int(row) for row in order if trials[row].configuration in space)
-    return sorted(row for _, row in zip(range(MOST_TOLD), inside, strict=False))
+def told_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]:
+    """Return the trials in the space as Optuna is told of them, the likeliest to be the best if they are too many.
 
-
-def frozen(standing: Standing, row: int, space: Space) -> FrozenTrial:
-    """Return a trial as Optuna is told of it: complete with its prediction, failed, or pending."""
+    They are complete with the median of their predicted score, failed, or pending.
+    """
     from optuna.trial import TrialState as State  # noqa: PLC0415
     from optuna.trial import create_trial  # noqa: PLC0415
 
-    trial = standing.table.trials[row]
-    if standing.seen[row]:
-        state, value = State.COMPLETE, float(standing.median[row])
-    else:
-        out = trial.state in {TrialState.FAILED, TrialState.PRUNED}
-        state, value = State.FAIL if out else State.RUNNING, None
-    return create_trial(
-        state=state,
-        value=value,
-        params=space.parameters(trial.configuration),
-        distributions=space.box(),
-    )
-
-
-def _study(standing: Standing, rows: list[int], space: Space, sampler: str, view: View) -> Study:
-    import optuna  # noqa: PLC0415
-
-    study = optuna.create_study(direction="maximize", sampler=_sampler(sampler, view))
-    study.add_trials([frozen(standing, row, space) for row in rows])
-    return study
+    inside = [trial for trial in view.trials.values() if trial.configuration in space]
+    # Those that have failed are at the end.
+    best = {each: float(chances.best[place]) for each, place in chances.place.items()}
+    inside = sorted(inside, key=lambda trial: -best.get(trial.configuration, -1.0))[:MOST_TOLD]
+    inside.sort(key=lambda trial: trial.trial)
+    seen = [trial for trial in inside if has_curve(trial)]
+    medians = np.median(scores_at_target(chances.worlds, seen), axis=0)
+    median = {trial.trial: float(value) for trial, value in zip(seen, medians, strict=True)}
+    box = space.box()
+    return [
+        create_trial(
+            state=State.COMPLETE if trial.trial in median else State.FAIL if trial.state in OUT else State.RUNNING,
+            value=median.get(trial.trial),
+            params=space.parameters(trial.configuration),
+            distributions=box,
+        )
+        for trial in inside
+    ]
 
 
 def _sampler(sampler: str, view: View) -> BaseSampler:

@@ -1,4 +1,7 @@
-"""What a sampler of Optuna chooses from: octaves of n and B, the values of named axes, a range of learning rates."""
+"""Where a better configuration may still be found, as a sampler of Optuna sees it.
+
+Octaves of n and B, the values of named axes, and a range of learning rates.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from planner.axes import LEARNING_RATE, Value, rounded_rate, value_of, values_by_axis, with_rate, without
-from planner.sweeping.region import Region, octaves
-from planner.view import Configuration, OpenCell
+from planner.sweeping.chances import Chances, bar
+from planner.view import Cell, Configuration, OpenCell
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 N, B = "log2_rollouts_per_prompt", "log2_prompts_per_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A box in (log2 n, log2 B), whole octaves, both ends in it."""
+
+    low: tuple[int, int]
+    high: tuple[int, int]
+
+    def __contains__(self, cell: Cell) -> bool:
+        return all(low <= place <= high for low, place, high in zip(self.low, octaves(cell), self.high, strict=True))
+
+
+def octaves(cell: Cell) -> tuple[float, float]:
+    """Return (log2 n, log2 B)."""
+    return math.log2(cell[0]), math.log2(cell[1])
+
+
+def possible_region(chances: Chances, alpha: float) -> Region:
+    """Return the box around the configurations that would not be given up: the best one is always among them."""
+    limit = bar(alpha, len(chances.candidates))
+    possible = [each for each, near in zip(chances.candidates, chances.near, strict=True) if near >= limit]
+    places = np.array([octaves(each[:2]) for each in [chances.candidates[chances.leader], *possible]])
+    low, high = np.floor(places.min(axis=0)), np.ceil(places.max(axis=0))
+    return Region((int(low[0]), int(low[1])), (int(high[0]), int(high[1])))
 
 
 @dataclass(frozen=True, slots=True)

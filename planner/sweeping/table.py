@@ -9,18 +9,13 @@ from planner.sweeping.grants import MARGIN
 from planner.trials import TrialState
 from planner.view import ALIVE, TrialView, View
 
-# A lost trial lost its worker: that says nothing against its configuration.
-COMPETING = ALIVE | {TrialState.FINISHED, TrialState.LOST}
-
 FIELDS = np.dtype(
     [
         ("ready", "?"),
         ("paused", "?"),
         ("running", "?"),
-        ("prunable", "?"),
         ("resting", "?"),
         ("alive", "?"),
-        ("competing", "?"),
         ("proposed", "?"),
         ("step", "f8"),
         ("pilot", "f8"),
@@ -28,7 +23,6 @@ FIELDS = np.dtype(
         ("most", "f8"),
         ("per_step", "f8"),
         ("start_up", "f8"),
-        ("trained", "f8"),  # GPU-hours of its training at its last score
     ]
 )
 
@@ -38,8 +32,6 @@ class Table:
 
     def __init__(self) -> None:
         self.trials: list[TrialView] = []
-        self.row_of: dict[int, int] = {}  # by trial id
-        self.restarted = False  # whether the last view took trials away or reordered them
         self._rows = np.zeros(0, dtype=FIELDS)
 
     def __len__(self) -> int:
@@ -49,15 +41,9 @@ class Table:
         return np.asarray(self._rows[field][: len(self.trials)])
 
     def follow(self, view: View) -> list[int]:
-        """Take over a view, and return the rows that changed, in order: all of them after a restart."""
-        trials = list(view.trials.values())
-        known = len(self.trials)
-        changed = [row for row, (old, new) in enumerate(zip(self.trials, trials, strict=False)) if old is not new]
-        self.restarted = len(trials) < known or any(not _is_same(self.trials[row], trials[row]) for row in changed)
-        if self.restarted:
-            self.row_of, known, changed = {}, 0, []
-        changed += range(known, len(trials))
-        self.row_of.update((trials[row].trial, row) for row in range(known, len(trials)))
+        """Take over a view, and return the rows that changed, in order."""
+        trials, known = list(view.trials.values()), self.trials
+        changed = [row for row, trial in enumerate(trials) if row >= len(known) or known[row] is not trial]
         if len(trials) > len(self._rows):
             self._rows = np.resize(self._rows, 2 * len(trials)) if known else np.zeros(len(trials), dtype=FIELDS)
         for row in changed:
@@ -80,20 +66,14 @@ def next_boundary(trial: TrialView) -> int:
     return min((trial.step // trial.segment_steps + 1) * trial.segment_steps, trial.most_steps)
 
 
-def _is_same(old: TrialView, new: TrialView) -> bool:
-    return old.trial == new.trial and old.configuration == new.configuration
-
-
 def _fields(trial: TrialView) -> tuple[Any, ...]:
     state = trial.state
     return (
         trial.ready,
         state is TrialState.PAUSED,
         state is TrialState.RUNNING,
-        state is TrialState.PAUSED or state is TrialState.PLANNED,
         trial.resting and state in ALIVE,
         state in ALIVE,
-        state in COMPETING,
         trial.proposed,
         trial.step,
         trial.pilot_steps,
@@ -101,5 +81,4 @@ def _fields(trial: TrialView) -> tuple[Any, ...]:
         trial.most_steps,
         trial.gpu_hours_per_step,
         trial.start_up_gpu_hours,
-        trial.scores[-1].gpu_hours if trial.scores else 0.0,
     )

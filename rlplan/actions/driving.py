@@ -12,7 +12,6 @@ from planner.store import Store
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
-from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.opening import open_policy
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Interrupts, Outcome, SweepDriver
@@ -47,7 +46,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: Seat) -> 
         require_room(executor, spec, plan, seat.ray_address)
         pool = Pool()
         policy = open_policy(spec.policy, search=spec.search, pool=pool)
-        conclusions = Conclusions(JointBeliefs(pool), spec, plan.workload.get("prompt_set_size"))
+        conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))
         driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
     except BaseException:
         if executor is not None:

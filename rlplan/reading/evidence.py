@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.axes import LEARNING_RATE, without
-from planner.pooling.points import before_collapse
+from planner.curves.verdicts import before_collapse
 from planner.recommending.cautions import FAR
 from planner.sweeping.chances import NEAR
 from planner.view import Seen

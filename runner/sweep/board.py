@@ -151,7 +151,8 @@ class Board:
             gpu_hours_per_step=price * self._price_factor,
             start_up_gpu_hours=self._start_ups[without(trial.axes, LEARNING_RATE)],
             gpu_hours_spent=trial.gpu_hours_spent,
-            proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes,
+            # The plan's own trials have the sweep's seed.
+            proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed,
             axes=trial.axes,
         )
         self.facts[trial.id] = Facts(

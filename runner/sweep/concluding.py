@@ -1,16 +1,18 @@
 """Stores what is believed: a fit after every segment, and in the end the ranked allocations with the recommendation."""
 
 import time
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from budgets.errors import BudgetError, NotFoundError
+from planner.pooling.opening import Pool
 from planner.recommending.answer import Answer
 from planner.recommending.data import answer_data
 from planner.store.records import NewFit, NewRanking, NewRecommendation
 from planner.store.results import record_fit, save_recommendation
-from planner.sweeping.beliefs import LEVEL
-from planner.sweeping.joint_beliefs import JointBeliefs
+from planner.sweeping.beliefs import LEVEL, beliefs_of
+from planner.view import has_curve
 from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
@@ -23,23 +25,22 @@ MODEL = "sigmoids, all curves together"
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(self, beliefs: JointBeliefs, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
-        """Conclude from the same beliefs that the policy decides on."""
-        self._beliefs, self._spec, self._prompt_set_size = beliefs, spec, prompt_set_size
+    def __init__(self, pool: Pool, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
+        """Conclude from the same worlds that the policy decides on."""
+        self._pool, self._spec, self._prompt_set_size = pool, spec, prompt_set_size
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store a fit of every trial that has new scores and is not being trained right now."""
         running = {segment.trial for segment in board.running.values()}
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
-        if not due:
+        seen = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
+        board.fresh -= set(due)
+        if not seen:
             return
         began = time.perf_counter()
-        beliefs = self._beliefs.of(board.view(0))
-        seen = [trial for trial in due if trial in beliefs]
-        self._beliefs.explain([board.trials[trial] for trial in seen])  # all in one go, which is much faster
-        known = {trial: beliefs[trial] for trial in seen}
-        took = 1000 * (time.perf_counter() - began) / max(1, len(known))
+        known = beliefs_of(self._pool.worlds(board.view(0)), seen)
+        took = 1000 * (time.perf_counter() - began) / len(known)
         for trial, belief in known.items():
             fit = NewFit(
                 trial_id=trial,
@@ -48,17 +49,16 @@ class Conclusions:
                 verdict=belief.verdict,
                 upto_gpu_hours=belief.upto_gpu_hours,
                 target_gpu_hours=self._spec.target_gpu_hours,
-                parameters=dict(belief.parameters),
-                predicted_mean=belief.median,
-                predicted_low=belief.low,
-                predicted_high=belief.high,
+                parameters={name: asdict(each) for name, each in belief.parameters.items()},
+                predicted_mean=belief.score.median,
+                predicted_low=belief.score.low,
+                predicted_high=belief.score.high,
                 level=LEVEL,
                 fit_milliseconds=took,
                 probability_best=belief.probability_best,
             )
             journal.add(partial(record_fit, fit=fit))
             self._fitted[trial] = len(board.trials[trial].scores)
-        board.fresh -= set(due)
 
     def recommend(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""

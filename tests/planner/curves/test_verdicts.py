@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.preparation import prepare
-from planner.curves.verdicts import NOTABLE, State, Verdict, judge, states
+from planner.curves.verdicts import NOTABLE, State, Verdict, before_collapse, judge, states
 
 X = np.arange(1, 201) / 200
 
@@ -68,8 +68,8 @@ SURE, OPEN = (0.9, 0.2, 1.0), (0.9, 0.9, 1.0)
         (state(now=0.3, error=0.1), SURE, Verdict.FLAT, "within noise"),
         (state(now=0.3, peak=0.5), SURE, Verdict.DECLINING, "0.2 of the scale below its peak"),
         (state(now=0.3, peak=0.5, error=0.1), OPEN, Verdict.FLAT, "within noise"),
-        (state(now=0.01, peak=0.5), SURE, Verdict.COLLAPSED, "fell from 0.5 to 0.01"),
-        (state(now=0.01, start=0.05, peak=0.05, error=0.001), SURE, Verdict.DECLINING, "below its peak"),
+        (replace(state(now=0.01, peak=0.5), collapsed=True), SURE, Verdict.COLLAPSED, "fell from 0.5 to 0.01"),
+        (state(now=0.01, peak=0.5), SURE, Verdict.DECLINING, "below its peak"),
         (state(bins=4), SURE, Verdict.NOT_IDENTIFIABLE, "only 4 distinct points"),
     ],
 )
@@ -108,7 +108,7 @@ def test_more_noise_never_turns_flat_into_a_move(seen, factor):
         peak_error=seen.peak_error * factor,
         now_error=seen.now_error * factor,
     )
-    for fact in ("risen", "fallen", "collapsed"):
+    for fact in ("risen", "fallen"):
         assert getattr(louder, fact)() <= getattr(seen, fact)()
 
 
@@ -142,7 +142,7 @@ def test_states_measure_start_peak_and_present_level():
     assert found.fall == pytest.approx(found.peak - found.now)
     assert found.fallen()
     assert found.risen()
-    assert not found.collapsed()
+    assert not found.collapsed
 
 
 def test_errors_of_a_state_are_those_of_means_of_white_noise():
@@ -150,7 +150,7 @@ def test_errors_of_a_state_are_those_of_means_of_white_noise():
     found = states(prepare(curves))
     deviation = np.array([(each.now - 0.5) / each.now_error for each in found])
     assert np.std(deviation) == pytest.approx(1, abs=0.15)
-    assert np.mean([each.risen() or each.collapsed() for each in found]) < 0.02
+    assert np.mean([each.risen() or each.collapsed for each in found]) < 0.02
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.05])
@@ -167,3 +167,48 @@ def test_a_verdict_does_not_depend_on_the_level_of_the_intervals():
 def test_small_differences_are_not_notable():
     assert not state(now=0.1 + NOTABLE * 0.9, error=1e-6).risen()
     assert state(now=0.1 + NOTABLE * 1.1, error=1e-6).risen()
+
+
+SLOW_SLIDE = [0.2, 0.5, 0.6, *np.linspace(0.6, 0.2, 20)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ([0.2, 0.4, 0.5, 0.0, 0.0, 0.0], 3),
+        ([0.2, 0.4, 0.5, 0.1, 0.02], 3),
+        ([0.2, 0.4, 0.5, 0.0], 4),  # one low score is no collapse
+        ([0.2, 0.5, 0.0, 0.0, 0.5, 0.5], 6),  # it came back
+        (SLOW_SLIDE, len(SLOW_SLIDE)),
+        ([0.0, 0.02, 0.0, 0.0, 0.0], 5),  # never rose
+        ([0.5], 1),
+        ([0.0, 0.0, 0.0], 3),
+    ],
+)
+def test_only_what_comes_before_a_collapse_is_kept(scores: list[float], kept: int) -> None:
+    assert before_collapse(scores) == kept
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_the_highest_score_is_never_cut_and_never_a_single_one(scores: list[float]) -> None:
+    kept = before_collapse(scores)
+    assert max(scores[:kept]) == max(scores)
+    assert len(scores) - kept != 1
+    assert all(score <= 0.3 * max(scores) for score in scores[kept:])
+
+
+def test_with_noise_a_collapse_is_more_than_that() -> None:
+    low = [0.2, 0.4, 0.5, 0.1, 0.1]
+    assert before_collapse(low, [0.02] * 5) == 3
+    assert before_collapse(low, [0.1] * 5) == 5
+
+
+@pytest.mark.parametrize("points", [10, 20, 200])
+def test_noise_alone_is_never_called_a_collapse(points):
+    curves = [noisy(np.full(points, 0.3), seed, sd=0.15) for seed in range(200)]
+    assert np.mean([each.collapsed for each in states(prepare(curves))]) < 0.02
+
+
+def test_a_reward_below_zero_that_falls_declines():
+    fallen = np.where(X < 0.7, -0.5, -4.0) + 0.01 * np.random.default_rng(0).normal(size=200)
+    assert fit_curves([Curve.of("c", 100 * X, fallen)])[0].verdict is Verdict.DECLINING

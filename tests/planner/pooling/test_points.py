@@ -10,7 +10,6 @@ from planner.pooling.points import (
     DISPERSION_PRIOR,
     EMPTY,
     ORIGIN,
-    before_collapse,
     binned,
     clock,
     pass_rate_variance,
@@ -57,34 +56,6 @@ def test_a_long_curve_leaves_no_bin_with_most_of_its_scores() -> None:
     bins = binned(curve([0.5] * 501))
     assert bins.count.max() < 200
     assert (bins.count > 0).sum() >= BINS - 3
-
-
-SLOW_SLIDE = [0.2, 0.5, 0.6, *np.linspace(0.6, 0.2, 20)]
-
-
-@pytest.mark.parametrize(
-    ("scores", "kept"),
-    [
-        ([0.2, 0.4, 0.5, 0.0, 0.0, 0.0], 3),
-        ([0.2, 0.4, 0.5, 0.1, 0.02], 3),
-        ([0.2, 0.4, 0.5, 0.0], 4),  # one low score is no collapse
-        ([0.2, 0.5, 0.0, 0.0, 0.5, 0.5], 6),  # it came back
-        (SLOW_SLIDE, len(SLOW_SLIDE)),
-        ([0.0, 0.02, 0.0, 0.0, 0.0], 5),  # never rose
-        ([0.5], 1),
-        ([0.0, 0.0, 0.0], 3),
-    ],
-)
-def test_only_what_comes_before_a_collapse_is_kept(scores: list[float], kept: int) -> None:
-    assert before_collapse(scores) == kept
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_the_highest_score_is_never_cut_and_never_a_single_one(scores: list[float]) -> None:
-    kept = before_collapse(scores)
-    assert max(scores[:kept]) == max(scores)
-    assert len(scores) - kept != 1
-    assert all(score <= 0.3 * max(scores) for score in scores[kept:])
 
 
 def test_a_collapsed_curve_keeps_its_end_and_tells_the_level_it_fell_to() -> None:

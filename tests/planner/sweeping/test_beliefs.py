@@ -4,115 +4,109 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.curves.curve import Vector
-from planner.curves.fitting import fit_curves
-from planner.sweeping.beliefs import Beliefs
-from planner.sweeping.predictions import SingleCurves, curve_of
+from planner.curves.verdicts import Verdict
+from planner.pooling.opening import MOST_RUNS, joint_of
+from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
 from planner.trials import TrialState
-from planner.view import Seen, TrialView
-from tests.planner.sweeping.views import scores, trial, view
+from planner.view import Seen, TrialView, View, has_curve
+from tests.planner.pooling.sweeps import Curve, along, smooth, sweep
+from tests.planner.sweeping.views import trial, view
+
+CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))
+TRUTH = smooth(6, CELLS)
+SEEN = sweep(TRUTH, dict.fromkeys(CELLS[:3], 40))
 
 
-class Counting(SingleCurves):
-    def __init__(self) -> None:
-        self.predicted: list[int] = []
-
-    def cumulative(self, trials: Sequence[TrialView], target_gpu_hours: float) -> Vector:
-        self.predicted += [each.trial for each in trials]
-        return super().cumulative(trials, target_gpu_hours)
+def with_curves(seen: View) -> list[TrialView]:
+    return [each for each in seen.trials.values() if has_curve(each)]
 
 
-def some(count: int = 4, step: int = 20) -> list[TrialView]:
-    return [trial(i, TrialState.PAUSED, step=step, asymptote=0.5 + 0.08 * i) for i in range(count)]
+def believed(seen: View) -> dict[int, TrialBelief]:
+    return beliefs_of(joint_of(seen), with_curves(seen))
 
 
-def test_beliefs_are_those_of_the_fits() -> None:
-    trials = some()
-    beliefs = Beliefs().of(view(trials))
-    fits = fit_curves([curve_of(each) for each in trials], [[100.0]] * 4)
-    assert list(beliefs) == [0, 1, 2, 3]
-    for fit, belief in zip(fits, beliefs.values(), strict=True):
-        predicted = fit.predictions[0]
-        assert (belief.median, belief.low, belief.high) == pytest.approx(
-            (predicted.mean, predicted.low, predicted.high), abs=0.005
-        )
-        assert belief.mean == pytest.approx(predicted.expectation, abs=0.005)
-        assert (belief.verdict, belief.evidence) == (fit.verdict, fit.evidence)
-        assert belief.parameters["A"]["median"] == pytest.approx(fit.parameters["A"].median)
-        assert belief.upto_gpu_hours == 20
-    assert sum(belief.probability_best for belief in beliefs.values()) == pytest.approx(1)
+def scored(scores: Sequence[float]) -> TrialView:
+    seen = [Seen(10 * step, 10.0 * step, score, 0.01) for step, score in enumerate(scores)]
+    return trial(0, TrialState.PAUSED, step=10 * len(scores), seen=seen)
 
 
-def test_only_trials_with_a_score_after_the_start_have_a_belief() -> None:
-    before_training = trial(1, TrialState.PAUSED, seen=[Seen(0, 0.0, 0.2, 0.01)])
-    beliefs = Beliefs().of(view([trial(0), before_training, *some()[2:]]))
-    assert set(beliefs) == {2, 3}
-    assert len(beliefs) == 2
-    for absent in (0, 1, 99):
-        with pytest.raises(KeyError):
-            beliefs[absent]
+def test_a_prediction_is_that_of_its_own_run() -> None:
+    worlds = joint_of(SEEN)
+    for number, belief in believed(SEEN).items():
+        assert belief.score.low <= belief.score.median <= belief.score.high
+        assert belief.upto_gpu_hours == 40.0
+        place = worlds.configurations.index(SEEN.trials[number].configuration)
+        low, high = np.quantile(worlds.at(1.0)[:, place], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        assert (belief.score.low, belief.score.high) == pytest.approx((low, high))
+        assert belief.score.low - 0.03 < TRUTH[SEEN.trials[number].cell].at(1.0) < belief.score.high + 0.03
 
 
-def test_a_trial_whose_scores_are_the_same_costs_nothing() -> None:
-    predictor = Counting()
-    beliefs, trials = Beliefs(predictor), some()
-    beliefs.of(view(trials))
-    assert sorted(predictor.predicted) == [0, 1, 2, 3]
-    trials[1] = replace(trials[1], state=TrialState.RUNNING)
-    trials[2] = replace(trials[2], step=21, scores=scores(21, 1.0, 0.66, 8.0, seed=2))
-    beliefs.of(view(trials))
-    assert predictor.predicted[4:] == [2]
-    beliefs.of(view(trials, target=200))
-    assert sorted(predictor.predicted[5:]) == [0, 1, 2, 3]
+def test_parameters_are_those_of_the_configuration_under_the_same_model() -> None:
+    """One belief: the sigmoid whose parameters are told is the one that the prediction follows."""
+    seen = sweep(TRUTH, dict.fromkeys(CELLS, 100), noise=0.002)
+    worlds = joint_of(seen)
+    for number, belief in believed(seen).items():
+        truth, told = TRUTH[seen.trials[number].cell], belief.parameters
+        assert set(told) == {"R0", "A", "B", "C_mid"}
+        for name, value in (("R0", truth.start), ("A", truth.asymptote), ("C_mid", 100 * truth.middle)):
+            assert told[name].low - 0.02 * value <= value <= told[name].high + 0.02 * value, name
+        draws = worlds.parameters(worlds.place[seen.trials[number].configuration])
+        by_hand = draws["R0"] + (draws["A"] - draws["R0"]) / (1 + (draws["C_mid"] / 50) ** draws["B"])
+        assert by_hand == pytest.approx(worlds.smooth(0.5)[:, worlds.place[seen.trials[number].configuration]])
 
 
-@pytest.mark.parametrize("change", ["more", "fewer", "reordered", "pruned", "scores taken back"])
-def test_what_is_kept_never_changes_an_answer(change: str) -> None:
-    trials, kept = some(), Beliefs()
-    kept.of(view(trials))
-    changed = {
-        "more": [*trials, trial(9, TrialState.PAUSED, step=10)],
-        "fewer": trials[1:],
-        "reordered": trials[::-1],
-        "pruned": [*trials[:3], replace(trials[3], state=TrialState.PRUNED)],
-        "scores taken back": [replace(trials[0], scores=(), step=0), *trials[1:]],
-    }[change]
-    last = view(changed)
-    assert dict(kept.of(last)) == dict(Beliefs().of(last))
+@pytest.mark.parametrize("out", [TrialState.PRUNED, TrialState.FAILED])
+def test_what_is_out_has_a_prediction_and_no_chance(out: TrialState) -> None:
+    best = max(believed(SEEN).items(), key=lambda each: each[1].probability_best)[0]
+    gone = replace(SEEN, trials={**SEEN.trials, best: replace(SEEN.trials[best], state=out)})
+    assert believed(SEEN)[best].probability_best > 0.1
+    assert believed(gone)[best].probability_best == 0.0
+    assert believed(gone)[best].score == believed(SEEN)[best].score
 
 
-def test_a_map_of_beliefs_outlives_the_next_view() -> None:
-    trials, beliefs = some(), Beliefs()
-    first = beliefs.of(view(trials))
-    before = dict(first)
-    trials[0] = replace(trials[0], step=40, scores=scores(40, 1.0, 0.9, 8.0))
-    beliefs.of(view(trials))
-    assert dict(first) == before
+def test_chances_are_of_configurations_and_runs_that_were_not_fitted_score_as_theirs_do() -> None:
+    twins = [along(10 + number, CELLS[0], TRUTH[CELLS[0]], 40) for number in range(MOST_RUNS + 2)]
+    seen = view([*SEEN.trials.values(), *twins])
+    by_configuration: dict[object, set[float]] = {}
+    for number, belief in believed(seen).items():
+        by_configuration.setdefault(seen.trials[number].configuration, set()).add(belief.probability_best)
+    assert all(len(each) == 1 for each in by_configuration.values())
+    assert sum(sum(each) for each in by_configuration.values()) <= 1 + 1e-9
+    worlds = joint_of(seen)
+    left = [each for each in with_curves(seen) if each.trial not in worlds.run_of]
+    assert len(left) == 3
+    assert (scores_at_target(worlds, left) == worlds.at_target[:, [worlds.place[left[0].configuration]]]).all()
 
 
-@pytest.mark.parametrize("state", [TrialState.PRUNED, TrialState.FAILED])
-def test_what_is_out_has_a_prediction_and_no_chance(state: TrialState) -> None:
-    trials = some()
-    trials[3] = replace(trials[3], state=state)
-    belief = Beliefs().of(view(trials))[3]
-    assert belief.probability_best == 0
-    assert belief.low < belief.median < belief.high
+@pytest.mark.parametrize(
+    ("run", "verdict"),
+    [
+        (along(1, (8, 32), Curve(0.2, 0.8, 0.3, 1.5), 30), Verdict.RISING),
+        (along(1, (8, 32), Curve(0.2, 0.7, 0.01, 2.5), 90), Verdict.SATURATED),
+        (along(1, (8, 32), Curve(0.3, 0.3, 0.1, 1.5), 60), Verdict.FLAT),
+        (scored([0.2, 0.4, 0.5, 0.6, 0.6, 0.5, 0.4, 0.35]), Verdict.DECLINING),
+        (scored([0.2, 0.4, 0.5]), Verdict.NOT_IDENTIFIABLE),
+    ],
+)
+def test_a_verdict_rests_on_the_scores_and_the_joint_forecast(run: TrialView, verdict: Verdict) -> None:
+    seen = view([run])
+    assert believed(seen)[run.trial].verdict == verdict
 
 
-def test_trials_without_a_curve_lower_the_others_chances() -> None:
-    alone, among = Beliefs().of(view(some())), Beliefs().of(view([*some(), trial(10), trial(11)]))
-    assert all(among[i].probability_best < alone[i].probability_best for i in range(4))
+@pytest.mark.parametrize("scores", [[0.2, 0.4, 0.5, 0.1, 0.02], [0.2, 0.4, 0.5, 0.6, 0.15, 0.17]])
+def test_a_run_that_the_model_cuts_is_said_to_have_collapsed(scores: list[float]) -> None:
+    run = scored(scores)
+    assert joint_of(view([run])).runs.collapsed[0] == pytest.approx(np.mean(scores[-2:]))
+    assert states_of([run])[0].collapsed
+    assert believed(view([run]))[0].verdict == Verdict.COLLAPSED
 
 
 def test_scores_beyond_a_pass_rate_are_taken_at_its_bounds() -> None:
-    odd = trial(0, TrialState.PAUSED, seen=[Seen(step, float(step), 1.2, None) for step in range(1, 9)])
-    belief = Beliefs().of(view([odd]))[0]
-    assert 0.5 < belief.low <= belief.median <= belief.high <= 1
+    assert (curve_of(scored([1.2] * 8)).y == 1.0).all()
+    belief = believed(view([scored([0.5, *[1.2] * 8])]))[0]
+    assert 0.5 < belief.score.low <= belief.score.median <= belief.score.high <= 1
 
 
 def test_a_prediction_narrows_with_the_curve() -> None:
-    widths = []
-    for step in (5, 20, 80):
-        belief = Beliefs().of(view([trial(0, TrialState.PAUSED, step=step)]))[0]
-        widths.append(belief.high - belief.low)
-    assert np.all(np.diff(widths) < 0)
+    found = [believed(view([trial(0, TrialState.PAUSED, step=step)]))[0].score for step in (5, 20, 80)]
+    assert (np.diff([each.high - each.low for each in found]) < 0).all()

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.config import build_request, resolved_values
+from planner.pooling.opening import Pool
 from planner.proposals import propose
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.records import NewSweep
 from planner.store.schema import Plan
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.joint_beliefs import JointBeliefs
 from planner.sweeping.policy import Policy
 from rlplan.actions.proposing import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
@@ -90,7 +90,7 @@ class SimulatedSweep:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
             take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
-        conclusions = Conclusions(JointBeliefs(), self.spec)
+        conclusions = Conclusions(Pool(), self.spec)
         options = {"tick_seconds": 5.0, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 

@@ -153,6 +153,9 @@ def test_another_seed_of_a_configuration_is_a_trial_of_its_own(tmp_path: Path) -
     assert added.name == first.name.removesuffix(f"-s{first.seed}") + f"-s{first.seed + 1}"
     assert added.config["seed"] == first.seed + 1
     assert (added.rollouts_per_prompt, added.learning_rate) == (first.rollouts_per_prompt, first.learning_rate)
+    with given.store() as store, store.read() as session:
+        board = Board(given.spec, standing(session, given.name))
+    assert {number for number, each in board.trials.items() if each.proposed} == {added.id}
 
 
 def test_models_at_one_cell_are_two_trials(tmp_path: Path) -> None:
