@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Chooser
 from planner.recommending.equivalent import TIE
-from planner.recommending.facts import Facts, named, require_choice
+from planner.recommending.facts import Facts, alike, named, require_choice
 from planner.recommending.frontier import Frontier, frontier
 from planner.recommending.noise import SEED_SD
 from planner.recommending.pareto import Pareto, pareto
@@ -50,25 +50,25 @@ class Answer:
 
     @property
     def what(self) -> str:
-        """One sentence: what to run, and what it is expected to score."""
+        """What to run, in a sentence, and what it is expected to score, in another."""
         chosen = self.chosen
+        equals = alike(1 + len(self.equivalent), chosen.probability_within_002)
+        take = f"{equals[:1].upper()}{equals[1:]}; take" if equals else "Run"
         return (
-            f"Run {named(chosen.configuration)} for M={chosen.update_steps:,} updates at learning rate "
-            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}: after {chosen.gpu_hours:.3g} GPU-hours its score "
+            f"{take} {named(chosen.configuration)} for M={chosen.update_steps:,} updates at learning rate "
+            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours its score "
             f"is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
             f"{chosen.score_high:.3f} with 90 % probability."
         )
 
     @property
     def how_sure(self) -> str:
-        """One sentence: the chances, and why it was taken among equals."""
-        chosen, count = self.chosen, len(self.equivalent)
-        alike = {0: "no other is equivalent", 1: "one other is equivalent"}.get(count, f"{count} others are equivalent")
+        """The chances, and why it was taken among equals."""
+        chosen = self.chosen
         return (
-            f"P(best) is {chosen.probability_best:.2f}, P(within 0.01 of the best) "
-            f"{chosen.probability_within_001:.2f}, P(within {NEAR:g}) {chosen.probability_within_002:.2f}, and it is "
-            f"expected to fall {chosen.expected_regret:.3f} short of the best in hindsight; {alike}, and it was taken "
-            f"because {self.why}."
+            f"P(within {NEAR:g} of the best) is {chosen.probability_within_002:.2f}, P(within 0.01) "
+            f"{chosen.probability_within_001:.2f}, P(best) {chosen.probability_best:.2f}; it is expected to fall "
+            f"{chosen.expected_regret:.3f} short of the best in hindsight. It was taken because {self.why}."
         )
 
 

@@ -8,6 +8,7 @@ from budgets.errors import BudgetError, NotFoundError
 from planner.axes import said
 from planner.view import Configuration
 
+GO_AHEAD = 0.5  # P(within 0.02 of the best), from which on what is equivalent is as good as the best
 FORGIVEN = 1e-9  # of a step: quotients of floats
 
 
@@ -45,6 +46,15 @@ def named(configuration: Configuration) -> str:
     """Return how a sentence calls it."""
     axes = f", {said(configuration.axes)}" if configuration.axes else ""
     return f"n={configuration.rollouts_per_prompt}, B={configuration.prompts_per_batch}{axes}"
+
+
+def alike(count: int, probability_near: float) -> str:
+    """Say what so many equivalent choices mean: that each is good, or that it is not known yet which is."""
+    if count == 1:
+        return ""
+    if probability_near < GO_AHEAD:
+        return f"{'two' if count == 2 else count} cannot be told apart yet"
+    return "either of two will do" if count == 2 else f"any of {count} will do"
 
 
 def require_choice(facts: Facts, target_gpu_hours: float) -> None:

@@ -3,7 +3,7 @@
 from planner.store.schema import RequestKind
 from rlplan.actions.asking import Asked
 from rlplan.printing.sweep_output import command
-from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 
 COLUMNS = ("sweep", "kind", "by", "at", "taken_at")
@@ -18,8 +18,7 @@ def print_asked(asked: Asked, database: str, format: Format) -> int:
     elif format is Format.CSV:
         print_csv(COLUMNS, [{**row, "taken_at": taken_at}])
     else:
-        console = tables_console()
-        print_tables(console, paper_of(console).lines(sentence(asked, database)))
+        print_drawn(lambda canvas: canvas.lines(sentence(asked, database)))
     return 0
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
-from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def print_examination(database: str, format: Format, *, deep: bool) -> int:
     elif format is Format.CSV:
         print_csv(COLUMNS, rows)
     else:
-        console = tables_console()
-        print_tables(console, lines(found, paper_of(console)))
+        print_drawn(lambda canvas: lines(found, canvas))
     return ExitCode.NOT_FOUND if worst is Health.BAD else ExitCode.DONE
 
 

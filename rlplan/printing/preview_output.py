@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from planner.sweeping.advancing import named_configuration
 from rlplan.actions.preview_results import NEAR, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
 
@@ -84,7 +84,7 @@ def _flat(summary: FractionSummary) -> dict[str, Any]:
 
 def _print_table(preview: Preview) -> None:
     console = tables_console()
-    paper = paper_of(console)
+    paper = canvas_of(console)
     worlds = "one world" if preview.draws == 1 else f"{preview.draws} worlds"
     parts: list[RenderableType] = [
         paper.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold"),

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from planner.axes import said
 from planner.trials import TrialState
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Ranked
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
 from rlplan.wording.terminal import tell
@@ -57,8 +57,7 @@ def print_ranking(database: str, request: RankRequest, format: Format) -> None:
     if found.note:
         tell(f"{found.sweep}: {found.note}")
     if format is Format.TABLE:
-        console = tables_console()
-        print_tables(console, _report(found, wanted, request, paper_of(console)))
+        print_drawn(lambda canvas: _report(found, wanted, request, canvas))
         return
     shown = wanted[: request.top]
     if format is Format.JSON:

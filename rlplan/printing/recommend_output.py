@@ -1,21 +1,18 @@
 """Prints a recommendation: two sentences, what else it could be, other budgets, warnings, and the command to run."""
 
-import shlex
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from planner.axes import said
 from planner.recommending.answer import Answer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.recommend_data import COLUMNS, csv_rows, recommended_data
 from rlplan.reading.recommend_reading import Recommended, recommended
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
-from rlplan.wording.terminal import harmless
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,13 +34,19 @@ def print_recommendation(
     elif format is Format.CSV:
         print_csv(COLUMNS, csv_rows(found))
     else:
-        console = tables_console()
-        canvas = paper_of(console)
-        print_tables(console, report(found, canvas))
-        # Not through the console, which cuts at its width: a command must stay whole.
-        for line in wrapped_command(found.launch.command or (), canvas.width):
-            sys.stdout.write(f"{harmless(line)}\n")
-        print_tables(console, _ending(found, canvas))
+        print_drawn(lambda canvas: _whole(found, canvas))
+
+
+def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
+    yield from report(found, canvas)
+    yield from how_to_run(found.launch.command, found.launch.note, canvas)
+    state = "" if found.status.value == "finished" else f", which is {found.status.value}"
+    yield ""
+    yield from canvas.lines(
+        f"From {found.sweep}{state}: {hours(found.spent_gpu_hours)} of {hours(found.pilot_gpu_hours)} pilot GPU-hours "
+        "spent; the intervals are of 90 %, for the score of a new run.",
+        "dim",
+    )
 
 
 def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
@@ -67,17 +70,6 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
         yield from _heading(canvas, "\nMind")
         yield from _listed(canvas, [caution.text for caution in answer.cautions])
     yield from _heading(canvas, "\nTo run it")
-
-
-def _ending(found: Recommended, canvas: Canvas) -> Iterator["RenderableType"]:
-    yield from canvas.lines(f"{found.launch.note[0].upper()}{found.launch.note[1:]}.", "dim")
-    state = "" if found.status.value == "finished" else f", which is {found.status.value}"
-    yield ""
-    yield from canvas.lines(
-        f"From {found.sweep}{state}: {hours(found.spent_gpu_hours)} of {hours(found.pilot_gpu_hours)} pilot GPU-hours "
-        "spent; the intervals are of 90 %, for the score of a new run.",
-        "dim",
-    )
 
 
 def _alike(answer: Answer, canvas: Canvas) -> "Table":
@@ -143,25 +135,6 @@ def _outlook(found: Frontier, answer: Answer) -> list[str]:
             f"expected to reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
             f"B={enough.prompts_per_batch}"
         )
-    return lines
-
-
-def wrapped_command(arguments: Sequence[str], width: int) -> list[str]:
-    """Break a command between flags so that it can be pasted; what is longer than a line stays whole."""
-    parts: list[str] = []
-    for argument in arguments:
-        word = shlex.quote(argument)
-        if parts and (not argument.startswith("-") or parts == ["rlplan"]):
-            parts[-1] += f" {word}"
-        else:
-            parts.append(word)
-    lines = parts[:1]
-    for part in parts[1:]:
-        if len(lines[-1]) + len(part) + 3 <= width:
-            lines[-1] += f" {part}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"    {part}")
     return lines
 
 

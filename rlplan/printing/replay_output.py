@@ -7,7 +7,7 @@ from planner.replaying.play import Played
 from planner.sweeping.advancing import named_configuration
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
 from rlplan.wording.terminal import tell
@@ -80,7 +80,7 @@ def _csv_rows(replays: Replays) -> Iterator[dict[str, Any]]:
 
 def _print_table(replays: Replays) -> None:
     console = tables_console()
-    paper = paper_of(console)
+    paper = canvas_of(console)
     request, recorded = replays.request, replays.read.recorded
     axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
     parts: list[RenderableType] = [

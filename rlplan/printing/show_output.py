@@ -1,23 +1,21 @@
 """Prints one thing that has a name: a trial, a sweep or a plan."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.store import Store, open_store
-from rlplan.printing.recommend_output import wrapped_command
 from rlplan.printing.show_trial import drawn
-from rlplan.printing.sweep_printing import paper_of, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.show_naming import Kind, Named, named
 from rlplan.reading.show_reading import Continuation, Sheet, continuation, read_sheet
 from rlplan.reading.sweep_data import trial_data
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.terminal import harmless, tell
+from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
@@ -51,14 +49,14 @@ def _print_trial(store: Store, found: Named, format: Format) -> None:
     if format is Format.JSON:
         print_json(sheet_data(sheet, further))
         return
-    console = tables_console()
-    canvas = paper_of(console)
-    print_tables(console, drawn(sheet, canvas))
-    print_tables(console, _heading(canvas))
-    # Not through the console, which cuts at its width: a command must stay whole.
-    for line in wrapped_command(further.command or (), canvas.width):
-        sys.stdout.write(f"{harmless(line)}\n")
-    print_tables(console, canvas.lines(f"{further.note[:1].upper()}{further.note[1:]}.", "dim"))
+    print_drawn(lambda canvas: _drawn(sheet, further, canvas))
+
+
+def _drawn(sheet: Sheet, further: Continuation, canvas: Canvas) -> Iterator[Part]:
+    yield from drawn(sheet, canvas)
+    yield ""
+    yield canvas.line("To train it on", "bold")
+    yield from how_to_run(further.command, further.note, canvas)
 
 
 def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
@@ -83,8 +81,3 @@ def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
 
 def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
-
-
-def _heading(canvas: Canvas) -> "Iterator[RenderableType]":
-    yield ""
-    yield canvas.line("To train it on", "bold")

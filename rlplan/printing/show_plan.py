@@ -11,11 +11,11 @@ from planner.store.schema import Candidate, Plan, Sweep
 from planner.store.sweeps import plan_named
 from rlplan.printing.show_sweep import fields
 from rlplan.printing.sweep_output import command
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.plan_data import STORED
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import with_axes
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, steps
 
@@ -57,8 +57,7 @@ def print_plan(database: str, name: str, format: Format) -> None:
             axes = axis_columns(each.axes for each in plan.candidates)
             print_csv((*OF_CANDIDATE, *axes), (_values(each) | axis_cells(each.axes) for each in plan.candidates))
         else:
-            console = tables_console()
-            print_tables(console, _drawn(plan, sweeps, database, paper_of(console)))
+            print_drawn(lambda canvas: _drawn(plan, sweeps, database, canvas))
 
 
 def plan_document(plan: Plan, sweeps: Sequence[str]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from planner.store import open_store
 from rlplan.printing.sweep_output import command
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_row
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import sentence, tally, time_of
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import hours
 
@@ -36,8 +36,7 @@ def print_sweep(database: str, sweep: str, format: Format) -> None:
     elif format is Format.CSV:
         print_csv(TRIAL_COLUMNS, (trial_row(trial) for trial in seen.trials))
     else:
-        console = tables_console()
-        print_tables(console, _drawn(seen, database, paper_of(console)))
+        print_drawn(lambda canvas: _drawn(seen, database, canvas))
 
 
 def _drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
@@ -48,7 +47,7 @@ def _drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[Renderable
         yield ""
         yield from canvas.lines(sentence(seen.answer), "bold")
     yield ""
-    yield fields([(name, canvas.spelled(str(value))) for name, value in asked_for(seen.config)])
+    yield fields([(name, canvas.spelled(str(value))) for name, value in asked_for(seen)])
     yield ""
     yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER])
 
@@ -58,8 +57,9 @@ def _trials(seen: Picture) -> str:
     return f"{count} ({tally(seen.trials)})" if seen.trials else "no trials yet"
 
 
-def asked_for(config: dict[str, Any]) -> list[tuple[str, Any]]:
+def asked_for(seen: Picture) -> list[tuple[str, Any]]:
     """Return the settings of a sweep that are worth reading; one of another version may lack some."""
+    config = seen.config
     given = {
         "policy": config.get("policy"),
         "search": config.get("search"),
@@ -67,7 +67,7 @@ def asked_for(config: dict[str, Any]) -> list[tuple[str, Any]]:
         "workers": config.get("workers"),
         "retries": config.get("retries"),
         "final run": _hours(config.get("target_gpu_hours")),
-        "scored by": (config.get("training") or {}).get("metric"),
+        "scored by": seen.metric,
         "folder": config.get("folder"),
     }
     return [(name, value) for name, value in given.items() if value is not None]

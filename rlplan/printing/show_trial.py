@@ -8,10 +8,10 @@ from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
 from rlplan.charts.show_chart import chart
-from rlplan.printing.sweep_printing import plain_table
 from rlplan.reading.show_reading import Sheet
 from rlplan.reading.sweep_words import reached, with_error
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import plain_table
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, steps
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from planner.store.driving import is_driven, pausing
 from planner.store.schema import Charge, Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import missing
 from planner.view import Axes
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.status_choice import TrialChoice
 from rlplan.reading.sweep_data import with_axes
 from rlplan.reading.sweep_reading import workload_name
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
 from runner.sweep.drivers import is_dead
@@ -80,7 +80,7 @@ def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
         print_csv(COLUMNS, ({name: _data(row)[name] for name in COLUMNS} for row in wanted))
     else:
         console = tables_console()
-        canvas = paper_of(console)
+        canvas = canvas_of(console)
         parts = [_table(wanted, canvas)] if wanted else canvas.lines("No sweep is what is asked for." if rows else "")
         below = f"{len(rows) - len(wanted):,} more sweeps are not shown" if wanted and len(wanted) < len(rows) else ""
         plans = f"Plans that no sweep has run: {', '.join(unused)}" if unused else ""

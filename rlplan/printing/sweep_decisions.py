@@ -14,8 +14,8 @@ from budgets.errors import InputError, UnknownNameError
 from planner.store import open_store
 from planner.store.schema import Decision, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.reading.row_choice import chosen_names
+from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import ACTIONS, Format
 
 COLUMNS = ("number", "at", "action", "trial", "reason", "seen", "alternatives")
@@ -98,7 +98,7 @@ def _print_table(name: str, decisions: Sequence[dict[str, Any]]) -> None:
     if not decisions:
         print_tables(console, [f"{name} has no such decisions yet"])
         return
-    paper = paper_of(console)
+    paper = canvas_of(console)
     table = plain_table(["#"], ["time (UTC)", "action", "trial", "why"])
     for column in table.columns[1:4]:
         column.no_wrap = True

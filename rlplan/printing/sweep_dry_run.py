@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, steps
 
@@ -27,7 +27,7 @@ def print_dry_run(planned: "DryRun", format: Format) -> None:
 
 def _print_table(planned: "DryRun") -> None:
     console = tables_console()
-    paper = paper_of(console)
+    paper = canvas_of(console)
     table = plain_table(["n", "B", "pilot", "segment", "GPU-hours"], ["trial"])
     for trial in planned.trials:
         table.add_row(

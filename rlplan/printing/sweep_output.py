@@ -1,7 +1,7 @@
 """Prints a sweep: the ranked allocations and the recommendation when it has ended, or how it stands."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,25 +9,27 @@ from planner.axes import said
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
-from rlplan.printing.sweep_printing import paper_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.status_choice import ALL, TrialChoice
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
-from rlplan.reading.sweep_picture import Answer, Picture
+from rlplan.reading.sweep_picture import Answer, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import last_line, sentence, time_of
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.numbers import aligned_hours, hours, interval, probability, steps
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.table import Table
     from rich.text import Text
 
     from rlplan.actions.sweeping import Finished
+    from rlplan.reading.launching import Launch
 
+SHOWN = 10  # rows of the ranking
 NAMED_FAILURES = 3  # trials of a class that are named
 
 
@@ -46,8 +48,10 @@ def print_finished(ended: "Finished", database: str, format: Format) -> int:
         rows = seen.answer.ranking if seen.answer else ()
         print_csv(RANKING_COLUMNS, ({name: getattr(row, name) for name in RANKING_COLUMNS} for row in rows))
     else:
-        console = tables_console()
-        print_tables(console, _report(seen, database, paper_of(console)))
+        from rlplan.reading.recommend_reading import stored_launch  # noqa: PLC0415 (takes a second to import)
+
+        launched = None if seen.answer is None else stored_launch(database, seen.sweep, seen.answer)
+        print_drawn(lambda canvas: _report(seen, launched, database, canvas))
     if not ended.failed_trials:
         return ExitCode.DONE
     tell(_failed(ended, database))
@@ -71,13 +75,15 @@ def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice 
         axes = axis_columns(trial.axes for trial in seen.trials)
         print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
-        console = tables_console()
-        canvas = paper_of(console)
-        listed = None if chosen == ALL else wanted
-        left_out = [] if listed is None else chosen.said(seen.trials, wanted)
-        below = (line for text in left_out for line in canvas.lines(text, "dim"))
-        print_tables(console, [*screen(seen, canvas, listed=listed), *below, *_failures(seen, canvas)])
+        print_drawn(lambda canvas: _status(seen, None if chosen == ALL else wanted, chosen, canvas))
     return ExitCode.DONE
+
+
+def _status(seen: Picture, listed: Sequence[TrialRow] | None, chosen: TrialChoice, canvas: Canvas) -> Iterator[Part]:
+    yield from screen(seen, canvas, listed=listed)
+    for text in () if listed is None else chosen.said(seen.trials, listed):
+        yield from canvas.lines(text, "dim")
+    yield from _failures(seen, canvas)
 
 
 def stopped(sweep: str, database: str) -> str:
@@ -99,28 +105,37 @@ def _failed(ended: "Finished", database: str) -> str:
     return f"{said}; what failed is run again with `{command('retry', ended.sweep, database)}`"
 
 
-def _report(seen: Picture, database: str, canvas: Canvas) -> Iterator["RenderableType"]:
+def _report(seen: Picture, launched: "Launch | None", database: str, canvas: Canvas) -> Iterator[Part]:
+    """Return the parts of what is printed in the end: the answer and its command last, where a terminal stays."""
     if seen.answer:
-        yield from canvas.lines(sentence(seen.answer), "bold")
-        if reason := seen.answer.details.get("reason"):
-            yield from canvas.lines(f"Why: {reason}")
-        yield ""
         yield _ranking(seen.answer, canvas)
-    else:
-        yield from canvas.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough", "bold")
-    yield ""
+        hidden = len(seen.answer.ranking) - SHOWN
+        if hidden > 0:
+            yield from canvas.lines(f"{hidden:,} more: `{command('rank', seen.sweep, database)}`", "dim")
+        yield ""
     yield from canvas.lines(_spending(seen))
     yield from _failures(seen, canvas)
     show = command("status", seen.sweep, database)
     yield from canvas.lines(
         f"{seen.sweep} {time_of(seen)}, {seen.decisions:,} decisions; `{show}` shows its trials", "dim"
     )
+    yield ""
+    if seen.answer is None:
+        yield from canvas.lines(f"{seen.sweep} ended without a recommendation: no trial got far enough", "bold")
+        return
+    yield from canvas.lines(sentence(seen.answer), "bold")
+    if reason := seen.answer.details.get("reason"):
+        yield from canvas.lines(f"Why: {reason}")
+    yield from canvas.lines(f"How sure that is says `{command('recommend', seen.sweep, database)}`", "dim")
+    if launched is not None:
+        yield ""
+        yield from how_to_run(launched.command, launched.note, canvas)
 
 
-def _ranking(answer: Answer, canvas: Canvas) -> "RenderableType":
+def _ranking(answer: Answer, canvas: Canvas) -> "Table":
     named = any(row.axes for row in answer.ranking)
     table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
-    for row in answer.ranking:
+    for row in answer.ranking[:SHOWN]:
         table.add_row(
             str(row.rank),
             str(row.rollouts_per_prompt),

@@ -13,7 +13,6 @@ from planner.axes import suffix
 from planner.config import embedded_tasks
 from planner.layering import flattened
 from planner.recipes import Recipe, load_recipe
-from planner.recommending.choice import Choice
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
 from rlplan.wording.train_flags import TRIAL_FLAGS
@@ -47,6 +46,16 @@ USUAL: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Final:
+    """The final run that is to be launched."""
+
+    configuration: Configuration
+    update_steps: int
+    learning_rate: float
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pilot:
     """A trial that the final run can go on with."""
 
@@ -71,7 +80,7 @@ class Launch:
         return None if self.command is None else shlex.join(self.command)
 
 
-def launch(board: Board, chosen: Choice, recipes: Sequence[str]) -> Launch:
+def launch(board: Board, chosen: Final, recipes: Sequence[str]) -> Launch:
     """Return how to run a choice in full; a pilot of it that is saved becomes the final run.
 
     `recipes` are the names or paths that the plan's recipes were given by.
@@ -132,13 +141,13 @@ def _pilot(board: Board, trials: list[TrialView]) -> Pilot | None:
     return Pilot(longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
 
 
-def _config(board: Board, chosen: Choice, trials: list[TrialView], pilot: Pilot | None) -> TrialConfig:
+def _config(board: Board, chosen: Final, trials: list[TrialView], pilot: Pilot | None) -> TrialConfig:
     """Return the configuration that its trials have, or that a trial of it would have."""
     of_pilot = [trial for trial in trials if pilot is not None and trial.name == pilot.trial]
     for trial in (*of_pilot, *trials):
         return TrialConfig.model_validate(board.facts[trial.trial].config)
-    n, B = chosen.rollouts_per_prompt, chosen.prompts_per_batch
-    return board.spec.trial(n, B, chosen.learning_rate, board.spec.seed)
+    n, B, axes = chosen.configuration
+    return board.spec.trial(n, B, chosen.learning_rate, board.spec.seed, axes)
 
 
 def _command(config: TrialConfig, recipe: str, steps: int) -> Iterator[str]:

@@ -12,7 +12,9 @@ from planner.store import Store, open_store
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.sweeping.joint import Joint
-from rlplan.reading.launching import Launch, launch
+from planner.view import Configuration
+from rlplan.reading.launching import Final, Launch, launch
+from rlplan.reading.sweep_picture import Answer as StoredAnswer
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.compared import compared_recipes
@@ -64,6 +66,8 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
     """Return the answer for a final run, by default the plan's; who has fitted the curves already gives the `joint`."""
     board, plan = known.board, known.plan
     answer = answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
+    chosen = answer.chosen
+    final = Final(chosen.configuration, chosen.update_steps, chosen.learning_rate, chosen.gpu_hours)
     return Recommended(
         sweep=known.sweep.name,
         status=known.sweep.status,
@@ -71,8 +75,20 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
         spent_gpu_hours=board.ledger.spent,
         answer=answer,
-        launch=launch(board, answer.chosen, compared_recipes(plan)),
+        launch=launch(board, final, compared_recipes(plan)),
     )
+
+
+def stored_launch(database: str, sweep: str, answer: StoredAnswer) -> Launch | None:
+    """Return how to run what a sweep recommended at its end; None where its settings cannot be read any more."""
+    configuration = Configuration(answer.rollouts_per_prompt, answer.prompts_per_batch, answer.axes)
+    final = Final(configuration, answer.update_steps, answer.learning_rate, answer.gpu_hours_to_target)
+    with open_store(database, read_only=True) as store:
+        try:
+            known = stored(store, sweep)
+        except InputError:
+            return None
+    return launch(known.board, final, compared_recipes(known.plan))
 
 
 def _board(session: Session, sweep: str) -> Board:

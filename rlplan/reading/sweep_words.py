@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from planner.axes import said
+from planner.recommending.facts import alike
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.reading.sweep_picture import Answer, Hold, Picture, Score, TrialRow
@@ -34,8 +35,11 @@ def sentence(answer: Answer) -> str:
     """Say what a sweep recommends."""
     expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
     axes = f" with {said(answer.axes)}" if answer.axes else ""
+    chosen = answer.details.get("recommendation") or {}
+    equals = alike(1 + len(answer.details.get("equivalent") or ()), chosen.get("probability_within_002", 1.0))
+    take = f"{equals}; take " if equals else ""
     return (
-        f"Recommended for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: "
+        f"Recommended for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: {take}"
         f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)}"
         f"{axes} at learning rate {answer.learning_rate:.2g}; expected {expected}; "
         f"P(best) {probability(answer.probability_best)}"

@@ -14,7 +14,7 @@ from rlplan.charts.curves import curve_panels
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
-from rlplan.printing.recommend_output import wrapped_command
+from rlplan.wording.console import wrapped_command
 from rlplan.reading.story import Beliefs, Decision, Health, Story
 from rlplan.reading.sweep_picture import Picture, Ranked
 from rlplan.reading.sweep_words import sentence

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,7 @@ def test_a_sweep_as_a_whole(run: Run, database: str) -> None:
     assert "7 trials (1 planned, 1 running, 2 paused, 2 pruned, 1 failed)" in " ".join(out.split())
     assert "Recommended for the remaining 3,997 GPU-hours: n = 512" in out
     assert "`rlplan rank sweep-1`" in out
+    assert re.search(r"scored by +mean@1\n", out)
     assert f"`rlplan rank sweep-1 --db {database}`" in run("show", "sweep-1", "--db", database, width=200).out
     found = document(run, "sweep-1")
     assert (found["kind"], found["config"]["target_gpu_hours"], len(found["trials"])) == ("sweep", 4000.0, 7)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from planner.store.schema import SweepStatus
 from rlplan.actions.sweeping import DryRun, Finished, PlannedTrial, SweepRequest
 from rlplan.live.sweep_following import Follower
 from tests.rlplan.conftest import Run
+from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
 
 DONE = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=326.5, notes=())
@@ -108,10 +110,6 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
     assert (
         ran.out
         == """\
-Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at
-learning rate 4e-06; expected 0.74 (0.68 to 0.79); P(best) 0.62
-Why: the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)
-
 #     n   B    M             score  P(best)  spent    status
 1   512  32  571  0.74 (0.60–0.80)     0.90   20.0  finished
 2   128  64  390  0.71 (0.60–0.80)     0.27   20.0  finished
@@ -121,8 +119,26 @@ GPU-hours of the pilots: 326 of 1,000 spent (committed 319, idle 4.50, failed
 3.00), 614 left
 failed, out-of-memory: n1024-B1024-s0 (torch.OutOfMemoryError: 81 GiB wanted)
 sweep-1 took 90 min, 16 decisions; `rlplan status sweep-1` shows its trials
+
+Recommended for the remaining 3,997 GPU-hours: n = 512, B = 32, M = 571 at
+learning rate 4e-06; expected 0.74 (0.68 to 0.79); P(best) 0.62
+Why: the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)
+How sure that is says `rlplan recommend sweep-1`
 """
     )
+
+
+def test_a_long_ranking_is_cut_and_the_answer_with_its_command_comes_last(
+    run: Run, driven: Driven, tmp_path: Path
+) -> None:
+    ended(tmp_path / "rlplan.db")
+    out = run("sweep").out
+    rows = [line for line in out.splitlines() if re.match(r" *\d+ +\d+ +\d+ ", line)]
+    assert len(rows) == 10
+    assert re.search(r"^\d+ more: `rlplan rank sweep-1`$", out, re.MULTILINE)
+    table, answer, command = (out.index(each) for each in ("P(best)", "Recommended for", "rlplan train --task"))
+    assert table < answer < command
+    assert out.count("\n", command) <= 6
 
 
 def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database: str) -> None:
@@ -153,7 +169,7 @@ def test_csv_is_the_ranking_of_a_sweep_and_the_trials_of_a_status(run: Run, driv
 
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
     seeded(tmp_path / "rlplan.db").store.close()
-    assert run("sweep").out.startswith("sweep-1 ended without a recommendation")
+    assert "\nsweep-1 ended without a recommendation" in run("sweep").out
     document = json.loads(run("sweep", "--format", "json").out)
     assert (document["recommendation"], document["ranking"]) == (None, [])
     assert run("sweep", "--format", "csv").out.startswith("rank,rollouts_per_prompt")

@@ -10,7 +10,7 @@ from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.recommending.answer import Answer, answer
 from planner.recommending.choosing import choose
 from planner.recommending.data import answer_data
-from planner.recommending.facts import named
+from planner.recommending.facts import alike, named
 from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
@@ -50,14 +50,13 @@ def test_the_best_is_chosen_with_the_run_that_the_target_pays_for() -> None:
 def test_the_sentences_say_it_all() -> None:
     found = answered(sigmoids(TOPS))
     assert re.match(
-        r"Run n=16, B=32 for M=333 updates at learning rate 1e-06 with recipe grpo: after 99.9 GPU-hours its score is "
+        r"Either of two will do; take n=16, B=32 for M=333 updates at learning rate 1e-06 with recipe grpo\. "
+        r"After 99\.9 GPU-hours its score is "
         r"expected to be 0\.7\d\d, for a new run between 0\.6\d\d and 0\.7\d\d with 90 % probability\.",
         found.what,
     )
-    assert found.how_sure.startswith("P(best) is 0.")
-    assert (
-        "one other is equivalent, and it was taken because none other is expected to score as high." in found.how_sure
-    )
+    assert found.how_sure.startswith("P(within 0.02 of the best) is 0.")
+    assert found.how_sure.endswith("It was taken because none other is expected to score as high.")
 
 
 def test_the_interval_is_wider_where_seeds_differ_more() -> None:
@@ -71,7 +70,7 @@ def test_the_interval_is_wider_where_seeds_differ_more() -> None:
 def test_one_configuration_is_an_answer_without_a_runner_up() -> None:
     found = answered(sigmoids({(8, 32): 0.6}))
     assert (found.runner_up, found.equivalent, found.chosen.probability_best) == (None, (), 1)
-    assert "no other is equivalent" in found.how_sure
+    assert found.what.startswith("Run n=8, B=32 for ")
 
 
 def test_what_has_failed_is_left_out_and_named() -> None:
@@ -216,3 +215,17 @@ def test_the_choice_alone_is_that_of_the_answer() -> None:
     assert choose(joint, facts(joint), TARGET, tie=0.0) == Configuration(16, 64)
     with pytest.raises(NotFoundError):
         choose(joint, facts(joint, failed=True), TARGET)
+
+
+@pytest.mark.parametrize(
+    ("count", "near", "said"),
+    [
+        (1, 0.1, ""),
+        (2, 0.9, "either of two will do"),
+        (29, 0.53, "any of 29 will do"),
+        (2, 0.4, "two cannot be told apart yet"),
+        (27, 0.04, "27 cannot be told apart yet"),
+    ],
+)
+def test_equals_are_said_to_be_good_only_where_that_is_likely(count: int, near: float, said: str) -> None:
+    assert alike(count, near) == said

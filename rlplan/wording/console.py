@@ -1,0 +1,108 @@
+"""Prints data on stdout: tables without the padding that is a nuisance in a file, JSON, CSV."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Union
+
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.terminal import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+
+def tables_console() -> "Console":
+    """Return the console that tables for stdout are drawn with."""
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    return HarmlessConsole(highlight=False, markup=False)
+
+
+def canvas_of(console: "Console") -> Canvas:
+    """Return a console's canvas; it is as long as it takes."""
+    return Canvas(console.width, unicode=console.encoding.startswith("utf"))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCommand:
+    """A command that is broken between its flags alone, so that it can be pasted; what is longer than a line stays."""
+
+    arguments: Sequence[str]
+
+
+Part = Union["RenderableType", WholeCommand]
+
+
+def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
+    """Write what is drawn for stdout as it is."""
+    console = tables_console()
+    print_tables(console, draw(canvas_of(console)))
+
+
+def print_tables(console: "Console", parts: Iterable[Part]) -> None:
+    """Write parts as text, without the blanks at the ends of their lines."""
+    sys.stdout.write("".join(_text(console, part) for part in parts))
+
+
+def how_to_run(command: Sequence[str] | None, note: str, canvas: Canvas) -> Iterator[Part]:
+    """Return the parts of a command, where there is one, and of what is to be known of it."""
+    if command is not None:
+        yield WholeCommand(command)
+    yield from canvas.lines(f"{note[:1].upper()}{note[1:]}.", "dim")
+
+
+def _text(console: "Console", part: Part) -> str:
+    if isinstance(part, WholeCommand):  # not through the console, which cuts at its width
+        lines = [harmless(line) for line in wrapped_command(part.arguments, console.width)]
+    else:
+        with console.capture() as captured:
+            console.print(part)
+        lines = captured.get().splitlines()
+    return "".join(f"{line.rstrip(' ')}\n" for line in lines)
+
+
+def wrapped_command(arguments: Sequence[str], width: int) -> list[str]:
+    """Break a command between flags so that it can be pasted; what is longer than a line stays whole."""
+    parts: list[str] = []
+    for argument in arguments:
+        word = shlex.quote(argument)
+        if parts and (not argument.startswith("-") or parts == ["rlplan"]):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines = parts[:1]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {part}")
+    return lines
+
+
+def plain_table(numbers: Sequence[str], texts: Sequence[str] = ()) -> "Table":
+    """Return a table without lines: columns of numbers, and behind them columns of text."""
+    from rich.table import Table  # noqa: PLC0415
+
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for heading in numbers:
+        made.add_column(heading, justify="right", no_wrap=True)
+    for heading in texts:
+        made.add_column(heading)
+    return made
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Write one JSON document."""
+    json.dump(document, sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows under a heading, which is there without any row too."""
+    write_csv(sys.stdout, columns, rows)

@@ -1,0 +1,38 @@
+"""The command of a final run whose configuration has no trial: it names everything that the axes say."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.recipes import load_recipe
+from planner.store import open_store
+from planner.view import Configuration
+from rlplan.reading.launching import Final, launch
+from runner.sweep.answering import stored_board
+from tests.rlplan.recommend_sweeps import SWEEP, ended
+
+
+@pytest.mark.parametrize(
+    ("axes", "flag", "value"),
+    [
+        ((("recipe", "dapo"),), "--recipe", "dapo"),
+        ((("model", "mine"),), "--model", "/models/mine"),
+        ((("growth", "4x@64"),), "--growth", "4x@64"),
+    ],
+)
+def test_the_axes_of_a_choice_without_a_trial_are_in_its_command(
+    tmp_path: Path, axes: tuple[tuple[str, str]], flag: str, value: str
+) -> None:
+    path = ended(
+        tmp_path / "rlplan.db",
+        recipes={"dapo": load_recipe("dapo").model_dump(mode="json")},
+        models={"mine": "/models/mine"},
+        task={"name": str(tmp_path / "problems.jsonl"), "model": "/models/base", "reward": "exact"},
+    )
+    with open_store(path, read_only=True) as store, store.read() as session:
+        board = stored_board(session, SWEEP)
+    chosen = Final(Configuration(16, 32, axes), update_steps=100, learning_rate=1e-4, gpu_hours=1.0)
+    found = launch(board, chosen, ["dapo", "easy"])
+    assert found.command is not None
+    assert found.command[found.command.index(flag) + 1] == value
+    assert found.command[found.command.index("--out") + 1] != "runs/final-problems-n16-B32-s0"
