@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from planner.store import open_store
 from rlplan.charts.chart import text as chart_text
 from rlplan.reading.story_reading import story
-from rlplan.web.dashboard.pages import ALL, written
-from rlplan.web.dashboard.telling import TrialPage
+from rlplan.web.dashboard.pages import TrialPage, written
+from rlplan.web.dashboard.snapshots import ALL
 from rlplan.web.page import section
 from rlplan.web.report import report, save, write_report
 from tests.rlplan.charts.stories import under_way

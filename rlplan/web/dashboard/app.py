@@ -1,45 +1,62 @@
-"""The dashboard as a web application."""
+"""The dashboard as a web application: which address shows what."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from budgets.errors import RlplanError
+from budgets.errors import InputError, NotFoundError, RlplanError, StoreError
+from planner.store import open_store
+from planner.store.driving import RequestRefusedError
+from planner.store.driving import request as ask_driver
+from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.reading.believing import beliefs
 from rlplan.reading.story import Beliefs
-from rlplan.web.dashboard.answers import Answers
-from rlplan.web.dashboard.believer import Believer
-from rlplan.web.dashboard.control import Control
-from rlplan.web.dashboard.guard import Guard
-from rlplan.web.dashboard.hub import Hub
-from rlplan.web.dashboard.keys import Keys
-from rlplan.web.dashboard.pages import part
-from rlplan.web.dashboard.problems import problem, problem_of
+from rlplan.web.dashboard.assets import assets, served
+from rlplan.web.dashboard.fitting import CurveFitter
+from rlplan.web.dashboard.listing import Listing, listing
+from rlplan.web.dashboard.live import LiveSweeps
+from rlplan.web.dashboard.pages import part, problem, sweep_page, trial_page, written
+from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_of
 from rlplan.web.dashboard.settings import Settings
-from rlplan.web.dashboard.source import Source
-from rlplan.web.dashboard.watched import Watched
+from rlplan.web.dashboard.snapshots import ALL, SweepReader
+from rlplan.web.dashboard.source import LOCK_SECONDS, Source
+from runner.sweep.drivers import is_dead
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
+KEPT_SECONDS = 1.0  # for which the list is not read again, however many look at it
+CODES: tuple[tuple[type[RlplanError], int], ...] = (
+    (ForgedError, 403),
+    (RequestRefusedError, 409),
+    (NotFoundError, 404),
+    (StoreError, 503),
+    (InputError, 400),
+)
+
 
 class Dashboard:
-    """The application, and what it keeps while it runs."""
+    """The application, and what it keeps while it runs; no answer waits for longer than a query."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.source = Source(settings.database)
-        self.believer = Believer(self._believe)
-        self.hub = Hub(self._watch)
-        keys = Keys(settings.token)
-        control = Control(settings, keys, self.source) if settings.control else None
-        self._app: ASGIApp = Guard(self._routes(Answers(self.source, self.hub, control)), settings, keys, problem)
+        self.fitter = CurveFitter(self._believe)
+        self.live = LiveSweeps(self._reader)
+        self._app: ASGIApp = Guard(self._routes(), settings)
+        self._reading = asyncio.Lock()
+        self._listed: tuple[float, int | None, Listing | None] = (0.0, None, None)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer one request."""
@@ -49,28 +66,28 @@ class Dashboard:
         with self.source.store() as store:
             return beliefs(store, sweep)
 
-    def _watch(self, sweep: str) -> Watched:
+    def _reader(self, sweep: str) -> SweepReader:
         with self.source.store() as store, store.read() as session:
             sweep_named(session, sweep)
-        return Watched(sweep, self.source, self.believer, part)
+        return SweepReader(sweep, self.source, self.fitter, part)
 
-    def _routes(self, answers: Answers) -> FastAPI:
+    def _routes(self) -> FastAPI:
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._life, redirect_slashes=False)
         shown = {
-            "/": answers.front,
-            "/sweeps": answers.rows,
-            "/sweeps/{sweep}": answers.sweep,
-            "/sweeps/{sweep}/sections/{section}": answers.section,
-            "/sweeps/{sweep}/trials/{trial}": answers.trial,
-            "/sweeps/{sweep}/data.json": answers.data,
-            "/sweeps/{sweep}/events": answers.events,
-            "/healthz": answers.health,
-            "/static/{name}": answers.static,
+            "/": self.front,
+            "/sweeps": self.rows,
+            "/sweeps/{sweep}": self.sweep,
+            "/sweeps/{sweep}/sections/{section}": self.section,
+            "/sweeps/{sweep}/trials/{trial}": self.trial,
+            "/sweeps/{sweep}/data.json": self.data,
+            "/sweeps/{sweep}/events": self.events,
+            "/healthz": self.health,
+            "/static/{name}": self.static,
         }
         for path, answer in shown.items():
             app.add_api_route(path, answer, methods=["GET", "HEAD"], response_model=None)
         if self.settings.control:
-            app.add_api_route("/sweeps/{sweep}/{kind}", answers.ask, methods=["POST"], response_model=None)
+            app.add_api_route("/sweeps/{sweep}/{kind}", self.ask, methods=["POST"], response_model=None)
         app.add_exception_handler(RlplanError, _said)
         app.add_exception_handler(HTTPException, _not_served)
         app.add_exception_handler(Exception, _our_bug)
@@ -79,14 +96,115 @@ class Dashboard:
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
         yield
-        self.hub.close()
-        self.believer.close()
+        self.live.close()
+        self.fitter.close()
         self.source.close()
+
+    async def front(self, request: Request) -> Response:
+        """Show all sweeps."""
+        return HTMLResponse(written("sweeps.html", listing=await self._listing(request)))
+
+    async def rows(self, request: Request) -> Response:
+        """Show the rows of the list alone, for the page that has it to renew them."""
+        return HTMLResponse(written("rows.html", listing=await self._listing(request)))
+
+    async def sweep(self, request: Request) -> Response:
+        """Show a sweep, with the buttons that control it where that is allowed."""
+        snapshot = await self.live.snapshot(request.path_params["sweep"])
+        if not self.settings.control:
+            return HTMLResponse(snapshot.page(lambda: sweep_page(snapshot, None)))
+        return HTMLResponse(sweep_page(snapshot, seal_of(request)))
+
+    async def section(self, request: Request) -> Response:
+        """Show one section of a sweep's page, with its version in a header."""
+        name = request.path_params["section"]
+        if name not in ALL:
+            raise NotFoundError(f"there is no such section; there are {', '.join(ALL)}")
+        shown = await self.live.part(request.path_params["sweep"], name)
+        return HTMLResponse(shown.html, headers={"x-version": shown.version})
+
+    async def trial(self, request: Request) -> Response:
+        """Show one trial."""
+        snapshot = await self.live.snapshot(request.path_params["sweep"])
+
+        def write() -> str:
+            # Written while the store is lent too: what a damaged row makes of the page is said like other damage.
+            with self.source.store() as store, store.read() as session:
+                page = trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
+                return written("trial.html", picture=snapshot.story.picture, page=page)
+
+        return HTMLResponse(await run_sync(write, abandon_on_cancel=True))
+
+    async def data(self, request: Request) -> Response:
+        """Give all there is to tell of a sweep as JSON."""
+        snapshot = await self.live.snapshot(request.path_params["sweep"])
+
+        def write() -> bytes:
+            with self.source.store():
+                return snapshot.data()
+
+        return Response(await run_sync(write, abandon_on_cancel=True), media_type="application/json")
+
+    async def events(self, request: Request) -> Response:
+        """Tell what changes in a sweep, as it changes."""
+        return await self.live.watch(request.path_params["sweep"])
+
+    async def health(self, _: Request) -> Response:
+        """Say whether the database can be read."""
+
+        def look() -> None:
+            with self.source.store() as store, store.read() as session:
+                listing(session, before=0)
+
+        await run_sync(look, abandon_on_cancel=True)
+        return JSONResponse({"status": "ok"})
+
+    async def static(self, request: Request) -> Response:
+        """Give one of the files that pages refer to."""
+        asset = (await run_sync(assets)).get(request.path_params["name"])
+        if asset is None:
+            raise NotFoundError("there is no such file")
+        return served(asset, request)
+
+    async def ask(self, request: Request) -> Response:
+        """Ask something of a sweep's driver, and show the sweep again."""
+        sweep, kind = request.path_params["sweep"], request.path_params["kind"]
+        if kind not in list(RequestKind):
+            raise NotFoundError(f"a sweep can be asked to {', '.join(RequestKind)}, and nothing else")
+        await check_form(request)
+        visitor = request.client.host if request.client else "unknown"
+        await run_sync(self._ask, sweep, RequestKind(kind), visitor)
+        return RedirectResponse(str(request.url_for("sweep", sweep=sweep).path), status_code=303)
+
+    def _ask(self, sweep: str, kind: RequestKind, visitor: str) -> None:
+        """Write a request for the sweep's driver: the only place that writes, and open for writing only that long."""
+        with self.source.store() as store, store.read() as session:
+            name = sweep_named(session, sweep).name  # opened for writing, a database that is gone would be made anew
+        with open_store(self.settings.database, lock_timeout_seconds=LOCK_SECONDS) as store, store.write() as session:
+            dead = is_dead(sweep_named(session, name))
+            ask_driver(session, name, kind, f"the dashboard ({visitor})", datetime.now(UTC), driver_is_dead=dead)
+
+    async def _listing(self, request: Request) -> Listing:
+        given = request.query_params.get("before")
+        if given is not None and not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
+            raise InputError("before takes the number of a sweep, as the link to older sweeps has it")
+        before = None if given is None else int(given)
+
+        def read() -> Listing:
+            with self.source.store() as store, store.read() as session:
+                return listing(session, before)
+
+        async with self._reading:
+            at, last_before, listed = self._listed
+            if listed is None or last_before != before or time.monotonic() - at > KEPT_SECONDS:
+                listed = await run_sync(read, abandon_on_cancel=True)
+                self._listed = (time.monotonic(), before, listed)
+            return listed
 
 
 async def _said(request: Request, error: Exception) -> Response:
     assert isinstance(error, RlplanError)
-    return problem_of(request, error)
+    return problem(request, next((code for kind, code in CODES if isinstance(error, kind)), 500), str(error))
 
 
 async def _not_served(request: Request, error: Exception) -> Response:

@@ -1,22 +1,34 @@
 """Writes the dashboard's pages."""
 
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from rlplan.reading.story import Story
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from budgets.errors import NotFoundError
+from planner.store.schema import Transition
+from planner.trials import TrialState
+from rlplan.charts.chart import Chart
+from rlplan.charts.curves import curve_panels
+from rlplan.reading.story import Beliefs, Story, Stretch
+from rlplan.reading.sweep_picture import TrialRow
 from rlplan.reading.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
-from rlplan.web.dashboard.believer import Known
-from rlplan.web.dashboard.snapshot import Snapshot
-from rlplan.web.page import SECTIONS, TITLES, encodable, environment, section
+from rlplan.web.dashboard.fitting import Fitted
+from rlplan.web.dashboard.snapshots import ALL, LARGE, NOW, Snapshot
+from rlplan.web.page import TITLES, encodable, environment, section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-NOW = "now"  # the section that says how the sweep stands at this moment; only a live page has it
-ALL = (NOW, *SECTIONS)
-# Of a large sweep these come when the reader gets to them, so that the page itself is there at once.
-LARGE = ("curves", "frontier", "budget", "decisions")
+RETRY_SECONDS = 3
+TRIAL_CHART_HEIGHT = 420
 
 
 @cache
@@ -31,15 +43,15 @@ def written(template: str, **context: Any) -> str:
     return encodable(_environment().get_template(template).render(context))
 
 
-def part(name: str, story: Story, known: Known | None) -> str:
+def part(name: str, story: Story, fitted: Fitted | None) -> str:
     """Render a section; one that cannot be rendered says so, and the others are there."""
     try:
-        return _now(story, known) if name == NOW else section(name, story, known.beliefs if known else None)
+        return _now(story, fitted) if name == NOW else section(name, story, fitted.beliefs if fitted else None)
     except Exception as error:  # a damaged row may make any part of it fail, in ways that nobody has listed
         return written("broken.html", title=TITLES.get(name, "Now"), kind=type(error).__name__)
 
 
-def _now(story: Story, known: Known | None) -> str:
+def _now(story: Story, fitted: Fitted | None) -> str:
     picture = story.picture
     money = picture.money
     whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
@@ -51,7 +63,7 @@ def _now(story: Story, known: Known | None) -> str:
         tally=tally(picture.trials),
         spent_share=100 * money.spent / whole,
         reserved_share=100 * money.reserved / whole,
-        known=known,
+        fitted=fitted,
     )
 
 
@@ -72,3 +84,72 @@ def sweep_page(snapshot: Snapshot, seal: str | None) -> str:
     ]
     picture = snapshot.story.picture
     return written("sweep.html", picture=picture, story=snapshot.story, sections=sections, seal=seal)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change of a trial's state."""
+
+    at: datetime
+    from_state: TrialState | None
+    to_state: TrialState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    """What the page of a trial shows."""
+
+    trial: TrialRow
+    chart: Chart | None  # None while it has no score
+    stretches: tuple[Stretch, ...]
+    moves: tuple[Move, ...]
+
+
+def trial_page(session: Session, story: Story, beliefs: Beliefs | None, given: str) -> TrialPage:
+    """Gather what the page of a trial shows; it is given by its id or by its name."""
+    trial = _found(story, given)
+    stretches = tuple(each for each in story.stretches if each.trial == trial.id)
+    columns = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
+    rows = session.execute(select(*columns).where(Transition.trial_id == trial.id).order_by(Transition.id))
+    return TrialPage(trial, _chart(story, beliefs, trial), stretches, tuple(Move(*row) for row in rows))
+
+
+def _found(story: Story, given: str) -> TrialRow:
+    for trial in story.picture.trials:
+        if given in (str(trial.id), trial.name):
+            return trial
+    raise NotFoundError(f"{story.picture.sweep} has no such trial. Its trials are on its page")
+
+
+def _chart(story: Story, beliefs: Beliefs | None, trial: TrialRow) -> Chart | None:
+    """Draw the panel of a sweep that has this trial alone."""
+    if not trial.scores:
+        return None
+    own = tuple(each for each in story.stretches if each.trial == trial.id)
+    alone = replace(story, picture=replace(story.picture, trials=(trial,)), stretches=own)
+    believed = beliefs and replace(
+        beliefs, bands={trial.id: beliefs.bands[trial.id]} if trial.id in beliefs.bands else {}
+    )
+    panels = curve_panels(alone, believed).charts
+    return replace(panels[0][1], height=TRIAL_CHART_HEIGHT) if panels else None
+
+
+def problem(request: Request, code: int, text: str) -> Response:
+    """Answer with a problem: as a page to who wants one, in a line to who does not."""
+    if code == 401 or not _wants_page(request):
+        # A stranger is told this and nothing else, not even what else there is.
+        answer: Response = PlainTextResponse(f"{text}\n", status_code=code)
+    else:
+        again = code == 503
+        page = written("problem.html", title=HTTPStatus(code).phrase, text=text, again=again, seconds=RETRY_SECONDS)
+        answer = HTMLResponse(page, status_code=code)
+    if code == 503:
+        answer.headers["retry-after"] = str(RETRY_SECONDS)
+    if code == 401:
+        answer.headers["www-authenticate"] = "Bearer"
+    return answer
+
+
+def _wants_page(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers

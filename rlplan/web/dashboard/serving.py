@@ -6,16 +6,18 @@ import os
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, cast
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from budgets.errors import InputError
 from planner.store import open_store
 from rlplan.exits import ExitCode
 from rlplan.web.dashboard.app import Dashboard
 from rlplan.web.dashboard.assets import assets
-from rlplan.web.dashboard.patience import PatientProtocol
 from rlplan.web.dashboard.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
@@ -23,16 +25,30 @@ if TYPE_CHECKING:
 
 SWITCH_SECONDS = 0.001
 ENDING_SECONDS = 1  # for answers that are under way when it ends
+MOST_CONNECTIONS = 1000
+STUCK_SECONDS = 15.0  # in which the other end must send a request, or take a part of what it is being sent
+TICKS = 10  # of a tenth of a second, between two looks at who is stuck
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection; nonsense behind a request that is being answered only ends it."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP; while another answer is on its way, nothing can be said."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
 
 
 class Server(uvicorn.Server):
-    """A server that lets those go who look on before it waits for its connections to end."""
+    """A server that drops who is stuck, and lets those go who look on before it waits for its connections to end."""
 
     def __init__(self, dashboard: Dashboard, started: "Callable[[], None] | None" = None) -> None:
         super().__init__(
             uvicorn.Config(
                 dashboard,
-                http=PatientProtocol,
+                http=Connection,
                 ws="none",
                 lifespan="off",  # nothing is begun before the first visitor, and serve() ends what is under way
                 access_log=False,  # addresses may hold the token
@@ -41,9 +57,11 @@ class Server(uvicorn.Server):
                 proxy_headers=False,  # a header that anybody can send says nothing about where a request comes from
                 timeout_graceful_shutdown=ENDING_SECONDS,
                 h11_max_incomplete_event_size=16_384,
+                limit_concurrency=MOST_CONNECTIONS,
             )
         )
         self._dashboard, self._started = dashboard, started
+        self._waiting: dict[Connection, tuple[object, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
@@ -53,8 +71,28 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; pages that look on would otherwise be waited for."""
-        self._dashboard.hub.close()
+        self._dashboard.live.close()
         await super().shutdown(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Do what is to be done every tenth of a second; uvicorn itself waits for a request without end."""
+        if counter % TICKS == 0:
+            self._drop_who_is_stuck(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _drop_who_is_stuck(self, now: float) -> None:
+        before, self._waiting = self._waiting, {}
+        for connection in cast(list[Connection], list(self.server_state.connections)):
+            left, cycle = connection.transport.get_write_buffer_size(), connection.cycle
+            if cycle is not None and not cycle.response_complete and not left:
+                continue  # it waits for us
+            state, since = before.get(connection, (None, now))
+            if state != (cycle, left):
+                since = now
+            elif now - since > STUCK_SECONDS:
+                # Not closed: that would wait until the other end has taken what is left.
+                connection.transport.abort()
+            self._waiting[connection] = (cycle, left), since
 
 
 def serve(settings: Settings) -> int:
@@ -68,7 +106,7 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):
         Server(dashboard, lambda: _announce(settings)).run(sockets=[sock])
-    if not dashboard.believer.close(ENDING_SECONDS / 4):
+    if not dashboard.fitter.close(ENDING_SECONDS / 4):
         # A fit is under way, which only reads: nothing is lost, and nobody is to wait for it.
         sys.stdout.flush()
         sys.stderr.flush()

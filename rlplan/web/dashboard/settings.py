@@ -12,7 +12,7 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8787
 SHORTEST_TOKEN = 16
 TOKEN_VARIABLE = "RLPLAN_DASHBOARD_TOKEN"
 MAKE_ONE = "auto"
-_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,20 @@ class Settings:
     @property
     def address(self) -> str:
         """The address without the token; of a dashboard on all interfaces, by this machine's name."""
-        host = socket.gethostname() if is_wildcard(self.host) else self.host
+        host = socket.gethostname() if self.on_all_interfaces else self.host
         return f"http://{bracketed(host)}:{self.port}"
 
-    def is_own(self, name: str) -> bool:
-        """Whether a request that was sent to a host of this name was meant for this dashboard.
+    @property
+    def names(self) -> list[str]:
+        """The hosts that it answers to; on all interfaces it also answers to any address."""
+        own = socket.gethostname() if self.on_all_interfaces else bracketed(self.host)
+        return [*LOCAL_NAMES, own]
 
-        A page elsewhere may have its own name resolve to this machine, and read what is served here under it. Only
-        numbers are safe from that, so on all interfaces any address will do, but of names only this machine's.
-        """
-        name = name.lower()
-        if name in _LOCAL_NAMES or name == bracketed(self.host).lower():
-            return True
-        if not is_wildcard(self.host):
-            return False
-        return name == socket.gethostname().lower() or _address(name) is not None
+    @property
+    def on_all_interfaces(self) -> bool:
+        """Whether whoever reaches this machine reaches it."""
+        address = _address(self.host)
+        return address is not None and address.is_unspecified
 
 
 def checked(database: str, host: str, port: int, token: str | None, control: bool) -> Settings:
@@ -83,12 +82,6 @@ def is_loopback(host: str) -> bool:
     """Whether only this machine can reach that host."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
-
-
-def is_wildcard(host: str) -> bool:
-    """Whether that host stands for all interfaces."""
-    address = _address(host)
-    return address is not None and address.is_unspecified
 
 
 def bracketed(host: str) -> str:

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from planner.store import open_store
 from planner.store.records import NewSweep
-from rlplan.web.dashboard import drawing
-from rlplan.web.dashboard.pages import ALL, LARGE
+from rlplan.web.dashboard import snapshots
+from rlplan.web.dashboard.snapshots import ALL, LARGE
 from tests.rlplan.sweep_rows import Seeder
 from tests.rlplan.web.dashboard.visits import PATIENCE_SECONDS, visiting
 
@@ -70,7 +70,7 @@ def test_a_new_point_is_on_the_page(sweep: Seeder, visitor: TestClient) -> None:
 def test_of_a_large_sweep_what_takes_long_comes_later(
     sweep: Seeder, visitor: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawing, "FEW_ROWS", 0)
+    monkeypatch.setattr(snapshots, "FEW_ROWS", 0)
     page = visitor.get("/sweeps/sweep-1").text
     for name in LARGE:
         assert f'data-part="{name}" data-version=""' in page
@@ -194,3 +194,8 @@ def test_files_are_kept_by_their_version(visitor: TestClient) -> None:
     plain = visitor.get("/static/htmx.min.js", headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.text.startswith("var htmx")
+
+
+def test_there_is_nothing_else(visitor: TestClient) -> None:
+    for address in ("/docs", "/redoc", "/openapi.json", "/static/", "/static/htmx.LICENSE.txt"):
+        assert visitor.get(address).status_code == 404, address

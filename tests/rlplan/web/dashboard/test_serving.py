@@ -6,13 +6,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from budgets.errors import InputError
-from rlplan.web.dashboard import patience
 from rlplan.web.dashboard.app import Dashboard
 from rlplan.web.dashboard.serving import Server, listening
 from rlplan.web.dashboard.settings import Settings
@@ -92,38 +91,6 @@ def test_two_hundred_look_on_and_it_still_answers(sweep: Seeder, database: Path)
         for client in clients[100:]:
             until(client, rb"event: state")
             client.close()
-
-
-def test_who_sends_no_request_is_dropped(sweep: Seeder, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "REQUEST_SECONDS", 0.2)
-    begun = (
-        b"",
-        b"GET / HTTP/1.1\r\nHost: 127",
-        get("/healthz") + b"GET ",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nab",
-    )
-    with running(database) as port:
-        for request in begun:
-            with connected(port, request) as client, suppress(ConnectionResetError):
-                while client.recv(65536):
-                    pass
-
-
-def test_who_takes_no_answer_is_dropped(sweep: Seeder, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STUCK_SECONDS", 0.2)
-    with running(database) as port, socket.socket() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        client.settimeout(20)
-        client.connect(("127.0.0.1", port))
-        client.sendall(get("/static/plotly.min.js", b"Accept-Encoding: identity\r\n") * 4)
-        while True:  # it is dropped while the most of it is on its way
-            time.sleep(0.05)
-            try:
-                client.send(b"x", socket.MSG_DONTWAIT)
-            except (ConnectionResetError, BrokenPipeError):
-                break
-            except BlockingIOError:
-                continue
 
 
 def test_a_port_in_use_is_said_with_the_way_out(database: Path) -> None:

@@ -3,7 +3,7 @@ import time
 
 from budgets.errors import NotFoundError
 from rlplan.reading.story import Beliefs
-from rlplan.web.dashboard.believer import Believer
+from rlplan.web.dashboard.fitting import CurveFitter
 
 NOTHING = Beliefs(None, "nothing seen yet", {}, {})
 
@@ -22,9 +22,9 @@ class Work:
         return NOTHING
 
 
-def known(believer: Believer, sweep: str, mark: str) -> bool:
+def known(fitter: CurveFitter, sweep: str, mark: str) -> bool:
     for _ in range(2000):
-        found = believer.known(sweep)
+        found = fitter.fitted(sweep)
         if found is not None and found.mark == mark:
             return True
         time.sleep(0.005)
@@ -33,29 +33,29 @@ def known(believer: Believer, sweep: str, mark: str) -> bool:
 
 def test_asking_waits_for_nothing_and_the_answer_comes() -> None:
     work = Work()
-    believer = Believer(work, pause_seconds=0)
-    believer.ask("sweep-1", "a")
+    fitter = CurveFitter(work, pause_seconds=0)
+    fitter.ask("sweep-1", "a")
     assert work.begun.acquire(timeout=20)
-    assert believer.known("sweep-1") is None
-    believer.ask("sweep-1", "a")
+    assert fitter.fitted("sweep-1") is None
+    fitter.ask("sweep-1", "a")
     work.go.release()
-    assert known(believer, "sweep-1", "a")
-    believer.ask("sweep-1", "a")
-    assert believer.close(20)
+    assert known(fitter, "sweep-1", "a")
+    fitter.ask("sweep-1", "a")
+    assert fitter.close(20)
     assert work.asked == ["sweep-1"]
 
 
 def test_the_newest_rows_and_the_latest_sweep_come_first() -> None:
     work = Work()
-    believer = Believer(work, pause_seconds=0)
-    believer.ask("sweep-1", "a")
+    fitter = CurveFitter(work, pause_seconds=0)
+    fitter.ask("sweep-1", "a")
     assert work.begun.acquire(timeout=20)
     for sweep, mark in (("sweep-2", "a"), ("sweep-1", "b"), ("sweep-1", "c"), ("sweep-3", "a")):
-        believer.ask(sweep, mark)
+        fitter.ask(sweep, mark)
     for _ in range(4):
         work.go.release()
-    assert all(known(believer, *each) for each in (("sweep-1", "c"), ("sweep-2", "a"), ("sweep-3", "a")))
-    assert believer.close(20)
+    assert all(known(fitter, *each) for each in (("sweep-1", "c"), ("sweep-2", "a"), ("sweep-3", "a")))
+    assert fitter.close(20)
     assert work.asked == ["sweep-1", "sweep-3", "sweep-2", "sweep-1"] or work.asked[1] == "sweep-3"
     assert work.asked.count("sweep-1") == 2
 
@@ -67,13 +67,13 @@ def test_one_sweep_is_not_worked_out_again_and_again() -> None:
         asked.append(sweep)
         return NOTHING
 
-    believer = Believer(work, pause_seconds=1000)
-    believer.ask("sweep-1", "a")
-    assert known(believer, "sweep-1", "a")
-    believer.ask("sweep-1", "b")
-    believer.ask("sweep-2", "a")
-    assert known(believer, "sweep-2", "a")
-    assert believer.close(20)
+    fitter = CurveFitter(work, pause_seconds=1000)
+    fitter.ask("sweep-1", "a")
+    assert known(fitter, "sweep-1", "a")
+    fitter.ask("sweep-1", "b")
+    fitter.ask("sweep-2", "a")
+    assert known(fitter, "sweep-2", "a")
+    assert fitter.close(20)
     assert asked == ["sweep-1", "sweep-2"]
 
 
@@ -86,19 +86,19 @@ def test_what_fails_is_told_and_what_was_known_stays() -> None:
             raise answer
         return answer
 
-    believer = Believer(work, pause_seconds=0)
+    fitter = CurveFitter(work, pause_seconds=0)
     for mark, problem in (("a", None), ("b", "it is gone"), ("c", "could not be fitted (ZeroDivisionError)")):
-        believer.ask("sweep-1", mark)
-        assert known(believer, "sweep-1", mark)
-        found = believer.known("sweep-1")
+        fitter.ask("sweep-1", mark)
+        assert known(fitter, "sweep-1", mark)
+        found = fitter.fitted("sweep-1")
         assert found is not None
         assert found.beliefs is NOTHING
         assert found.problem is None if problem is None else problem in (found.problem or "")
-    assert believer.close(20)
+    assert fitter.close(20)
 
 
 def test_none_is_begun_after_the_end() -> None:
-    believer = Believer(lambda _: NOTHING)
-    assert believer.close()
-    believer.ask("sweep-1", "a")
-    assert believer.known("sweep-1") is None
+    fitter = CurveFitter(lambda _: NOTHING)
+    assert fitter.close()
+    fitter.ask("sweep-1", "a")
+    assert fitter.fitted("sweep-1") is None

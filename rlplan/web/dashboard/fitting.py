@@ -17,7 +17,7 @@ Work = Callable[[str], Beliefs]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Fitted:
     """What was believed of a sweep at a moment, or why that could not be worked out."""
 
     mark: str  # of the rows it rests on
@@ -26,26 +26,26 @@ class Known:
     problem: str | None = None
 
 
-class Believer:
+class CurveFitter:
     """A thread that keeps beliefs up to date, the sweep first that was asked for last."""
 
     def __init__(self, work: Work, *, pause_seconds: float = SHORTEST_PAUSE_SECONDS) -> None:
         self._work, self._pause = work, pause_seconds
         self._wanted: dict[str, str] = {}  # mark by sweep
-        self._known: dict[str, Known] = {}
+        self._fitted: dict[str, Fitted] = {}
         self._not_before: dict[str, float] = {}
         self._changed = threading.Condition()
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    def known(self, sweep: str) -> Known | None:
+    def fitted(self, sweep: str) -> Fitted | None:
         """Return what is known by now."""
-        return self._known.get(sweep)
+        return self._fitted.get(sweep)
 
     def ask(self, sweep: str, mark: str) -> None:
         """Have the beliefs on these rows worked out, if they are not yet."""
-        known = self._known.get(sweep)
-        if known is not None and known.mark == mark:
+        fitted = self._fitted.get(sweep)
+        if fitted is not None and fitted.mark == mark:
             return
         with self._changed:
             self._wanted.pop(sweep, None)
@@ -70,7 +70,7 @@ class Believer:
         while (next_one := self._next()) is not None:
             sweep, mark = next_one
             begun = time.monotonic()
-            self._known[sweep] = self._believed(sweep, mark)
+            self._fitted[sweep] = self._believed(sweep, mark)
             took = time.monotonic() - begun
             with self._changed:
                 self._not_before[sweep] = time.monotonic() + max(self._pause, took * PAUSE_PER_SECOND_OF_WORK)
@@ -89,14 +89,14 @@ class Believer:
                 self._changed.wait(min(waits, default=None))
         return None
 
-    def _believed(self, sweep: str, mark: str) -> Known:
+    def _believed(self, sweep: str, mark: str) -> Fitted:
         try:
             beliefs, problem = self._work(sweep), None
         except RlplanError as error:
             beliefs, problem = None, str(error)
         except Exception as error:  # the thread must live: it fits the other sweeps too
             beliefs, problem = None, f"what is stored could not be fitted ({type(error).__name__})"
-        before = self._known.get(sweep)
+        before = self._fitted.get(sweep)
         if beliefs is None and before is not None:
             beliefs = before.beliefs
-        return Known(mark, beliefs, datetime.now(UTC), problem)
+        return Fitted(mark, beliefs, datetime.now(UTC), problem)

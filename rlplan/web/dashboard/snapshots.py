@@ -1,0 +1,229 @@
+"""One sweep that is looked at: read again when its rows have changed and not otherwise, and drawn once for all."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+
+from planner.store.sweeps import sweep_named
+from rlplan.charts.thinning import thinned_curve
+from rlplan.reading.marking import mark
+from rlplan.reading.story import Beliefs, Story
+from rlplan.reading.story_data import story_data
+from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_picture import Score, TrialRow
+from rlplan.reading.sweep_trials import Memory
+from rlplan.web.dashboard.fitting import CurveFitter, Fitted
+from rlplan.web.dashboard.source import Source
+from rlplan.web.page import SECTIONS
+
+NOW = "now"  # the section that says how the sweep stands at this moment; only a live page has it
+ALL = (NOW, *SECTIONS)
+# Of a large sweep these come when the reader gets to them, so that the page itself is there at once.
+LARGE = ("curves", "frontier", "budget", "decisions")
+
+# Some of what is shown changes without a row, such as how long the driver has been silent.
+OLDEST_SECONDS = 10.0
+# A large part is kept up to date for so long after it was asked for; pages that show it ask whenever it changes.
+ASKED_SECONDS = 60.0
+
+Render = Callable[[str, Story, Fitted | None], str]
+MOST_POINTS = 20_000  # on one page
+FEWEST_POINTS = 24  # of one trial: enough for its shape
+FEW_ROWS = 3000  # that are drawn at once, whoever looks
+
+# Of each trial: its scores as they were read, how many of them were wanted, and which are drawn.
+Drawn = dict[int, tuple[tuple[Score, ...], int, tuple[Score, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One section as HTML; the version is another whenever the HTML is."""
+
+    html: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is shown of a sweep until its rows change.
+
+    The parts of a large sweep come `later`: they are drawn when somebody asks for them, once for all. Until they are
+    drawn anew, those of the snapshot before stand in for them.
+    """
+
+    mark: str
+    story: Story
+    fitted: Fitted | None
+    parts: Mapping[str, Part]
+    draw: Callable[[str], Part]
+    later: frozenset[str] = frozenset()  # not drawn yet from these rows
+    is_large: bool = False
+    made_at: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it was read."""
+        return time.monotonic() - self.made_at
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """What is believed of it, as far as that is fitted."""
+        return self.fitted.beliefs if self.fitted else None
+
+    def data(self) -> bytes:
+        """Return all of it as one JSON document, which is made when it is first asked for."""
+        with self._lock:
+            if "data" not in self._made:
+                document = story_data(self.story, self.beliefs)
+                self._made["data"] = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+            return self._made["data"]
+
+    def page(self, write: Callable[[], str]) -> bytes:
+        """Return the page, which is the same for all; it waits for no lock, and may at worst be written twice."""
+        if "page" not in self._made:
+            self._made["page"] = write().encode()
+        return self._made["page"]
+
+    def message(self) -> str:
+        """Return what those who look on are told: which sections there are in which version."""
+        return json.dumps(
+            {
+                "versions": {name: part.version for name, part in self.parts.items()},
+                "read_at": self.story.read_at.astimezone(UTC).isoformat(timespec="seconds"),
+            }
+        )
+
+
+def part_of(html: str) -> Part:
+    """Make a part of a section's HTML."""
+    return Part(html, _digest(html))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def trouble_message(text: str) -> str:
+    """Return what those who look on are told while the sweep cannot be read."""
+    return json.dumps({"trouble": text})  # without the time, or the same trouble would be news twice a second
+
+
+class SweepReader:
+    """The newest snapshot of a sweep."""
+
+    def __init__(self, sweep: str, source: Source, fitter: CurveFitter, render: Render) -> None:
+        self.sweep = sweep
+        self._source, self._fitter, self._render = source, fitter, render
+        self._memory: Memory = {}
+        self._drawn: Drawn = {}
+        self._generation = 0
+        self._asked: dict[str, float] = {}
+        self._lock, self._drawing, self._taking = threading.Lock(), threading.Lock(), threading.Lock()
+        self._touched = time.monotonic()
+        self.snapshot: Snapshot | None = None
+
+    def touch(self) -> None:
+        """Note that somebody looks."""
+        self._touched = time.monotonic()
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long nobody has looked."""
+        return time.monotonic() - self._touched
+
+    def look(self) -> bool:
+        """Read the sweep anew if there is anything new, and say whether there was."""
+        with self._lock, self._source.store() as store:
+            generation = self._source.generation
+            if generation != self._generation:
+                self._memory, self._drawn, self._generation = {}, {}, generation
+            with store.read() as session:
+                key = f"{generation}:{mark(session, sweep_named(session, self.sweep).id)}"
+            self._fitter.ask(self.sweep, key)
+            fitted = self._fitter.fitted(self.sweep)
+            if not self._is_stale(key, fitted):
+                return False
+            self._take(key, story(store, self.sweep, memory=self._memory), fitted)
+            return True
+
+    def has(self, name: str) -> bool:
+        """Whether a part is there at once."""
+        return self.snapshot is not None and name in self.snapshot.parts
+
+    def part(self, name: str) -> Part:
+        """Return a part; one of a large sweep that nobody has asked for lately has to be drawn first."""
+        self._asked[name] = time.monotonic()
+        assert self.snapshot is not None
+        ready = self.snapshot.parts.get(name)
+        if ready is not None:
+            return ready
+        with self._drawing:
+            return self.snapshot.parts.get(name) or self._draw(name)
+
+    def renew(self) -> bool:
+        """Draw one part anew that was asked for lately and is of older rows, and say whether there was one."""
+        with self._drawing:
+            for name in LARGE:
+                if self.snapshot is not None and name in self.snapshot.later and name in self.snapshot.parts:
+                    self._draw(name)
+                    return True
+        return False
+
+    def _draw(self, name: str) -> Part:
+        assert self.snapshot is not None
+        drawn_from = self.snapshot
+        part = drawn_from.draw(name)
+        with self._taking:
+            later = self.snapshot.later - {name} if self.snapshot.mark == drawn_from.mark else self.snapshot.later
+            self.snapshot = replace(self.snapshot, parts={**self.snapshot.parts, name: part}, later=later)
+        return part
+
+    def _take(self, key: str, told: Story, fitted: Fitted | None) -> None:
+        shown = drawable(told, self._drawn)
+
+        def draw(name: str) -> Part:
+            return part_of(self._render(name, shown, fitted))
+
+        later = frozenset(LARGE) if is_large(told) else frozenset()
+        parts = {name: draw(name) for name in ALL if name not in later}
+        with self._taking:
+            before = self.snapshot.parts if self.snapshot else {}
+            parts |= {name: before[name] for name in later & before.keys() if self._is_asked(name)}
+            self.snapshot = Snapshot(key, told, fitted, parts, draw, later, is_large=bool(later))
+
+    def _is_asked(self, name: str) -> bool:
+        return time.monotonic() - self._asked.get(name, -ASKED_SECONDS) < ASKED_SECONDS
+
+    def _is_stale(self, key: str, fitted: Fitted | None) -> bool:
+        shown = self.snapshot
+        if shown is None or shown.mark != key or shown.fitted is not fitted:
+            return True
+        return not shown.story.picture.at_rest and shown.age_seconds > OLDEST_SECONDS
+
+
+def drawable(story: Story, drawn: Drawn) -> Story:
+    """Return the story with the points that are drawn; `drawn` keeps those of trials that have not changed."""
+    trials = story.picture.trials
+    if sum(len(trial.scores) for trial in trials) <= MOST_POINTS:
+        return story
+    most = max(FEWEST_POINTS, MOST_POINTS // len(trials))
+    return replace(story, picture=replace(story.picture, trials=tuple(_thinned(each, most, drawn) for each in trials)))
+
+
+def _thinned(trial: TrialRow, most: int, drawn: Drawn) -> TrialRow:
+    before = drawn.get(trial.id)
+    if before is None or before[0] is not trial.scores or before[1] != most:
+        before = drawn[trial.id] = (trial.scores, most, tuple(thinned_curve(trial.scores, most)))
+    return replace(trial, scores=before[2])
+
+
+def is_large(story: Story) -> bool:
+    """Whether to draw all of it takes so long that each part waits until somebody looks at it."""
+    points = sum(len(trial.scores) for trial in story.picture.trials)
+    return points + len(story.stretches) + len(story.decisions) > FEW_ROWS
