@@ -53,8 +53,8 @@ def prepare_embedded(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    from runner.tasks.characters import CHARACTERS, END_ID, FIRST_CHARACTER_ID, PAD_ID, START_ID
     from runner.tasks.embedded import embedded_task
+    from runner.tasks.tokenizers import CHARACTERS, END_ID, FIRST_CHARACTER_ID, PAD_ID, START_ID
 
     task = embedded_task(work["task"])
     for file in Path(task.model_path).iterdir():
@@ -80,14 +80,12 @@ def prepare_embedded(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
 def rlplan(folder: Path, work: dict[str, Any]) -> None:
     """Time our trainer's whole steps: generate, reward, train, new weights to the sampler."""
     from planner.recipes.schema import Objective, Recipe
-    from runner.policy.loading import load_model
+    from runner.policy.model import load_model
     from runner.ports.task import Problem, Scores, Task
     from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
-    from runner.tasks.characters import CharacterTokenizer
-    from runner.tasks.chat import load_tokenizer
+    from runner.tasks.tokenizers import CharacterTokenizer, load_tokenizer
     from runner.training.building import assemble, open_engine, open_stream, use_threads
-    from runner.training.collecting import Collector
-    from runner.training.sources import InlineSource
+    from runner.training.collecting import Collector, InlineSource
     from runner.training.stopwatch import Stopwatch
 
     class Right:

@@ -21,7 +21,7 @@ from planner.metrics import further_names
 from rlplan.actions.train_request import RUNS, Run
 from runner.ports.backend import Point
 from runner.training import checkpoints
-from runner.training.points import COLUMNS, METRICS, read_points, replace_file, write_points
+from runner.training.trial import COLUMNS, METRICS, read_points, replace_file, write_points
 
 CONFIG, CURVE = "config.json", "curve.csv"
 _STEP = re.compile(r"checkpoint-(\d+)\.\w+$")

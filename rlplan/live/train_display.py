@@ -5,9 +5,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run
-from rlplan.actions.training import Display
+from rlplan.actions.training import Display, History
 from rlplan.printing.train_output import score_of
 from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline

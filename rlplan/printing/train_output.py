@@ -14,7 +14,7 @@ from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
 from rlplan.wording.sparkline import thinned
 from rlplan.wording.terminal import tell
 from runner.ports.backend import Point
-from runner.training.points import COLUMNS
+from runner.training.trial import COLUMNS
 
 MOST_ROWS = 12  # of the table; curve.csv has all
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
-from runner.backends.same_trial import compare, require_free
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from runner.training.building import Parts, build, warm_up
+from runner.training.checkpoints import compare, require_free
 from runner.training.stopwatch import Clock, Stopwatch, monotonic
 from runner.training.updating import is_out_of_memory
 

@@ -19,7 +19,7 @@ def open_backend(config: TrialConfig) -> TrainerBackend:
 
 def _simulated(recorded: bool) -> TrainerBackend:
     if recorded:
-        from runner.backends.replayed import ReplayedBackend  # noqa: PLC0415
+        from runner.backends.simulated import ReplayedBackend  # noqa: PLC0415
 
         return ReplayedBackend()
     from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
-from runner.backends.same_trial import compare, require_free
 from runner.ports.backend import Point, Segment
+from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.opening import world_of
+from runner.simulation.opening import open_world, world_of
 from runner.simulation.world import Course, World
 from runner.training import checkpoints
+from runner.training.checkpoints import compare, require_free
 
 
 class SimulatedBackend:
@@ -79,3 +80,11 @@ class SimulatedBackend:
         if self._course is None or self._config is None:
             raise InputError("no trial is open: start or restore one first")
         return self._course, self._config
+
+
+class ReplayedBackend(SimulatedBackend):
+    """One recorded trial at a time, point by point."""
+
+    def __init__(self, table: Path | None = None) -> None:
+        """Take the table of all trials; without one, each trial's configuration names its own."""
+        super().__init__(None if table is None else open_world(SimulationChoice(kind="table", table=str(table))))

@@ -11,7 +11,7 @@ from runner.engines.decoding import Noise
 from runner.engines.torch_decode import Decoding, Format
 from runner.engines.torch_traits import Traits
 from runner.engines.torch_waves import Wave, Written, gathered, require_sound, waves
-from runner.policy.head import Head, decoder_of
+from runner.policy.model import Head, decoder_of
 from runner.ports.engine import Weights
 from runner.ports.rollouts import Rollouts, Sampling
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
-from runner.policy.head import decoder_of
+from runner.policy.model import decoder_of
 
 if TYPE_CHECKING:
     import torch

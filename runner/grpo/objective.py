@@ -1,16 +1,103 @@
 """The GRPO objective: from log-probabilities and advantages to one loss whose gradients add over micro-batches."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
-from budgets.errors import InputError
+from budgets.errors import InputError, UnknownNameError
 from planner.recipes.schema import Objective
 from runner.grpo import clips
-from runner.grpo.ratios import k3, probability_ratio, truncated_importance
-from runner.grpo.statistics import Statistics
+from runner.grpo.clips import k3, probability_ratio, truncated_importance
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+RULES = ("sample", "prompt", "token", "constant", "sum")
+
+
+def token_weights(mask: "Tensor", groups: "Tensor", rule: str, longest: int) -> "Tensor":
+    """Return the weights (N, T) with which Σ weight · loss of a token is the loss of the update.
+
+    | rule | weight of a token | source |
+    |---|---|---|
+    | sample | 1 ÷ (tokens of its response · N) | GRPO, arXiv 2402.03300 |
+    | prompt | 1 ÷ (tokens of its prompt's group · prompts) | DAPO as ScaleRL reads it, arXiv 2510.13786 |
+    | token | 1 ÷ tokens of the update | DAPO as libraries implement it |
+    | constant | 1 ÷ (longest · N) | Dr. GRPO, arXiv 2503.20783 |
+    | sum | 1 ÷ N | LUSPO, arXiv 2602.05261 |
+
+    Args:
+        mask: Tokens that are trained on (N, T). A response without any still counts in N, and a prompt among prompts.
+        groups: Label of each response's prompt (N): equal numbers, equal prompt, in any order.
+        rule: One of `RULES`.
+        longest: Longest allowed response, in tokens.
+    """
+    import torch  # noqa: PLC0415
+
+    counted = mask.float()
+    lengths = counted.sum(dim=1, keepdim=True)
+    responses = max(mask.shape[0], 1)
+    if rule == "sample":
+        return counted / (lengths.clamp(min=1) * responses)
+    if rule == "prompt":
+        prompts, prompt_of = torch.unique(groups, return_inverse=True)
+        totals = lengths.new_zeros(len(prompts), 1).index_add(0, prompt_of, lengths)
+        return counted / (totals[prompt_of].clamp(min=1) * max(len(prompts), 1))
+    if rule == "token":
+        return counted / lengths.sum().clamp(min=1)
+    if rule == "constant":
+        return counted / (responses * max(longest, 1))
+    if rule == "sum":
+        return counted / responses
+    raise UnknownNameError("aggregation", rule, RULES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """Sums and maxima over the trained tokens, as scalars on their device; None is what was not given."""
+
+    tokens: "Tensor"
+    clipped_low: "Tensor"  # tokens that the lower bound of the clip changed
+    clipped_high: "Tensor"
+    ratio_sum: "Tensor"
+    ratio_max: "Tensor"
+    entropy_sum: "Tensor | None"
+    reference_kl_sum: "Tensor | None"  # k3 of the base model against the policy
+    mismatch_kl_sum: "Tensor"  # k3 of trainer against sampler
+    mismatch_abs_sum: "Tensor"  # |trainer's − sampler's log-probability|
+    mismatch_max: "Tensor"
+    importance_capped: "Tensor"  # tokens whose truncated importance weight is at its cap
+
+    def __add__(self, other: "Statistics") -> "Statistics":
+        merged: dict[str, Any] = {}
+        for each in fields(self):
+            mine, its = getattr(self, each.name), getattr(other, each.name)
+            if mine is None or its is None:
+                merged[each.name] = None
+            else:
+                merged[each.name] = mine.maximum(its) if each.name.endswith("_max") else mine + its
+        return Statistics(**merged)
+
+    def metrics(self) -> dict[str, float]:
+        """Return shares of and means over the tokens; what was not given is left out."""
+        import torch  # noqa: PLC0415
+
+        count = self.tokens.clamp(min=1)
+        scalars = {
+            "clipped_low_share": self.clipped_low / count,
+            "clipped_high_share": self.clipped_high / count,
+            "ratio_mean": self.ratio_sum / count,
+            "ratio_max": self.ratio_max,
+            "mismatch_kl": self.mismatch_kl_sum / count,
+            "mismatch_abs": self.mismatch_abs_sum / count,
+            "mismatch_max": self.mismatch_max,
+            "importance_capped_share": self.importance_capped / count,
+        }
+        if self.entropy_sum is not None:
+            scalars["entropy"] = self.entropy_sum / count
+        if self.reference_kl_sum is not None:
+            scalars["reference_kl"] = self.reference_kl_sum / count
+        # One transfer from the device rather than one for each.
+        return dict(zip(scalars, torch.stack(list(scalars.values())).tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

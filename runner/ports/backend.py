@@ -27,7 +27,7 @@ class Point:
     score: float | None = None
     score_standard_error: float | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()  # health: see runner.training.health
+    flags: tuple[str, ...] = ()  # health: see runner.training.trainer
     further_scores: dict[str, tuple[float, float]] = field(default_factory=dict)  # best@k, worst@k, each with its error
 
 

@@ -1,11 +1,15 @@
 """What a worker does with a segment: open its trial, train, report points as they are made, save."""
 
+import io
 import json
+import os
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from pydantic import ValidationError
 
@@ -14,12 +18,12 @@ from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.sweep.worker_log import TrialLog
-from runner.training.points import remove_aside_files
-from runner.training.trial import OpenTrial
+from runner.training.trial import OpenTrial, remove_aside_files
 
 SECONDS_BETWEEN_REPORTS = 1.0
 SECONDS_BETWEEN_CHECKPOINTS = 600.0
+LOG = "worker.log"
+TAIL_CHARACTERS = 2000
 
 
 class _Trial(OpenTrial):
@@ -187,3 +191,57 @@ def _classified(error: BaseException) -> tuple[str, str]:
     if isinstance(error, MemoryError):
         return "out-of-memory", f"out of memory ({error}): use fewer rollouts per step or a larger machine"
     return "error", f"{type(error).__name__}: {error}"
+
+
+class TrialLog:
+    """What Python code prints and warns while a trial runs goes into the trial's folder.
+
+    The streams outlive a trial, because loggers keep the one that they found when they were made.
+    """
+
+    def __init__(self) -> None:
+        self._stream = _Redirected()
+        self._path: Path | None = None
+
+    @contextmanager
+    def of(self, folder: Path) -> Iterator[None]:
+        """Send stdout and stderr of this process to a trial's log."""
+        self._path = folder / LOG
+        before = sys.stdout, sys.stderr
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._stream.target = self._path.open("a", encoding="utf-8", errors="replace", buffering=1)
+        sys.stdout = sys.stderr = self._stream
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+            target, self._stream.target = self._stream.target, None
+            if target is not None:
+                with suppress(OSError):
+                    target.close()
+
+    def tail(self) -> str:
+        """Return the end of the newest trial's log."""
+        if self._path is None:
+            return ""
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 4 * TAIL_CHARACTERS))  # a character is 4 bytes at most
+            return file.read().decode("utf-8", errors="replace")[-TAIL_CHARACTERS:]
+        return ""
+
+
+class _Redirected(io.TextIOBase):
+    """A stream whose target comes and goes."""
+
+    def __init__(self) -> None:
+        self.target: TextIO | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # a log that cannot be written must not end a trial
+            (self.target or sys.__stderr__ or io.StringIO()).write(text)
+        return len(text)

@@ -23,12 +23,32 @@ _MATH_MEMORY_BYTES = 4 << 30  # 9^{9^{9^9}} would otherwise take all there is
 _CHUNK = 64  # responses handed over at once
 
 
+class ExactReward:
+    """1 where response and answer are the same text, else 0."""
+
+    def __init__(self, *, strip: bool = True) -> None:
+        """Compare without surrounding white space, unless `strip` is off and every character counts."""
+        self._strip = strip
+
+    def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
+        """Return one score for each response."""
+        pairs = zip(problems, responses, strict=True)
+        if self._strip:
+            values = [float(response.strip() == problem.answer.strip()) for problem, response in pairs]
+        else:
+            values = [float(response == problem.answer) for problem, response in pairs]
+        return Scores(values, {})
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
 def make_reward(choice: TaskChoice, seed: int = 0) -> Reward:
     """Return the reward that a task asks for, with its function loaded; InputError says why it cannot be."""
     if not 0 <= choice.failed_reward <= 1:
         raise InputError(f"failed_reward = {choice.failed_reward:g}: it is a score, between 0 (wrong) and 1 (right)")
     if choice.reward == EXACT:
-        from runner.tasks.exact import ExactReward  # noqa: PLC0415
+        from runner.tasks.rewards import ExactReward  # noqa: PLC0415
 
         return ExactReward()
     limit = choice.reward_seconds

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from budgets.errors import InputError
-from runner.policy.loading import load_model
+from runner.policy.model import load_model
 from runner.ports.engine import RolloutEngine
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
-from runner.training.collecting import Collector
+from runner.training.batches import BatchSource
+from runner.training.collecting import Collector, InlineSource
 from runner.training.prompts import PromptStream
-from runner.training.sources import BatchSource, InlineSource
 from runner.training.stopwatch import Stopwatch
 from runner.training.trainer import Trainer
 from runner.training.updating import Updater

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from budgets.errors import CheckpointError, NotFoundError
+from budgets.errors import CheckpointError, InputError, NotFoundError
+from planner.layering import flattened
 
 KEPT = 2
 _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
 _START = len(_MAGIC) + _DIGEST_BYTES + 1
+# What a recipe says of itself changes nothing that is computed.
+_WORDS = ("recipe.sources", "recipe.summary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +158,26 @@ class _Hashing(io.RawIOBase):
     def write(self, data: Any) -> int:
         self.digest.update(data)
         return self._file.write(data)
+
+
+def require_free(folder: Path) -> None:
+    """Refuse a folder that holds a trial already."""
+    if exists(folder):
+        raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
+
+
+def compare(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
+    """Refuse another trial's checkpoint; another machine's is taken, with a note that the last bits may differ."""
+    old, new = dict(flattened(saved)), dict(flattened(given))
+    differences = {
+        key: f"{key} was {old.get(key)!r} and is {new.get(key)!r}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and not key.startswith(_WORDS)
+    }
+    changed = [text for key, text in differences.items() if not key.startswith("machine.")]
+    if changed:
+        raise InputError(
+            f"the checkpoint is of another configuration: {'; '.join(changed)}. Resume with the one that it was "
+            "started with, or start anew in another folder"
+        )
+    return [f"{text}: the run goes on, but not bit for bit" for text in differences.values()]

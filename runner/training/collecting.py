@@ -1,18 +1,17 @@
 """From prompts to batches: generate, score, filter, and cut into the updates that the batch is for."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from runner.grpo.advantages import advantages, has_signal
-from runner.grpo.shaping import loss_mask, shaped_rewards
-from runner.ports.engine import RolloutEngine
+from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
+from runner.ports.engine import RolloutEngine, Weights
 from runner.ports.rollouts import Rollouts, Sampling
 from runner.ports.task import Ids, Problem, Scores, Task
 from runner.ports.trial import TrialConfig
-from runner.training.batch import Batch
-from runner.training.prompts import PromptStream
-from runner.training.seeds import derive
+from runner.training.batches import Batch, Prepare
+from runner.training.prompts import PromptStream, derive
 from runner.training.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -129,6 +128,58 @@ class Collector:
             measured=seen.metrics(),
             notes=seen.notes,
         )
+
+
+class InlineSource:
+    """Generates between updates, `lag` batches ahead: batch j is written by the weights of update max(0, j − lag).
+
+    A lag of k is the asynchrony of a generator that keeps k updates behind all the time, without its timing: the
+    staleness is the bound itself and every run is the same.
+    """
+
+    def __init__(self, collector: Collector, stream: PromptStream, lag: int) -> None:
+        self._collector = collector
+        self._stream = stream
+        self._lag = lag
+        self._waiting: deque[Batch] = deque()
+        self._generations = 0
+
+    def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
+        """Return the oldest waiting batch, after generating until there are enough."""
+        while len(self._waiting) <= self._lag:
+            batches = self._collector.collect(self._generations, watch)
+            self._generations += 1
+            prepare(batches)
+            self._waiting.extend(batches)
+        return self._waiting.popleft()
+
+    def publish(self, weights: Weights, version: int) -> None:
+        """Do nothing: the engine is the trainer's and has the weights."""
+
+    def metrics(self) -> dict[str, float]:
+        """Return how many batches wait and what the prompt stream has done."""
+        return {
+            "queue_depth": float(len(self._waiting)),
+            "epoch": float(self._stream.epoch),
+            "retired_prompts": float(self._stream.retired),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return the waiting batches, the stream and the count of generations."""
+        return {
+            "stream": self._stream.state(),
+            "generations": self._generations,
+            "waiting": [batch.state() for batch in self._waiting],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._stream.restore(state["stream"])
+        self._generations = state["generations"]
+        self._waiting = deque(Batch(**batch) for batch in state["waiting"])
+
+    def close(self) -> None:
+        """Nothing runs behind it."""
 
 
 def responses(rollouts: Rollouts, task: Task) -> list[str]:

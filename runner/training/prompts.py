@@ -4,13 +4,22 @@ Each pass goes through all prompts once, shuffled or from easy to hard. Prompts 
 limit retire (no-positive-resampling, ScaleRL, arXiv 2510.13786, section 3).
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from budgets.errors import InputError
-from runner.training.seeds import derive
+
+
+def derive(seed: int, *purpose: str | int) -> int:
+    """Return a seed of 63 bits for one purpose, such as ("rollouts", step, round).
+
+    Nothing is drawn from a generator's state: a trial that is resumed draws the same numbers without one being saved.
+    """
+    text = "/".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 class PromptStream:

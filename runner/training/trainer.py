@@ -1,24 +1,119 @@
 """A trial from its first to its last update: batch, update, new weights to the sampler, validation, point."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from planner.metrics import further_scores, mean_over
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
+from runner.ports.rollouts import Sampling
 from runner.ports.task import Task
-from runner.ports.trial import TrialConfig
-from runner.training.batch import Batch
-from runner.training.health import Health
-from runner.training.sources import BatchSource
+from runner.ports.trial import TrialConfig, ValidationPlan
+from runner.training.batches import Batch, BatchSource
+from runner.training.collecting import encoded, responses
+from runner.training.prompts import derive
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
-from runner.training.validation import Validation, validate
 
 if TYPE_CHECKING:
     from torch import nn
 
+NAN_LOSS = "nan-loss"
+ENTROPY_COLLAPSE = "entropy-collapse"
+TRUNCATION = "truncation"
+REWARD_COLLAPSE = "reward-collapse"
+
+MOST_TRUNCATION = 0.15  # above 10–15 % training becomes unstable (ScaleRL, arXiv 2510.13786, appendix A.15)
+COLLAPSED_ENTROPY = 0.01  # nats per token, while there is still something to learn
+COLLAPSED_SHARE = 0.2  # of the best pass rate that the run has had
+WINDOW = 5  # updates over which a pass rate is averaged: one poor batch is no collapse
 SECONDS_PER_HOUR = 3600.0
+
+
+class Health:
+    """Watches the metrics of each update; what it remembers can be saved."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=WINDOW)
+        self._best = 0.0
+
+    def flags(self, metrics: Mapping[str, float]) -> tuple[str, ...]:
+        """Return the names of what is wrong after an update; one without rollouts has no entropy."""
+        raised = []
+        if not math.isfinite(metrics["loss"]) or not math.isfinite(metrics["grad_norm"]):
+            raised.append(NAN_LOSS)
+        if metrics.get("entropy", 1.0) < COLLAPSED_ENTROPY and metrics["pass_rate"] < 0.95:
+            raised.append(ENTROPY_COLLAPSE)
+        if metrics["truncated_share"] > MOST_TRUNCATION:
+            raised.append(TRUNCATION)
+        if self._collapsed(metrics["pass_rate"]):
+            raised.append(REWARD_COLLAPSE)
+        return tuple(raised)
+
+    def _collapsed(self, pass_rate: float) -> bool:
+        self._recent.append(pass_rate)
+        if len(self._recent) < WINDOW:
+            return False
+        mean = sum(self._recent) / WINDOW
+        self._best = max(self._best, mean)
+        return mean < COLLAPSED_SHARE * self._best
+
+    def state(self) -> list[float]:
+        """Return what it remembers."""
+        return [self._best, *self._recent]
+
+    def restore(self, state: Sequence[float]) -> None:
+        """Go on from a saved state."""
+        self._best = state[0]
+        self._recent = deque(state[1:], maxlen=WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Scores of one validation; the standard error treats the problems as the sample that they are."""
+
+    mean: float
+    standard_error: float
+    best: float
+    worst: float
+    truncated_share: float
+    response_tokens: float
+    rollouts: int
+    further: dict[str, tuple[float, float]]  # best@k and worst@k of several k, each with its standard error
+
+    def metrics(self) -> dict[str, float]:
+        """Return what stands beside the score."""
+        return {
+            "validation_best": self.best,
+            "validation_worst": self.worst,
+            "validation_truncated_share": self.truncated_share,
+            "validation_response_tokens": self.response_tokens,
+        }
+
+
+def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int, step: int) -> Validation:
+    """Score the present weights on the first problems of the task's validation set."""
+    problems = list(task.validation[: plan.problems])
+    samples = plan.samples
+    sampling = Sampling(task.max_response_tokens, plan.temperature)
+    prompts = [encoded(task, problem) for problem in problems]
+    rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
+    scored = task.reward.score([p for p in problems for _ in range(samples)], responses(rollouts, task))
+    groups = [scored.values[i * samples : (i + 1) * samples] for i in range(len(problems))]
+    mean, error = mean_over([sum(group) / samples for group in groups])
+    return Validation(
+        mean=mean,
+        standard_error=error,
+        best=sum(map(max, groups)) / len(groups),
+        worst=sum(map(min, groups)) / len(groups),
+        truncated_share=float(rollouts.truncated.float().mean()),
+        response_tokens=float(rollouts.mask.sum()) / rollouts.count,
+        rollouts=rollouts.count,
+        further=further_scores(groups),
+    )
 
 
 @dataclass(slots=True)

@@ -1,10 +1,126 @@
 """A trial that is in memory, for a sweep's worker and for `rlplan train`: trained, recorded point by point, saved."""
 
-from collections.abc import Iterator
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from budgets.errors import CheckpointError
 from runner.ports.backend import Point, Segment, TrainerBackend
-from runner.training.points import PointsFile
+
+METRICS = "metrics.jsonl"
+EARLIER = "points.jsonl"  # the name that a sweep's trials gave it once; a step was called optimizer_step there
+COLUMNS = ("rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error")
+_ASIDE = (".writing", ".cutting")  # endings of files that are renamed once they are whole
+
+
+class PointsFile:
+    """Every point of a trial up to where it stands, so that none is lost with the process that made it."""
+
+    def __init__(self, folder: Path, step: int | None) -> None:
+        """Open the file of a trial that stands at a step, or before its first score; what lies beyond is cut."""
+        self._path = folder / METRICS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.earlier = tuple(p for p in read_points(folder) if step is not None and p.optimizer_step <= step)
+            write_points(folder, self.earlier)
+            self._file = self._path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def add(self, point: Point) -> None:
+        """Append a point; a killed process leaves it in the operating system's hands."""
+        try:
+            self._file.write(_line(point))
+            self._file.flush()
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def sync(self) -> None:
+        """Put everything on the disk: a checkpoint must not know of steps that the file does not."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):  # what could not be flushed has been reported already
+            self._file.close()
+
+
+def read_points(folder: Path) -> list[Point]:
+    """Return the points in a trial's folder; lines that a crash has torn are passed over."""
+    path = folder / METRICS
+    if not path.exists():
+        path = folder / EARLIER
+    points = []
+    with suppress(FileNotFoundError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with suppress(ValueError, TypeError, KeyError):
+                points.append(point_from(json.loads(line)))
+    return points
+
+
+def write_points(folder: Path, points: Sequence[Point]) -> None:
+    """Make these the points in a trial's folder."""
+    replace_file(folder / METRICS, "".join(map(_line, points)))
+
+
+def point_from(values: Mapping[str, Any]) -> Point:
+    """Return a point from its JSON, or from that of its fields."""
+    return Point(
+        optimizer_step=values["step"] if "step" in values else values["optimizer_step"],
+        **{name: values[name] for name in COLUMNS},
+        metrics=values["metrics"],
+        flags=tuple(values["flags"]),
+        further_scores={name: (pair[0], pair[1]) for name, pair in values.get("further_scores", {}).items()},
+    )
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that it is the old or the new one, whole, whatever happens."""
+    aside = path.with_name(f"{path.name}.writing")
+    with aside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def remove_aside_files(folder: Path) -> None:
+    """Remove what a killed process, or a full disk, left half-written."""
+    for path in folder.glob("*"):
+        if path.suffix in _ASIDE:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _line(point: Point) -> str:
+    record = {
+        "step": point.optimizer_step,
+        **{name: getattr(point, name) for name in COLUMNS},
+        "flags": list(point.flags),
+        "metrics": point.metrics,
+        **({"further_scores": point.further_scores} if point.further_scores else {}),
+    }
+    return json.dumps(_finite(record), allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Write what is not finite as null: JSON has no word for it, and the flags tell of it."""
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cannot_write(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be written ({error.strerror or error}); the last checkpoint stands")
 
 
 class OpenTrial:

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Objective, Recipe
-from runner.grpo.aggregation import token_weights
-from runner.grpo.objective import Tokens, objective
-from runner.grpo.statistics import Statistics
-from runner.policy.rows import Part, split
-from runner.policy.scoring import Scorer
+from runner.grpo.objective import Statistics, Tokens, objective, token_weights
+from runner.policy.scoring import Part, Scorer, split
 from runner.ports.trial import TrialConfig
-from runner.training.batch import Batch
+from runner.training.batches import Batch
 from runner.training.stopwatch import Stopwatch
 
 if TYPE_CHECKING:

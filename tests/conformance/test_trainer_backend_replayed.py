@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planner.recipes.schema import Recipe
-from runner.backends.replayed import ReplayedBackend
+from runner.backends.simulated import ReplayedBackend
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from tests.conformance.trainer_backend import *  # noqa: F403

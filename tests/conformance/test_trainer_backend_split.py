@@ -10,8 +10,7 @@ import ray
 from budgets.errors import InputError
 from planner.recipes import load_recipe
 from planner.recipes.schema import Filters, Recipe, Schedule
-from runner.asynchronous.actors import Delays
-from runner.backends.split import SplitBackend
+from runner.backends.split import Delays, SplitBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
 from tests.conformance.grpo_backend import *  # noqa: F403

@@ -13,7 +13,7 @@ from planner.store.schema import Sweep, Trial
 from planner.sweeping.opening import open_policy
 from planner.view import TrialView
 from runner.sweep.answering import stored_board
-from runner.training.points import METRICS
+from runner.training.trial import METRICS
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN
 

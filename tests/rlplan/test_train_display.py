@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rlplan.actions.train_history import History
 from rlplan.actions.train_request import Run, TrainRequest, new_run
+from rlplan.actions.training import History
 from rlplan.live.train_display import Pace, Panel
 from rlplan.wording.sparkline import sparkline, thinned
 from runner.ports.backend import Point

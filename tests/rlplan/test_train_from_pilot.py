@@ -11,7 +11,7 @@ import pytest
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
-from runner.training.points import METRICS
+from runner.training.trial import METRICS
 from tests.rlplan.test_train_real import ENV, without_times
 from tests.rlplan.train_backend import Scripted
 from tests.rlplan.train_runs import steps

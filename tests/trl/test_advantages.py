@@ -5,8 +5,7 @@ import torch
 from trl.rewards import get_soft_overlong_punishment
 
 from planner.recipes.schema import Advantage, Rewards
-from runner.grpo.advantages import advantages, has_signal
-from runner.grpo.shaping import shaped_rewards
+from runner.grpo.advantages import advantages, has_signal, shaped_rewards
 from tests.trl.harness import COUNT, MASK, PER_PROMPT, REWARDS, Given, score, trainer
 
 MIXED = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0]  # squares about the groups' means: 2.5; about ½: 3

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from planner.recipes.schema import Objective
-from runner.grpo.aggregation import token_weights
+from runner.grpo.objective import token_weights
 from tests.trl.harness import COUNT, GROUPS, LONGEST, MASK, PER_PROMPT, Given, score, trainer
 from tests.trl.test_losses import gradients, options, ours
 

@@ -4,10 +4,8 @@ import pytest
 import torch
 
 from planner.recipes.schema import Advantage, Objective, Rewards
-from runner.grpo.advantages import advantages
-from runner.grpo.aggregation import token_weights
-from runner.grpo.objective import Tokens, objective
-from runner.grpo.shaping import loss_mask
+from runner.grpo.advantages import advantages, loss_mask
+from runner.grpo.objective import Tokens, objective, token_weights
 from tests.trl.harness import GROUPS, IMPORTANCE_CAP, LONGEST, MASK, PER_PROMPT, TRUNCATED, Given, score, trainer
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-7}

@@ -5,10 +5,8 @@ import torch
 
 from planner.recipes.schema import Advantage, Objective
 from runner.grpo.advantages import advantages
-from runner.grpo.aggregation import token_weights
-from runner.grpo.objective import Tokens, objective
-from runner.policy.rows import Rows
-from runner.policy.scoring import Scorer
+from runner.grpo.objective import Tokens, objective, token_weights
+from runner.policy.scoring import Rows, Scorer
 from tests.trl.harness import (
     COUNT,
     GROUPS,

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
-from runner.training.points import point_from
+from runner.training.trial import point_from
 
 Message = dict[str, Any]
 

@@ -4,19 +4,18 @@ import argparse
 import logging
 import math
 import statistics
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from budgets.errors import InputError
 from budgets.signal import difficulty_of
 from planner.config.layers import task_file
-from runner.policy.loading import load_model
-from runner.tasks.base_models.designs import DESIGNS
+from runner.policy.model import load_model
 from runner.tasks.base_models.measuring import sampled
-from runner.tasks.base_models.shipping import ship, write_pass_rates
-from runner.tasks.base_models.training import PROBE_PROBLEMS, base_model
-from runner.tasks.embedded import EMBEDDED, MODELS
-from runner.tasks.sums import sum_problems
+from runner.tasks.base_models.teaching import DESIGNS, PROBE_PROBLEMS, base_model
+from runner.tasks.embedded import EMBEDDED, MODELS, sum_problems
 
 LOG = logging.getLogger("runner.tasks.base_models")
 
@@ -60,6 +59,23 @@ def make(task: str, out: Path | None = None) -> None:
         raise InputError(f"{task}: the mean pass rate is {mean:.4f}, not within {low} to {high}: adjust its design")
     rates_file = task_file(f"{task}.pass-rates.txt") if out is None else out / f"{task}.pass-rates.txt"
     write_pass_rates(found.pass_rates, SAMPLES, task, rates_file)
+
+
+def ship(model: Any, folder: Path) -> None:
+    """Save the model as a Hugging Face checkpoint in FP16: half the size, and the rounding is harmless."""
+    import torch  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    model.to(torch.float16).save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # safetensors writes for the owner alone
+
+
+def write_pass_rates(rates: Sequence[float], samples: int, task: str, file: Path) -> None:
+    """Write one rate a line, in the order of the train problems."""
+    head = f"# {task}: avg@{samples} of the base model on each train problem, at temperature 1"
+    lines = [f"{rate:.4f}" for rate in rates]
+    file.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

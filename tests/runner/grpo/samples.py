@@ -4,8 +4,7 @@ import dataclasses
 
 import torch
 
-from runner.grpo.aggregation import token_weights
-from runner.grpo.objective import Tokens
+from runner.grpo.objective import Tokens, token_weights
 
 PER_TENSOR = ("logprobs", "old", "sampler", "reference", "entropies")
 PER_ROW = ("advantages", "mask", "weights")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import UnknownNameError
-from runner.grpo.aggregation import RULES, token_weights
+from runner.grpo.objective import RULES, token_weights
 
 LONGEST = 5
 lengths_of_rows = st.lists(st.integers(0, LONGEST), min_size=1, max_size=8)

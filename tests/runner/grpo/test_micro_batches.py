@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.recipes.schema import Objective
-from runner.grpo.aggregation import RULES
-from runner.grpo.objective import objective
+from runner.grpo.objective import RULES, objective
 from tests.runner.grpo.samples import PER_TENSOR, gradients, rows_of, tokens
 
 LONGEST = 4

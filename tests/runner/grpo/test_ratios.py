@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.recipes.schema import Objective
-from runner.grpo.ratios import k3, probability_ratio, truncated_importance
+from runner.grpo.clips import k3, probability_ratio, truncated_importance
 
 DOUBLED = math.log(2)
 LOG_RATIOS = torch.tensor([[DOUBLED, -DOUBLED, 2 * DOUBLED], [DOUBLED, 0.0, 0.0]], dtype=torch.float64)

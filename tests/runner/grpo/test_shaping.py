@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from planner.recipes.schema import Rewards
-from runner.grpo.shaping import loss_mask, shaped_rewards
+from runner.grpo.advantages import loss_mask, shaped_rewards
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from runner.policy.head import Head, decoder_of
-from runner.policy.rows import Rows
-from runner.policy.scoring import Scorer
+from runner.policy.model import Head, decoder_of
+from runner.policy.scoring import Rows, Scorer
 
 
 def peaked_model(seed: int = 0) -> LlamaForCausalLM:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.policy.rows import split
+from runner.policy.scoring import split
 
 
 @given(

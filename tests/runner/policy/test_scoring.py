@@ -15,8 +15,7 @@ from transformers import (
 )
 
 from runner.policy import scoring
-from runner.policy.rows import Rows
-from runner.policy.scoring import Scorer
+from runner.policy.scoring import Rows, Scorer
 
 SIZES = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 HEADS = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64}

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.backends.replayed import ReplayedBackend
+from runner.backends.simulated import ReplayedBackend
 from runner.ports.backend import Segment
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import Machine, TrialConfig

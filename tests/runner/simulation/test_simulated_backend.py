@@ -8,8 +8,7 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from runner.backends.builtin import BuiltinBackend
 from runner.backends.opening import open_backend
-from runner.backends.replayed import ReplayedBackend
-from runner.backends.simulated import SimulatedBackend
+from runner.backends.simulated import ReplayedBackend, SimulatedBackend
 from runner.ports.backend import Segment
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.simulation.opening import open_world

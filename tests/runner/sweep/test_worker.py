@@ -14,9 +14,8 @@ from runner.ports.backend import Point, Segment, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep import worker as worker_module
-from runner.sweep.worker import Worker
-from runner.sweep.worker_log import LOG
-from runner.training.points import METRICS
+from runner.sweep.worker import LOG, Worker
+from runner.training.trial import METRICS
 from tests.conformance.works import Works
 
 benches: "list[Bench]" = []

@@ -7,16 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.policy.loading import load_model
-from runner.tasks.base_models.designs import Design
-from runner.tasks.base_models.measuring import expected_pass_rate, sampled
-from runner.tasks.base_models.mistakes import Habit, has_carry
-from runner.tasks.base_models.network import new_model, response_logprobs
-from runner.tasks.base_models.shipping import ship, write_pass_rates
-from runner.tasks.base_models.training import base_model
-from runner.tasks.characters import END_ID, CharacterTokenizer
-from runner.tasks.embedded import embedded_task
-from runner.tasks.sums import Sums, sum_problems
+from runner.policy.model import load_model
+from runner.tasks.base_models.__main__ import ship, write_pass_rates
+from runner.tasks.base_models.measuring import expected_pass_rate, new_model, response_logprobs, sampled
+from runner.tasks.base_models.teaching import Design, Habit, base_model, has_carry
+from runner.tasks.embedded import Sums, embedded_task, sum_problems
+from runner.tasks.tokenizers import END_ID, CharacterTokenizer
 
 TOKENIZER = CharacterTokenizer()
 SUMS = Sums(2, 5, 10, 99, steps_written=True)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from runner.tasks.characters import CHARACTERS, END_ID, MISPLACED, PAD_ID, START_ID, VOCABULARY, CharacterTokenizer
+from runner.tasks.tokenizers import CHARACTERS, END_ID, MISPLACED, PAD_ID, START_ID, VOCABULARY, CharacterTokenizer
 
 TOKENIZER = CharacterTokenizer()
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.tasks.chat import load_tokenizer
+from runner.tasks.tokenizers import load_tokenizer
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 
 

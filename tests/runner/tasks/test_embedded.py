@@ -9,11 +9,10 @@ import torch
 from budgets.errors import UnknownNameError
 from budgets.signal import MeasuredPassRates, difficulty_of
 from planner.config import build_request, embedded_tasks, flag_layer, resolve, task_layers
-from runner.policy.loading import load_model
-from runner.tasks.base_models.designs import DESIGNS
+from runner.policy.model import load_model
 from runner.tasks.base_models.measuring import sampled
-from runner.tasks.embedded import EMBEDDED, embedded_names, embedded_task
-from runner.tasks.sums import TRAIN_PROBLEMS, VALIDATION_PROBLEMS
+from runner.tasks.base_models.teaching import DESIGNS
+from runner.tasks.embedded import EMBEDDED, TRAIN_PROBLEMS, VALIDATION_PROBLEMS, embedded_names, embedded_task
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

@@ -1,7 +1,7 @@
 import pytest
 
 from runner.ports.task import Problem
-from runner.tasks.exact import ExactReward
+from runner.tasks.rewards import ExactReward
 
 PROBLEM = Problem("p", "1+1=", "2")
 

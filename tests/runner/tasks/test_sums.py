@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.tasks.embedded import EMBEDDED
-from runner.tasks.sums import TRAIN_PROBLEMS, VALIDATION_PROBLEMS, Sums, drawing, sum_problems
+from runner.tasks.embedded import EMBEDDED, TRAIN_PROBLEMS, VALIDATION_PROBLEMS, Sums, drawing, sum_problems
 
 PINNED = {
     "sum-easy": "5f2c87d4af760f3d",

@@ -7,7 +7,7 @@ import pytest
 from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
-from runner.tasks.user import user_task
+from runner.tasks.opening import user_task
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 
 PROBLEMS = [{"id": f"p{i}", "prompt": "what is " + "2 + " * (i % 5) + f"2 be-{i}", "answer": i} for i in range(20)]

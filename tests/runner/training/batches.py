@@ -2,9 +2,8 @@
 
 import torch
 
-from runner.policy.rows import Rows
-from runner.policy.scoring import Scorer
-from runner.training.batch import Batch
+from runner.policy.scoring import Rows, Scorer
+from runner.training.batches import Batch
 from tests.runner.tiny import VOCABULARY, tiny_model
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from planner.recipes.schema import Filters, Recipe, Rewards, Schedule
-from runner.training.batch import Batch
+from runner.training.batches import Batch
 from runner.training.collecting import Collector
 from runner.training.prompts import PromptStream
 from runner.training.stopwatch import Stopwatch

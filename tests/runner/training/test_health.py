@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from runner.training.health import Health
+from runner.training.trainer import Health
 
 WELL = {"loss": 0.1, "grad_norm": 1.0, "entropy": 0.5, "pass_rate": 0.5, "truncated_share": 0.0}
 

@@ -5,7 +5,7 @@ import pytest
 
 from budgets.errors import CheckpointError
 from runner.ports.backend import Point
-from runner.training.points import METRICS, PointsFile, read_points
+from runner.training.trial import METRICS, PointsFile, read_points
 
 EARLIER = Path(__file__).parents[2] / "earlier"
 

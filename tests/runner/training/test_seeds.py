@@ -1,4 +1,4 @@
-from runner.training.seeds import derive
+from runner.training.prompts import derive
 
 
 def test_seeds_never_change() -> None:

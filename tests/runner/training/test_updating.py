@@ -6,11 +6,10 @@ import torch
 
 from budgets.errors import TrainingError
 from planner.recipes.schema import Advantage, Objective, Optimizer, Recipe, Schedule
-from runner.grpo.aggregation import token_weights
-from runner.grpo.objective import Tokens, objective
+from runner.grpo.objective import Tokens, objective, token_weights
 from runner.policy.scoring import Scorer
 from runner.ports.trial import Machine
-from runner.training.batch import Batch
+from runner.training.batches import Batch
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
 from tests.runner.tiny import tiny_config, tiny_model

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from runner.ports.trial import ValidationPlan
-from runner.training.validation import validate
+from runner.training.trainer import validate
 from tests.runner.tiny import tiny_task
 from tests.runner.training.scripted import ScriptedEngine, right, wrong
 

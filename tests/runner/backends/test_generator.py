@@ -11,9 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.asynchronous.generator import Generator
+from runner.backends.generator import Generator
 from runner.ports.engine import Weights
-from runner.training.batch import Batch
+from runner.training.batches import Batch
 from runner.training.prompts import PromptStream
 from runner.training.stopwatch import Stopwatch
 

@@ -1,11 +1,13 @@
-"""What one update trains on: the rollouts that were kept, their advantages, and what was measured on the way."""
+"""What an update trains on, and the port of where it comes from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.policy.rows import Rows
+from runner.policy.scoring import Rows
+from runner.ports.engine import Weights
 from runner.ports.task import Ids
+from runner.training.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,3 +50,34 @@ class Batch:
     def state(self) -> dict[str, Any]:
         """Return the batch as tensors and plain values."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+Prepare = Callable[[Sequence[Batch]], None]
+
+
+class BatchSource(Protocol):
+    """Gives a trainer one batch for each update, and takes the weights that each update makes."""
+
+    def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
+        """Return the batch of the next update; `prepare` is to be called once on each batch while it is new."""
+        ...
+
+    def publish(self, weights: Weights, version: int) -> None:
+        """Take the weights after an update."""
+        ...
+
+    def metrics(self) -> dict[str, float]:
+        """Return what the source knows about the last batch, such as how long it waited."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return all that is needed to go on, batches that wait included."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        ...
+
+    def close(self) -> None:
+        """Stop what runs behind it."""
+        ...

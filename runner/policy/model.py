@@ -1,4 +1,8 @@
-"""A local Hugging Face checkpoint as a model ready to be trained or sampled."""
+"""The trained model: loading it from a local checkpoint, and its decoder and output head apart.
+
+Logits are computed only where they are needed. Computing them in FP32 from bf16 hidden states removes most of the
+mismatch between sampler and trainer (ScaleRL, arXiv 2510.13786, figure 5b).
+"""
 
 import json
 from pathlib import Path
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from budgets.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 
 def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "nn.Module":
@@ -46,3 +50,44 @@ def require_checkpoint(path: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"model '{path}': {file} is not JSON ({error})") from error
     return config
+
+
+def decoder_of(model: "nn.Module") -> Any:
+    """Return the part of the model that turns tokens into hidden states."""
+    decoder = getattr(model, getattr(model, "base_model_prefix", ""), None)
+    if decoder is None:
+        raise InputError(
+            f"a {type(model).__name__} has no decoder apart from its head: give a causal language model, such as "
+            "Llama, Qwen or Gemma"
+        )
+    return decoder
+
+
+class Head:
+    """Hidden states to logits, always returned as FP32; with `fp32` they are also computed so."""
+
+    def __init__(self, model: "nn.Module", *, fp32: bool) -> None:
+        language_model: Any = model
+        config: Any = language_model.config
+        self._layer: Any = language_model.get_output_embeddings()
+        self._fp32 = fp32
+        self._softcap = getattr(config, "final_logit_softcapping", None)  # Gemma 2 and 3
+        self._factor = getattr(config, "logit_scale", None)  # Cohere
+        self._divisor = getattr(config, "logits_scaling", None)  # Granite
+
+    def __call__(self, hidden: "Tensor") -> "Tensor":
+        """Return the logits of hidden states of any shape (…, width)."""
+        import torch  # noqa: PLC0415
+
+        weight, bias = self._layer.weight, getattr(self._layer, "bias", None)
+        if self._fp32:
+            hidden, weight = hidden.float(), weight.float()
+            bias = None if bias is None else bias.float()
+        logits = torch.nn.functional.linear(hidden, weight, bias).float()
+        if self._factor:
+            logits = logits * self._factor
+        if self._divisor:
+            logits = logits / self._divisor
+        if self._softcap:
+            logits = torch.tanh(logits / self._softcap) * self._softcap
+        return logits

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.ports.engine import RolloutEngine
-from runner.training.batch import Batch
+from runner.training.batches import Batch
 from runner.training.collecting import Collector
 from runner.training.prompts import PromptStream
 from runner.training.stopwatch import Stopwatch
