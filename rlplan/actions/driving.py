@@ -15,10 +15,9 @@ from planner.store.sweeps import sweep_named
 from planner.sweeping.opening import open_policy
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Interrupts, Outcome, SweepDriver
-from runner.sweep.drivers import is_dead
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.orphans import sweep_orphans, sweep_tag
 from runner.sweep.planning import shortfall
+from runner.sweep.processes import is_dead, sweep_orphans, sweep_tag
 from runner.sweep.spec import SweepSpec
 
 Began = Callable[[str], None]

@@ -27,9 +27,9 @@ from planner.trials import TrialState
 from rlplan.actions.driving import Began, Seat, drive, machine, take
 from rlplan.actions.proposing import load_configuration, make_plan
 from runner.sweep.driver import Interrupts, Outcome
-from runner.sweep.drivers import this_driver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, shortfall, sweep_spec, trial_name
+from runner.sweep.processes import this_driver
 from runner.sweep.spec import SweepSpec
 
 

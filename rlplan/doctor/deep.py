@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlplan.doctor.finding import Finding, bad, ok
-from runner.sweep.orphans import end_session
+from runner.sweep.processes import end_session
 
 _TORCH = """
 import torch

@@ -23,7 +23,7 @@ from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
-from runner.sweep.drivers import is_dead
+from runner.sweep.processes import is_dead
 
 if TYPE_CHECKING:
     from rich.table import Table

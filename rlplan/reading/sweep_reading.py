@@ -18,7 +18,7 @@ from rlplan.reading.damage import Damage
 from rlplan.reading.sweep_picture import Answer, Decided, Driver, Hold, Money, Picture, Ranked
 from rlplan.reading.sweep_trials import Granted, Memory, granted, trial_rows
 from rlplan.wording.numbers import SECONDS_PER_HOUR
-from runner.sweep.drivers import is_dead
+from runner.sweep.processes import is_dead
 
 LAST_DECISIONS = 8
 

@@ -4,6 +4,7 @@ An executor has workers, hands each at most one segment at a time, and reports w
 nothing and stores nothing but the trials' own files.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,8 @@ class Work:
     # Of the worker's life, from the end of its last segment or its birth: start-up and waiting count. After an update
     # that reaches it, it stops.
     most_seconds: float
+    # Of the same span, all that is paid for: a worker that hears nothing of its driver ends itself when it is used up.
+    reserved_seconds: float = math.inf
     cpus: float = 1.0
     gpus: float = 0.0
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for

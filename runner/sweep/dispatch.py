@@ -151,6 +151,7 @@ class Dispatcher:
             from_step=segment.from_step,
             to_step=segment.to_step,
             most_seconds=self._most_seconds(segment),
+            reserved_seconds=segment.reserved_gpu_hours * SECONDS_PER_HOUR / resources.slots,
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,

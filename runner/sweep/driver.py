@@ -20,11 +20,11 @@ from runner.sweep.concluding import Conclusions
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
-from runner.sweep.lives import lives
 from runner.sweep.notes import Log
 from runner.sweep.recovery import recover
 from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
+from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
 FEWEST_HOPELESS_TRIALS = 3
@@ -193,7 +193,7 @@ class SweepDriver:
         self._take(self._executor.close())
         for segment in list(self._board.running.values()):
             self._intake.forsake(segment, reason)
-        self._intake.settle(lives(Path(self._board.spec.folder)).values())
+        self._intake.settle(worker_records(Path(self._board.spec.folder)).values())
 
     def _final_status(self) -> SweepStatus:
         counts = self._board.counts()

@@ -16,9 +16,9 @@ from runner.ports.backend import Point
 from runner.ports.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.board import Board, Segment
 from runner.sweep.journal import Journal
-from runner.sweep.lives import Life
 from runner.sweep.measured import cost_record
 from runner.sweep.notes import Log
+from runner.sweep.worker_records import WorkerRecord
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
 PASSING = frozenset({"lost", "checkpoint"})
@@ -127,10 +127,10 @@ class Intake:
         self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
         self._log.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
 
-    def settle(self, found: Iterable[Life]) -> None:
+    def settle(self, found: Iterable[WorkerRecord]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
-        for life in found:
-            self._idle(life.worker, self._board.account.unpaid(life.worker, life.gpu_hours))
+        for record in found:
+            self._idle(record.worker, self._board.account.unpaid(record.worker, record.gpu_hours))
 
     def _gone(self, event: Gone) -> None:
         self._idle(event.worker, self._lived(event.worker, event.worker_seconds))

@@ -10,23 +10,23 @@ from planner.store.schema import Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
 from planner.trials import TrialState
 from runner.ports.executor import SECONDS_PER_HOUR, Clock
-from runner.sweep.lives import Life, lives
 from runner.sweep.spec import SweepSpec
+from runner.sweep.worker_records import WorkerRecord, worker_records
 
 
 def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list[str]:
     """Settle what a former driver left open, charge what its workers used, and return what was found."""
     before = standing(session, sweep)
-    found = lives(Path(spec.folder))
-    by_segment = {life.segment: life for life in found.values() if life.segment is not None}
+    found = worker_records(Path(spec.folder))
+    by_segment = {record.segment: record for record in found.values() if record.segment is not None}
     charged = dict(before.charged_to_workers)
     notes = []
     for trial in before.trials:
         for segment in before.segments.get(trial.id, []):
             if segment.outcome is SegmentOutcome.RESERVED:
-                life = by_segment.get(segment.id) or found.get(segment.worker or "")
-                gpu_hours = _used(segment, life, charged, before, spec)
-                worker = life.worker if life else None
+                record = by_segment.get(segment.id) or found.get(segment.worker or "")
+                gpu_hours = _used(segment, record, charged, before, spec)
+                worker = record.worker if record else None
                 if worker is not None:
                     charged[worker] = charged.get(worker, 0.0) + gpu_hours
                 now = clock.now()
@@ -35,17 +35,19 @@ def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list
                     f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
                 )
         _set_up_again(session, trial, before, clock)
-    for life in found.values():
-        rest = life.gpu_hours - charged.get(life.worker, 0.0)
+    for record in found.values():
+        rest = record.gpu_hours - charged.get(record.worker, 0.0)
         if rest > 0:
-            results.add_charge(session, before.sweep.id, NewCharge(clock.now(), life.worker, "lost", rest))
+            results.add_charge(session, before.sweep.id, NewCharge(clock.now(), record.worker, "lost", rest))
     return notes
 
 
-def _used(segment: Segment, life: Life | None, charged: dict[str, float], before: Standing, spec: SweepSpec) -> float:
+def _used(
+    segment: Segment, record: WorkerRecord | None, charged: dict[str, float], before: Standing, spec: SweepSpec
+) -> float:
     """Return what a lost segment used: by its worker's own word, or else the time until its driver fell silent."""
-    if life is not None:
-        return max(0.0, life.gpu_hours - charged.get(life.worker, 0.0))
+    if record is not None:
+        return max(0.0, record.gpu_hours - charged.get(record.worker, 0.0))
     silent = before.sweep.heartbeat_at or segment.started_at
     seconds = max(0.0, (silent - segment.started_at).total_seconds())
     return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)

@@ -20,9 +20,9 @@ import psutil
 from planner.store import open_store
 from planner.store.schema import Sweep
 from rlplan.actions.driving import process_tag
-from runner.sweep.lives import lives
-from runner.sweep.orphans import SWEEP_TAG, tagged
+from runner.sweep.processes import SWEEP_TAG, tagged
 from runner.sweep.spec import SweepSpec
+from runner.sweep.worker_records import worker_records
 
 ROOT = Path(__file__).parents[2]
 LONGEST_PAUSE = 5.0  # seconds from when a worker trains to the kill
@@ -185,7 +185,7 @@ def uncharged_seconds(sweep: Tormented) -> dict[str, float]:
             f"SELECT worker, sum({column}) FROM {table} WHERE worker NOT NULL GROUP BY worker"
         ):
             charged[worker] += hours
-    found = lives(Path(sweep.spec().folder))
+    found = worker_records(Path(sweep.spec().folder))
     return {name: 3600 * (life.gpu_hours - charged[name]) for name, life in found.items()}
 
 

@@ -13,7 +13,7 @@ from planner.store.driving import is_driven
 from planner.store.schema import Charge, Plan, Recommendation, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.reading.damage import UNREADABLE
-from runner.sweep.drivers import is_dead
+from runner.sweep.processes import is_dead
 
 MOST = 50  # on one page
 

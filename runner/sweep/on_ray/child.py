@@ -20,10 +20,9 @@ from functools import partial
 from typing import Any, NoReturn
 
 from runner.sweep.on_ray import cluster
-from runner.sweep.on_ray.hosted import CLIENT, HostedSession
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import Session, Settings, import_tune, start_thread
-from runner.sweep.orphans import end_session, sweep_orphans
+from runner.sweep.on_ray.session import CLIENT, HostedSession, Session, Settings, import_tune, start_thread
+from runner.sweep.processes import end_session, sweep_orphans
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_OF_A_SWEEP = 10.0
@@ -69,7 +68,7 @@ class _Child:
             start_thread("servers", lambda: cluster.watch_servers(self.leave))
         else:
             start_thread("nodes", lambda: cluster.watch_nodes(self._post_nodes, self.leave))
-        start_thread("letter box", lambda: self._guard(session))
+        start_thread("mailbox", lambda: self._guard(session))
         return session
 
     def post(self, message: Message) -> None:
@@ -107,8 +106,8 @@ class _Child:
                 session.do(command)
 
     def _guard(self, session: Session) -> None:
-        session.wait_for_the_end_of_the_letter_box()
-        self.leave("the letter box of the workers has died")
+        session.wait_for_the_end_of_the_mailbox()
+        self.leave("the mailbox of the workers has died")
 
 
 def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from runner.sweep.on_ray.grants import NAMESPACE
+from runner.sweep.on_ray.messages import NAMESPACE
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_COUNTS = 2.0

@@ -2,27 +2,43 @@
 
 import math
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
 from runner.ports.executor import Ended, Event, Failed, Gone, Work
-from runner.sweep.on_ray.capacity import Resources, require_fits, room, with_real_cores
-from runner.sweep.on_ray.clock import RealClock
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.idle import Idle
-from runner.sweep.on_ray.leases import Book, Bundles, KnownWorker, Lease
+from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.leases import Bundles, ClusterResources, Lease, Leases, require_fits, room, with_real_cores
 from runner.sweep.on_ray.link import Link, Start
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.restarts import Restarts
-from runner.sweep.orphans import sweep_orphans
+from runner.sweep.processes import sweep_orphans
 
 _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
 _NOT_NEEDED = "it was no longer needed"
+
+
+class RealClock:
+    """The time of day for what is stored, the monotonic clock for what is measured."""
+
+    def now(self) -> datetime:
+        """Return the time of day, in UTC."""
+        return datetime.now(UTC)
+
+    def seconds(self) -> float:
+        """Return seconds that only ever grow."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
 
 
 class RayExecutor:
@@ -52,8 +68,8 @@ class RayExecutor:
         self._most_workers = self._last_workers = workers
         self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
         self._clock = RealClock()
-        self._book = Book()
-        self._idle = Idle(folder)
+        self._leases = Leases()
+        self._records = Records(folder)
         self._link: Link | None = None
         self._nodes: tuple[Node, ...] = ()
         self._ready = False
@@ -73,14 +89,14 @@ class RayExecutor:
         """How many segments can run at once now: on a cluster, what others leave free counts."""
         if self._start.address is None or not self._ready:
             return self._last_workers
-        free = room(self._nodes, self._book.workers.values(), self._typical)
+        free = room(self._nodes, self._leases.workers.values(), self._typical)
         # A lease that is being opened occupies what it was promised before its worker has said where.
-        return min(self._most_workers, max(free, len(self._book.under_way)))
+        return min(self._most_workers, max(free, len(self._leases.under_way)))
 
     @property
     def segments(self) -> tuple[int, ...]:
         """The segments that are under way."""
-        return tuple(lease.work.segment for lease in self._book.under_way if lease.work is not None)
+        return tuple(lease.work.segment for lease in self._leases.under_way if lease.work is not None)
 
     def open(self) -> None:
         """Start Ray, or join it; the first use does so too."""
@@ -90,37 +106,37 @@ class RayExecutor:
         if self._link is None and not self._restarts.pending:
             self._launch()
 
-    def resources(self) -> Resources:
+    def resources(self) -> ClusterResources:
         """Return what each machine of the cluster has, waiting until that is known."""
         self._wait_until_ready()
-        return Resources(self._nodes if self._start.address is not None else with_real_cores(self._nodes))
+        return ClusterResources(self._nodes if self._start.address is not None else with_real_cores(self._nodes))
 
     def assign(self, work: Work) -> None:
         """Take a segment, for the worker that has its trial in memory if there is one."""
         self.open()
-        if len(self._book.under_way) >= self.workers:
+        if len(self._leases.under_way) >= self.workers:
             raise InputError(
                 f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
             )
         require_fits(work, self._machines(work))
-        lease = self._book.parked_of(work)
+        lease = self._leases.parked_of(work)
         if lease is not None:
-            self._book.grant(lease, work)
+            self._leases.grant(lease, work)
             self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
             return
-        full = len(self._book.holders()) >= self.workers
-        lease = self._book.open(work, self._clock.seconds())
-        self._open(lease, self._book.to_end_for(lease) if full else None)
+        full = len(self._leases.holders()) >= self.workers
+        lease = self._leases.open(work, self._clock.seconds())
+        self._open(lease, self._leases.to_end_for(lease) if full else None)
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way."""
-        lease = self._book.of_segment(segment)
+        lease = self._leases.of_segment(segment)
         if lease is not None:
             self._send({"do": "stop", "lease": lease.name, "segment": segment})
 
     def release(self) -> None:
         """End the workers that hold no segment."""
-        for worker in self._book.spare():
+        for worker in self._leases.spare():
             self._send({"do": "release", "worker": worker.name})
             if worker.lease is not None:
                 worker.lease.closing = True
@@ -145,7 +161,7 @@ class RayExecutor:
         self._take_messages(0.0)
         self._closed = True
         if self._link is not None:
-            elsewhere = [[w.name, w.node] for w in self._book.workers.values() if w.host != socket.gethostname()]
+            elsewhere = [[w.name, w.node] for w in self._leases.workers.values() if not w.is_here]
             if self._start.address is not None and self._ready:
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
@@ -158,7 +174,7 @@ class RayExecutor:
         self._reason = ""
         self._started_at = self._clock.seconds()
         self._link = Link(self._start)
-        for lease in self._book.leases.values():  # taken while there was no Ray
+        for lease in self._leases.leases.values():  # taken while there was no Ray
             self._open(lease, None)
 
     def _open(self, lease: Lease, ends: Lease | None) -> None:
@@ -199,7 +215,7 @@ class RayExecutor:
                 self._restarts.ready()
                 self._nodes = tuple(Node(**node) for node in message["nodes"])
             case "over":
-                self._book.close(message["lease"])
+                self._leases.close(message["lease"])
             case "broken":
                 self._broken(message)
             case _:
@@ -207,29 +223,35 @@ class RayExecutor:
 
     def _hear(self, message: Message) -> None:
         """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
-        lease = self._book.leases.get(message["lease"])
+        lease = self._leases.leases.get(message["lease"])
         event = event_of(message)
         if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
             return
-        self._book.hear(message, self._clock.seconds())
+        worker = self._leases.hear(message, self._clock.seconds())
+        if isinstance(event, Ended | Failed):
+            lease.work, worker.paid_seconds = None, event.worker_seconds
         if isinstance(event, Ended):
             self._restarts.worked()
-            lease.work = None
         elif isinstance(event, Failed):
-            lease.work, lease.closing = None, True
+            lease.closing = True
         self._events.append(event)
 
     def _broken(self, message: Message) -> None:
         """A lease has ended with its worker's process, or by an error outside of the training."""
-        lease = self._book.leases.get(message["lease"])
+        lease = self._leases.leases.get(message["lease"])
         if lease is None:
             return
-        if self._book.reopen(lease):
+        if self._leases.reopen(lease):
             self._open(lease, None)
-            return
+        elif lease.work is not None and lease.worker is not None and not lease.worker.is_here:
+            lease.lost = message  # until its worker has recorded its end, or is silent: it may be cut off and train on
+        else:
+            self._lost(lease, message)
+
+    def _lost(self, lease: Lease, message: Message) -> None:
         reason = _NOT_NEEDED if lease.closing else message["reason"]
         self._fail(lease, message["kind"], reason)
-        self._book.close(lease.name)
+        self._leases.close(lease.name)
         if lease.worker is not None:
             self._gone(lease.worker, reason)
 
@@ -237,14 +259,14 @@ class RayExecutor:
         worker, work = lease.worker, lease.work
         if work is None:
             return
-        seconds = worker.seconds_at(self._clock.seconds()) if worker is not None else 0.0
+        seconds = self._lived(worker, work.reserved_seconds) if worker is not None else 0.0
         self._events.append(Failed(work.segment, worker.name if worker is not None else None, seconds, kind, reason))
         lease.work = None
 
     def _gone(self, worker: KnownWorker, reason: str) -> None:
-        del self._book.workers[worker.name]
-        self._events.append(Gone(worker.name, worker.seconds_at(self._clock.seconds()), reason))
-        if worker.host == socket.gethostname():
+        del self._leases.workers[worker.name]
+        self._events.append(Gone(worker.name, self._lived(worker), reason))
+        if worker.is_here:
             sweep_orphans(self._start.tag, worker.name)
         elif any(node.node == worker.node for node in self._nodes):
             self._send({"do": "sweep", "workers": [[worker.name, worker.node]]})
@@ -261,11 +283,15 @@ class RayExecutor:
         self._restarts.lost(reason, self._clock.seconds())
 
     def _forget_all(self, reason: str) -> None:
-        for lease in list(self._book.leases.values()):
+        for lease in list(self._leases.leases.values()):
             self._fail(lease, "lost", reason)
+        self._events += [Gone(one.name, self._lived(one), reason) for one in self._leases.workers.values()]
+        self._leases = Leases()
+
+    def _lived(self, worker: KnownWorker, most_seconds: float = math.inf) -> float:
         now = self._clock.seconds()
-        self._events += [Gone(one.name, one.seconds_at(now), reason) for one in self._book.workers.values()]
-        self._book = Book()
+        self._records.read(worker, now)
+        return worker.lived(now, most_seconds)
 
     def _tend(self, now: float) -> None:
         """Do what is due although no message asks for it."""
@@ -274,12 +300,15 @@ class RayExecutor:
         if self._link is not None and not self._ready and now - self._started_at > _LONGEST_START:
             self._reason = f"Ray was not ready after {_LONGEST_START:g} s"
             self._link.end()  # the end of its messages follows
-        for worker in self._idle.ended(self._book.workers.values(), now):
-            self._gone(worker, _NOT_NEEDED)
-        for lease in self._book.under_way:
+        for worker in self._records.ended(self._leases.workers.values(), now):
+            if worker.lease is not None and worker.lease.lost is not None:
+                self._lost(worker.lease, worker.lease.lost)
+            else:
+                self._gone(worker, _NOT_NEEDED)
+        for lease in self._leases.under_way:
             if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
                 lease.waits_since = now
-                if (parked := self._book.to_end_for(lease)) is not None:
+                if (parked := self._leases.to_end_for(lease)) is not None:
                     parked.closing = True
                     self._send({"do": "end", "lease": parked.name})
 

@@ -1,32 +1,19 @@
-"""The driver's book of leases and of the workers that it knows: pure bookkeeping, without Ray and without a clock."""
+"""The driver's book of leases, and how many of them a cluster has room for: without Ray and without a clock."""
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from budgets.errors import InputError
 from runner.ports.executor import Work
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.known_workers import KnownWorker
 
 Bundles = tuple[dict[str, float], ...]  # what each process of a lease occupies, the worker's own first
 
 _TRIES = 2  # a lease that no worker took is opened so often: the worker that Tune kept for it may have died unnoticed
-
-
-@dataclass
-class KnownWorker:
-    """A worker process as it was last heard of."""
-
-    name: str
-    host: str
-    pid: int
-    node: str
-    seconds: float  # of its life, when it was last heard of
-    heard_at: float  # by the driver's clock
-    lease: "Lease | None" = None
-    heard_by_file: float = 0.0  # by the driver's clock: when its file last showed more seconds
-
-    def seconds_at(self, now: float) -> float:
-        """Return how long it has lived if it lives still."""
-        return self.seconds + max(0.0, now - self.heard_at)
 
 
 @dataclass
@@ -41,6 +28,7 @@ class Lease:
     waits_since: float  # by the driver's clock: when it was opened, or room was last made for it
     worker: KnownWorker | None = None
     closing: bool = False
+    lost: dict[str, Any] | None = None  # how Ray reported its end, while its worker may still be writing
     tries: int = 1
 
     @property
@@ -50,7 +38,7 @@ class Lease:
 
 
 @dataclass
-class Book:
+class Leases:
     """All leases that are not over."""
 
     leases: dict[str, Lease] = field(default_factory=dict)
@@ -112,7 +100,7 @@ class Book:
         worker = self.workers.get(name)
         if worker is None:
             place = (message["host"], message["pid"], message["node"])
-            worker = self.workers[name] = KnownWorker(name, *place, 0.0, now, heard_by_file=now)
+            worker = self.workers[name] = KnownWorker(name, *place, 0.0, now)
         worker.seconds, worker.heard_at = max(worker.seconds, message["worker_seconds"]), now
         lease = self.leases.get(message["lease"])
         if lease is not None:
@@ -147,3 +135,51 @@ def fits(bundles: Bundles, cpus: float, gpus: float) -> int:
     slack = 1e-9  # fractions of a GPU do not add up exactly
     pairs = zip((cpus, gpus), total(bundles), strict=True)
     return min((int((has + slack) / wanted) for has, wanted in pairs if wanted > 0), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResources:
+    """What a cluster has, machine by machine."""
+
+    nodes: tuple[Node, ...]
+
+    def largest(self) -> tuple[float, float]:
+        """Return the CPUs and GPUs of the machine with the most GPUs, and of those the most CPUs."""
+        best = max(self.nodes, key=lambda node: (node.gpus, node.cpus), default=None)
+        return (best.cpus, best.gpus) if best is not None else (0.0, 0.0)
+
+
+def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return this machine with the cores that it has, instead of those that Ray was told of when it was started."""
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
+
+
+def room(nodes: Sequence[Node], workers: Iterable[KnownWorker], typical: Bundles) -> int:
+    """Return how many leases fit in what is free and in what our own workers hold already."""
+    held: dict[str, tuple[float, float]] = {}
+    for worker in workers:
+        cpus, gpus = total(worker.lease.bundles if worker.lease is not None else typical)
+        before = held.get(worker.node, (0.0, 0.0))
+        held[worker.node] = before[0] + cpus, before[1] + gpus
+    places = 0
+    for node in nodes:
+        cpus, gpus = held.get(node.node, (0.0, 0.0))
+        places += fits(typical, min(node.cpus, node.free_cpus + cpus), min(node.gpus, node.free_gpus + gpus))
+    return places
+
+
+def require_fits(work: Work, nodes: Sequence[Node]) -> None:
+    """Refuse a segment that no machine could ever run."""
+    bundles = bundles_of(work)
+    cpus, gpus = total(bundles)
+    if len(bundles) == 1:
+        possible = any(fits(bundles, node.cpus, node.gpus) for node in nodes)
+    else:  # the halves of a split trial may lie on two machines
+        possible = bool(fits(bundles, sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)))
+    if not possible:
+        has = "; ".join(f"{node.host}: {node.cpus:g} CPUs, {node.gpus:g} GPUs" for node in nodes) or "no machine"
+        raise InputError(
+            f"trial {work.trial} needs {cpus:g} CPUs and {gpus:g} GPUs, which no machine has ({has}): give it less, or "
+            "join a larger cluster with --ray-address"
+        )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import Settings
-from runner.sweep.orphans import SWEEP_TAG, end_session, sweep_orphans
+from runner.sweep.processes import SWEEP_TAG, end_session, sweep_orphans
 
 LOGS = "logs"
 

@@ -1,6 +1,8 @@
-"""Segments and events as lines of JSON, in which the driver, its child and the workers speak."""
+"""What the driver, its child and the workers say to each other: lines of JSON, and the mailbox that workers ask."""
 
+import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +11,8 @@ from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.training.trial import point_from
 
 Message = dict[str, Any]
+
+NAMESPACE = "rlplan"  # of what a sweep names in Ray
 
 _EVENTS: dict[str, type[Event]] = {"began": Began, "progress": Progress, "ended": Ended, "failed": Failed}
 _NAMES = {kind: name for name, kind in _EVENTS.items()}
@@ -46,3 +50,35 @@ def event_of(message: Message) -> Event | None:
 def work_of(message: Message) -> Work:
     """Return the segment in a message."""
     return Work(**message)
+
+
+class Mailbox:
+    """A Ray actor that keeps messages to a lease until its worker fetches them; all methods run in one event loop."""
+
+    def __init__(self) -> None:
+        self._boxes: defaultdict[str, list[Message]] = defaultdict(list)
+        self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def tell(self, lease: str, message: Message) -> None:
+        """Leave a message."""
+        self._boxes[lease].append(message)
+        self._news[lease].set()
+
+    async def fetch(self, lease: str, seconds: float) -> list[Message]:
+        """Return the messages of a lease, waiting for the first."""
+        try:
+            await asyncio.wait_for(self._news[lease].wait(), seconds)
+        except TimeoutError:
+            return []
+        messages, self._boxes[lease] = self._boxes[lease], []
+        self._news[lease].clear()
+        return messages
+
+    async def forget(self, lease: str) -> None:
+        """Drop what is kept for a lease that is over."""
+        self._boxes.pop(lease, None)
+        self._news.pop(lease, None)
+
+    async def live(self) -> None:
+        """Never return: a caller learns of this actor's end by the error."""
+        await asyncio.Event().wait()

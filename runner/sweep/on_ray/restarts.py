@@ -1,7 +1,7 @@
 """When Ray is started again after it was lost, and when not any more."""
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
-from runner.sweep.on_ray.hosted import CLIENT
+from runner.sweep.on_ray.session import CLIENT
 
 MOST_RESTARTS = 5  # in a row without a segment that ended
 MOST_JOINS = 3  # of a cluster that answers, but is too busy to start what it needs for a client

@@ -1,15 +1,24 @@
-"""A Ray Tune run from its start to its end, which opens leases as it is told; it decides nothing and keeps nothing."""
+"""A Ray Tune run from its start to its end, which opens leases as it is told; it decides nothing and keeps nothing.
+
+Tune cannot run on the side of a Ray client (ray://host:port): for a driver outside of the cluster the session lives in
+an actor of the cluster, and its events are fetched.
+"""
 
 import importlib
+import os
 import queue
+import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.sweep.on_ray.grants import NAMESPACE, Grants
-from runner.sweep.on_ray.messages import Message
+from runner.sweep.on_ray import cluster
+from runner.sweep.on_ray.messages import NAMESPACE, Mailbox, Message
+
+CLIENT = "ray://"
+_SECONDS_OF_A_CALL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +36,18 @@ class Session:
     """Runs Tune in the thread that calls `run`; `do` may be called from any other."""
 
     def __init__(self, settings: Settings, post: Callable[[Message], None]) -> None:
-        """Open the letter box. Ray must be connected."""
+        """Open the mailbox. Ray must be connected."""
         import ray  # noqa: PLC0415
 
         self._settings = settings
         self._post = post
-        self._box = f"grants-{settings.run}"
+        self._box = f"mailbox-{settings.run}"
         self._leases: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._ends: dict[str, str] = {}  # by a new lease, the parked one whose worker it is to have
         # Where this process is: the box must not be lost with a node that is lost.
         here = _on_node(ray.get_runtime_context().get_node_id())
-        self._grants = (
-            ray.remote(Grants)
+        self._mailbox = (
+            ray.remote(Mailbox)
             .options(name=self._box, namespace=NAMESPACE, num_cpus=0, max_concurrency=10_000, scheduling_strategy=here)
             .remote()
         )
@@ -51,7 +60,7 @@ class Session:
                 self._tell(lease, {"do": "grant", "work": command["work"]})
                 if command["ends"] is not None:
                     self._ends[lease] = command["ends"]
-                common = {"tag": self._settings.tag, "folder": self._settings.folder, "grants": self._box}
+                common = {"tag": self._settings.tag, "folder": self._settings.folder, "mailbox": self._box}
                 place = {"directory": self._settings.directory, "bundles": command["bundles"]}
                 self._leases.put({"lease": lease, **common, **place})
             case "release":
@@ -63,11 +72,10 @@ class Session:
         """Run Tune until the session is closed or broken."""
         from ray import tune  # noqa: PLC0415
 
-        from runner.sweep.on_ray.shells import Assigned, Forwarding  # noqa: PLC0415
-        from runner.sweep.on_ray.trainable import Lease  # noqa: PLC0415
+        from runner.sweep.on_ray.tune_parts import Assigned, Forwarding, LeaseTrainable  # noqa: PLC0415
 
         tune.Tuner(
-            Lease,
+            LeaseTrainable,
             tune_config=tune.TuneConfig(
                 search_alg=Assigned(self._leases, self._handed),
                 scheduler=Forwarding(self._posted),
@@ -90,12 +98,12 @@ class Session:
         """Sweep for the last time; the caller ends next, and its leases with it."""
         self.sweep(workers, seconds)
 
-    def wait_for_the_end_of_the_letter_box(self) -> None:
+    def wait_for_the_end_of_the_mailbox(self) -> None:
         """Return when no worker can be told anything any more."""
         import ray  # noqa: PLC0415
 
         try:
-            ray.get(self._grants.live.remote())
+            ray.get(self._mailbox.live.remote())
         except ray.exceptions.RayError:
             return
 
@@ -106,17 +114,17 @@ class Session:
 
     def _posted(self, message: Message) -> None:
         if message["event"] in ("over", "broken"):
-            self._grants.forget.remote(message["lease"])
+            self._mailbox.forget.remote(message["lease"])
         self._post(message)
 
     def _tell(self, lease: str, message: Message) -> None:
-        self._grants.tell.remote(lease, message)
+        self._mailbox.tell.remote(lease, message)
 
     def sweep(self, workers: list[list[str]], seconds: float) -> None:
         """End what lost workers have left behind on other machines, given as pairs of worker and node."""
         import ray  # noqa: PLC0415
 
-        from runner.sweep.orphans import sweep_orphans  # noqa: PLC0415
+        from runner.sweep.processes import sweep_orphans  # noqa: PLC0415
 
         tasks = []
         for worker, node in workers:
@@ -126,9 +134,101 @@ class Session:
             ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
 
 
+class SessionActor:
+    """The actor: a session, whose events wait here until the client fetches them."""
+
+    def __init__(self, settings: Settings) -> None:
+        os.environ.update(cluster.ENVIRONMENT)
+        self._temporary = settings.temporary
+        self._events: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._session = Session(settings, self._events.put)
+        start_thread("nodes", lambda: cluster.watch_nodes(self._nodes_are, self._is_lost))
+        start_thread("mailbox", self._guard)
+        start_thread("tune", self._session.run)
+
+    def do(self, command: Message) -> None:
+        """Pass a command of the driver on."""
+        self._session.do(command)
+
+    def sweep(self, workers: list[list[str]], seconds: float) -> None:
+        """End what lost workers have left behind."""
+        self._session.sweep(workers, seconds)
+
+    def events(self, seconds: float) -> list[Message]:
+        """Return what has happened, waiting for something."""
+        try:
+            events = [self._events.get(timeout=seconds)]
+        except queue.Empty:
+            return []
+        while not self._events.empty():
+            events.append(self._events.get())
+        return events
+
+    def clear(self) -> None:
+        """Remove what Tune has written."""
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _nodes_are(self, nodes: list[cluster.Node]) -> None:
+        self._events.put({"event": "nodes", "nodes": [asdict(node) for node in nodes]})
+
+    def _is_lost(self, reason: str) -> None:
+        self._events.put({"event": "leaving", "reason": reason})
+
+    def _guard(self) -> None:
+        self._session.wait_for_the_end_of_the_mailbox()
+        self._is_lost("the mailbox of the workers has died")
+
+
+class HostedSession:
+    """The client's side; it is used like a session."""
+
+    def __init__(self, settings: Settings, post: Callable[[Message], None]) -> None:
+        """Have the session opened in the cluster."""
+        import ray  # noqa: PLC0415
+
+        self._post = post
+        # Several calls at once: `events` waits while `do` must get in, and those of one thread stay in order.
+        on_head = {"node:__internal_head__": 0.001}  # with which everything else would be lost too
+        self._host: Any = (
+            ray.remote(SessionActor).options(num_cpus=0, resources=on_head, max_concurrency=4).remote(settings)
+        )
+        for message in ray.get(self._host.events.remote(0.0)):  # an error of the start is raised here
+            post(message)
+
+    def do(self, command: Message) -> None:
+        """Pass a command of the driver on."""
+        import ray  # noqa: PLC0415
+
+        ray.get(self._host.do.remote(command))
+
+    def sweep(self, workers: list[list[str]], seconds: float) -> None:
+        """End what lost workers have left behind."""
+        import ray  # noqa: PLC0415
+
+        ray.get(self._host.sweep.remote(workers, seconds))
+
+    def end(self, workers: list[list[str]], seconds: float) -> None:
+        """Sweep for the last time, remove what Tune has written, and take leave: else the cluster waits a while."""
+        import ray  # noqa: PLC0415
+
+        self.sweep(workers, seconds)
+        ray.get(self._host.clear.remote())
+        ray.shutdown()
+
+    def run(self) -> None:
+        """Fetch events until the session is over; Ray's error when the cluster is lost."""
+        import ray  # noqa: PLC0415
+
+        while True:
+            for message in ray.get(self._host.events.remote(_SECONDS_OF_A_CALL)):
+                self._post(message)
+                if message["event"] == "leaving":
+                    return
+
+
 def import_tune() -> None:
     """Import what `Session.run` needs."""
-    importlib.import_module("runner.sweep.on_ray.shells")
+    importlib.import_module("runner.sweep.on_ray.tune_parts")
 
 
 def _on_node(node: str) -> Any:

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from runner.ports.executor import Began, Ended, Failed, Gone, Progress
-from runner.sweep.lives import lives
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.orphans import SWEEP_TAG, in_session, tagged
+from runner.sweep.processes import SWEEP_TAG, in_session, tagged
+from runner.sweep.worker_records import worker_records
 from tests.conformance.works import FAR, Watched, Works
 
 TAG = "rlplan-test-faults"
@@ -80,7 +80,7 @@ def worker_pid(worker: str) -> int:
 def test_a_killed_worker_is_lost_with_its_segment(executor: RayExecutor, works: Works, folder: Path) -> None:
     failed, gone = kill_and_go_on(executor, works, lambda worker: os.kill(worker_pid(worker), signal.SIGKILL))
     assert "logs/ray-" not in failed.message  # Ray itself goes on
-    (life,) = [life for life in lives(folder / "sweep").values() if life.worker == failed.worker]
+    (life,) = [life for life in worker_records(folder / "sweep").values() if life.worker == failed.worker]
     assert life.segment == failed.segment
     assert life.seconds <= failed.worker_seconds
     assert [event.worker for event in gone] == [failed.worker]
@@ -119,7 +119,7 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path: Path) -> None:
             break
         time.sleep(0.05)
     assert not tagged({f"{SWEEP_TAG}={tag}"}) | in_session(session)
-    (life,) = lives(tmp_path / "sweep").values()
+    (life,) = worker_records(tmp_path / "sweep").values()
     assert (life.worker, life.segment) == (worker, work.segment)
     assert life.seconds > 0
 

@@ -11,9 +11,9 @@ from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.lives import Life, lives
 from runner.sweep.measured import cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
+from runner.sweep.worker_records import WorkerRecord, worker_records
 from tests.planner.store.samples import NOON
 
 
@@ -135,6 +135,9 @@ def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None
     (folder / "b-2.json").write_text(json.dumps({**written, "worker": "b-2", "segment": None}))
     (folder / "c-3.json").write_text(json.dumps(written)[:20])
     (folder / "d-4.json").write_text("{}")
-    assert lives(tmp_path) == {"a-1": Life("a-1", 90.0, 4, 3), "b-2": Life("b-2", 90.0, 4, None)}
-    assert lives(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
-    assert lives(tmp_path / "nowhere") == {}
+    assert worker_records(tmp_path) == {
+        "a-1": WorkerRecord("a-1", 90.0, 4, 3),
+        "b-2": WorkerRecord("b-2", 90.0, 4, None),
+    }
+    assert worker_records(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
+    assert worker_records(tmp_path / "nowhere") == {}

@@ -11,14 +11,12 @@ import pytest
 from budgets.errors import ClusterLostError, InputError
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
-from runner.sweep.lives import lives
-from runner.sweep.on_ray.capacity import Resources, require_fits, room
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.heartbeat import Heartbeat, Life
-from runner.sweep.on_ray.idle import Idle
-from runner.sweep.on_ray.leases import Book, KnownWorker, bundles_of, fits
+from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.leases import ClusterResources, Leases, bundles_of, fits, require_fits, room
 from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of, work_of
 from runner.sweep.on_ray.restarts import MOST_JOINS, MOST_RESTARTS, Restarts
+from runner.sweep.worker_records import Heartbeat, WorkerLife, worker_records
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -49,40 +47,41 @@ def test_an_event_and_a_segment_survive_the_way_as_json(event: Event) -> None:
 
 
 def test_a_trial_goes_on_under_its_parked_lease_and_the_least_recently_used_one_makes_room() -> None:
-    book = Book()
-    first, second = book.open(work(1), 0.0), book.open(work(2, 2), 0.0)
-    assert book.parked_of(work(1)) is None
+    leases = Leases()
+    first, second = leases.open(work(1), 0.0), leases.open(work(2, 2), 0.0)
+    assert leases.parked_of(work(1)) is None
     first.work = second.work = None
-    assert book.parked_of(work(1)) is first
-    assert book.parked_of(work(1, cpus=2.0)) is None  # it would need another worker
-    assert book.to_end_for(None) is first
-    book.grant(first, work(1, 3))
-    assert book.under_way == [first]
-    assert book.of_segment(3) is first
+    assert leases.parked_of(work(1)) is first
+    assert leases.parked_of(work(1, cpus=2.0)) is None  # it would need another worker
+    assert leases.to_end_for(None) is first
+    leases.grant(first, work(1, 3))
+    assert leases.under_way == [first]
+    assert leases.of_segment(3) is first
     first.work = None
-    assert book.to_end_for(None) is second
-    third = book.open(work(3, 4, cpus=2.0), 0.0)
+    assert leases.to_end_for(None) is second
+    third = leases.open(work(3, 4, cpus=2.0), 0.0)
     second.bundles = third.bundles
     first.used = 0
-    assert book.to_end_for(third) is second  # whose worker fits
+    assert leases.to_end_for(third) is second  # whose worker fits
 
 
 def test_a_worker_is_known_by_its_last_sign_and_may_serve_another_lease() -> None:
-    book = Book()
-    first = book.open(work(1), 0.0)
-    worker = book.hear(heard("w", first.name, 5.0), now=100.0)
-    assert worker.seconds_at(103.0) == 8.0
-    assert book.hear(heard("w", first.name, 4.0), now=101.0).seconds == 5.0  # it never grows younger
-    assert not book.reopen(first)
+    leases = Leases()
+    first = leases.open(work(1), 0.0)
+    worker = leases.hear(heard("w", first.name, 5.0), now=100.0)
+    assert worker.lived(103.0) == 8.0
+    assert worker.lived(103.0, most_seconds=7.0) == 7.0  # no more was paid for
+    assert leases.hear(heard("w", first.name, 4.0), now=101.0).seconds == 5.0  # it never grows younger
+    assert not leases.reopen(first)
     first.work = None
-    assert book.spare() == [worker]
-    book.close(first.name)
+    assert leases.spare() == [worker]
+    leases.close(first.name)
     assert worker.lease is None
-    second = book.open(work(2), 0.0)
-    assert book.spare() == []  # the lease that waits may get it
-    assert book.reopen(second)
-    assert not book.reopen(second)
-    book.hear(heard("w", second.name, 6.0), now=102.0)
+    second = leases.open(work(2), 0.0)
+    assert leases.spare() == []  # the lease that waits may get it
+    assert leases.reopen(second)
+    assert not leases.reopen(second)
+    leases.hear(heard("w", second.name, 6.0), now=102.0)
     assert worker.lease is second
 
 
@@ -106,9 +105,9 @@ def test_a_quarter_of_a_gpu_fits_four_times(cpus: float, gpus: float, places: in
 
 def test_room_is_what_others_leave_and_what_our_workers_hold() -> None:
     typical = ({"CPU": 1.0},)
-    book = Book()
-    lease = book.open(work(cpus=2.0), 0.0)
-    ours = book.hear({**heard("w", lease.name, 1.0), "node": "a"}, 0.0)
+    leases = Leases()
+    lease = leases.open(work(cpus=2.0), 0.0)
+    ours = leases.hear({**heard("w", lease.name, 1.0), "node": "a"}, 0.0)
     idle = KnownWorker("i", "h", 2, "b", 0.0, 0.0)
     nodes = [node("a", 4, free_cpus=1), node("b", 4, free_cpus=0)]
     assert room(nodes, [ours, idle], typical) == 3 + 1
@@ -118,7 +117,7 @@ def test_room_is_what_others_leave_and_what_our_workers_hold() -> None:
 
 def test_what_no_machine_has_is_refused() -> None:
     nodes = [node("a", 4, 0), node("b", 8, 2)]
-    assert Resources(tuple(nodes)).largest() == (8, 2)
+    assert ClusterResources(tuple(nodes)).largest() == (8, 2)
     require_fits(work(cpus=8.0, gpus=2.0), nodes)
     with pytest.raises(InputError, match=r"trial 1 needs 1 CPUs and 3 GPUs.*a: 4 CPUs, 0 GPUs; b: 8 CPUs, 2 GPUs"):
         require_fits(work(gpus=3.0), nodes)
@@ -158,32 +157,63 @@ def test_a_cluster_that_was_never_there_is_a_mistake_of_the_user() -> None:
 
 
 def test_a_worker_writes_its_age_until_its_end(tmp_path: Path) -> None:
-    life = Life()
+    life = WorkerLife()
     assert 0 < life.seconds() < time.clock_gettime(time.CLOCK_BOOTTIME)
-    assert Life().name != life.name
-    heartbeat = Heartbeat(life, tmp_path / "workers")
+    assert WorkerLife().name != life.name
+    heartbeat = Heartbeat(life, tmp_path)
     heartbeat.holds(7, 4)
-    (written,) = lives(tmp_path).values()
+    (written,) = worker_records(tmp_path).values()
     assert (written.worker, written.slots, written.segment) == (life.name, 4, 7)
     assert written.seconds <= life.seconds()
     heartbeat.end()
     assert json.loads((tmp_path / "workers" / f"{life.name}.json").read_text())["over"]
 
 
+def record(seconds: float, *, over: bool) -> str:
+    return json.dumps({"worker": "w", "seconds": seconds, "slots": 1, "segment": None, "over": over})
+
+
 def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -> None:
     folder = tmp_path / "workers"
     folder.mkdir()
     worker = KnownWorker("w", "elsewhere", 1, "n", 5.0, 0.0)
-    (folder / "w.json").write_text(json.dumps({"seconds": 7.0, "over": False}))
-    idle = Idle(tmp_path)
-    assert idle.ended([worker], now=50.0) == []
+    (folder / "w.json").write_text(record(7.0, over=False))
+    records = Records(tmp_path)
+    assert records.ended([worker], now=50.0) == []
     assert (worker.seconds, worker.heard_at) == (7.0, 50.0)
-    assert idle.ended([worker], now=50.1) == []  # it does not look so often
-    assert idle.ended([worker], now=109.0) == []
-    assert idle.ended([worker], now=111.0) == [worker]
-    (folder / "w.json").write_text(json.dumps({"seconds": 9.0, "over": True}))
-    assert idle.ended([worker], now=112.0) == [worker]
-    assert worker.seconds == 9.0
+    assert records.ended([worker], now=50.1) == []  # it does not look so often
+    assert records.ended([worker], now=109.0) == []
+    assert records.ended([worker], now=111.0) == [worker]
+    (folder / "w.json").write_text(record(9.0, over=True))
+    assert records.ended([worker], now=112.0) == [worker]
+    assert worker.seconds == worker.lived(now=200.0) == 9.0
+
+
+def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: Path) -> None:
+    """Its host may be cut off from Ray, while it trains on and writes into the folder until it ends itself."""
+    (tmp_path / "workers").mkdir()
+    written = tmp_path / "workers" / "w.json"
+    leases = Leases()
+    lease = leases.open(work(reserved_seconds=13.0), 0.0)
+    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
+    lease.lost = {"event": "broken"}
+    records = Records(tmp_path)
+    written.write_text(record(12.0, over=False))
+    assert records.ended([worker], now=107.0) == []
+    assert worker.lived(now=160.0) == 13.0  # what it had no time to record
+    written.write_text(record(13.5, over=True))
+    assert records.ended([worker], now=109.0) == [worker]
+    assert worker.lived(now=160.0) == 13.5
+
+
+def test_a_host_that_died_is_given_up_sooner_when_ray_says_so(tmp_path: Path) -> None:
+    leases = Leases()
+    lease = leases.open(work(), 0.0)
+    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
+    records = Records(tmp_path)
+    assert records.ended([worker], now=200.0) == []  # it has a segment, and Ray says nothing
+    lease.lost = {"event": "broken"}
+    assert records.ended([worker], now=201.0) == [worker]
 
 
 def test_a_cluster_that_is_too_busy_for_a_client_is_asked_again_and_one_that_is_not_there_is_not() -> None:

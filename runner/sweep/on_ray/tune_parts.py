@@ -1,7 +1,7 @@
 # mypy: disable-error-code=misc
-"""What Ray Tune is told: which leases to open, and never anything that it would decide from.
+"""The three parts that Ray Tune asks of its user: what hands out leases, what hears of them, and what serves one.
 
-These classes are imported in the process that runs Tune alone, so they import Ray outright.
+They are imported in Ray's processes alone, so they import Ray outright. Tune is never told what it could decide from.
 """
 
 import json
@@ -11,14 +11,19 @@ from typing import Any
 
 from ray import cloudpickle
 from ray.exceptions import OutOfMemoryError, RayTaskError
+from ray.tune import PlacementGroupFactory, Trainable
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 
 from runner.sweep.on_ray.messages import Message
-from runner.sweep.on_ray.trainable import MESSAGES
+from runner.sweep.on_ray.worker_process import WorkerProcess
+
+MESSAGES = "messages"
 
 Post = Callable[[Message], None]
+
+_process: list[WorkerProcess] = []  # one, from the first lease that this process serves
 
 
 class Assigned(Searcher):
@@ -93,6 +98,39 @@ class Forwarding(FIFOScheduler):
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         """Return the lease that has waited longest, looking only at those that are not over."""
         return next((trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING), None)
+
+
+class LeaseTrainable(Trainable):
+    """One lease: segments of one trial, one after the other, on one worker.
+
+    Each call of `step` waits for news of the worker and hands them over; the training does not wait for the calls.
+    """
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> Any:
+        """Return what the lease occupies: the first bundle is the worker's, the others those of processes it starts."""
+        return PlacementGroupFactory(config["bundles"])
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Begin in this process, where a lease may have been served before."""
+        if not _process:
+            _process.append(WorkerProcess(config))
+        _process[0].begin(config["lease"])
+
+    def step(self) -> dict[str, Any]:
+        """Return what has happened; done once the lease is over."""
+        messages = _process[0].news()
+        # One string, because Tune copies and flattens whatever else is in a result.
+        return {MESSAGES: json.dumps(messages), "done": messages[-1]["event"] == "over"}
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Serve another lease in the same process, where everything is imported already."""
+        _process[0].begin(new_config["lease"])
+        return True
+
+    def cleanup(self) -> None:
+        """Leave; the process ends after this."""
+        _process[0].end()
 
 
 def _explained(trial: Trial) -> tuple[str, str]:

@@ -1,11 +1,19 @@
-"""Processes that a sweep's workers started and that outlived them: found by a tag in their environment, and ended."""
+"""The processes of a sweep: which one drives it, and those that outlived their worker, found by a tag and ended."""
 
 import hashlib
 import os
 import signal
+import socket
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # workers need nothing of a database
+    from planner.store.driving import Driver
+    from planner.store.schema import Sweep
+
 
 SWEEP_TAG = "RLPLAN_SWEEP"  # in the environment of all that a sweep starts; its value is the sweep's own
 WORKER_TAG = "RLPLAN_WORKER"  # in that of what one worker starts
@@ -90,3 +98,29 @@ def tagged(wanted: set[str]) -> set[int]:
             if path.stat().st_uid == os.getuid() and lines <= set((path / "environ").read_bytes().split(b"\0")):
                 found.add(int(path.name))
     return found - {os.getpid()}
+
+
+def this_driver() -> "Driver":
+    """Return this process as a driver; the id holds the time of its birth, since process numbers are used again."""
+    import psutil  # noqa: PLC0415
+
+    from planner.store.driving import Driver  # noqa: PLC0415
+
+    born = psutil.Process().create_time()
+    return Driver(f"{uuid.uuid4().hex}@{born:.2f}", socket.gethostname(), os.getpid())
+
+
+def is_dead(sweep: "Sweep") -> bool:
+    """Whether the sweep's driver is known to be gone: it ran on this machine, and no such process is there."""
+    import psutil  # noqa: PLC0415
+
+    if sweep.driver_id is None or sweep.driver_pid is None or sweep.driver_host != socket.gethostname():
+        return False
+    try:
+        process = psutil.Process(sweep.driver_pid)
+        ended = process.status() == psutil.STATUS_ZOMBIE
+        return ended or f"{process.create_time():.2f}" != sweep.driver_id.rpartition("@")[2]
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False

@@ -1,4 +1,4 @@
-"""How long this process has lived, and a file that says so while it does."""
+"""The file in which each worker records how long it has lived, by which it is charged when no more is heard of it."""
 
 import json
 import os
@@ -8,11 +8,52 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runner.ports.executor import SECONDS_PER_HOUR
+
+FOLDER = "workers"
 SECONDS_BETWEEN_BEATS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """How long a worker has lived, by its own clock, and which segment it had when it last wrote."""
+
+    worker: str
+    seconds: float
+    slots: int
+    segment: int | None
+    over: bool = False  # it wrote this as its last word
+
+    @property
+    def gpu_hours(self) -> float:
+        """What its whole life counts for."""
+        return self.seconds * self.slots / SECONDS_PER_HOUR
+
+
+def worker_records(sweep_folder: Path) -> dict[str, WorkerRecord]:
+    """Return the records of all workers that a sweep ever had; a file that cannot be read tells nothing."""
+    found = (_record(path) for path in (sweep_folder / FOLDER).glob("*.json"))
+    return {record.worker: record for record in found if record is not None}
+
+
+def record_of(sweep_folder: Path, worker: str) -> WorkerRecord | None:
+    """Return the record of one worker, None when it cannot be read."""
+    return _record(sweep_folder / FOLDER / f"{worker}.json")
+
+
+def _record(path: Path) -> WorkerRecord | None:
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        segment = None if values["segment"] is None else int(values["segment"])
+        over = bool(values.get("over", False))
+        return WorkerRecord(str(values["worker"]), float(values["seconds"]), int(values["slots"]), segment, over)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def process_seconds() -> float:
@@ -26,7 +67,7 @@ def process_seconds() -> float:
     return max(0.0, time.time() - float(psutil.Process().create_time()))
 
 
-class Life:
+class WorkerLife:
     """A name that no other process has, and a clock that started with the process and never jumps."""
 
     def __init__(self) -> None:
@@ -40,18 +81,18 @@ class Life:
 
 
 class Heartbeat:
-    """Writes a worker's file every second from a thread of its own, so that no second of its life is lost."""
+    """Writes a worker's record every second from a thread of its own, so that no second of its life is lost."""
 
-    def __init__(self, life: Life, folder: Path) -> None:
-        """The folder is that of all workers of the sweep."""
+    def __init__(self, life: WorkerLife, sweep_folder: Path) -> None:
+        """Write the first one."""
         self._life = life
-        self._path = folder / f"{life.name}.json"
+        self._path = sweep_folder / FOLDER / f"{life.name}.json"
         self._lock = threading.Lock()
         self._slots = 1
         self._segment: int | None = None
         self._over = False
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         self._beat()
         threading.Thread(target=self._go_on, name="heartbeat", daemon=True).start()
 
