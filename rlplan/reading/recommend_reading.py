@@ -17,7 +17,7 @@ from rlplan.reading.launching import Final, Launch, launch
 from rlplan.reading.sweep_picture import Answer as StoredAnswer
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
-from runner.sweep.compared import compared_recipes
+from runner.sweep.planned import compared_recipes
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def continuation(store: Store, sweep: str, trial: int) -> Continuation:
     """Return how a trial is trained on; what stands in the way is said in the note."""
     from rlplan.reading.launching import launch_of_trial  # noqa: PLC0415 (takes a second to import)
     from rlplan.reading.recommend_reading import stored  # noqa: PLC0415
-    from runner.sweep.compared import compared_recipes  # noqa: PLC0415
+    from runner.sweep.planned import compared_recipes  # noqa: PLC0415
 
     try:
         known = stored(store, sweep)

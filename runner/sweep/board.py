@@ -18,14 +18,14 @@ from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
 from planner.view import Configuration, OpenCell, Seen, TrialView, View
 from runner.ports.backend import Point
-from runner.sweep.candidates import configuration_of, start_up_gpu_hours, start_ups
+from runner.sweep.planned import configuration_of, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
 
 
 @dataclass(slots=True)
-class Segment:
+class OpenSegment:
     """A segment under way."""
 
     trial: int
@@ -63,7 +63,7 @@ class Board:
     def __init__(self, spec: SweepSpec, standing: Standing) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
         self.spec, self.sweep = spec, standing.sweep.name
-        self.running: dict[int, Segment] = {}
+        self.running: dict[int, OpenSegment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
         self.facts: dict[int, Facts] = {}

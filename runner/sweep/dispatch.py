@@ -15,10 +15,9 @@ from planner.sweeping.policy import Policy
 from planner.trials import TrialState
 from planner.view import READY, Configuration
 from runner.ports.executor import SECONDS_PER_HOUR, Executor, Failed, Work
-from runner.sweep.board import Board, Segment
+from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import Intake
-from runner.sweep.journal import Journal
-from runner.sweep.notes import Log
+from runner.sweep.journal import DecisionLog, Journal
 from runner.sweep.planning import new_trial
 
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
@@ -28,12 +27,19 @@ class Dispatcher:
     """Asks the policy and turns its answers into rows and work."""
 
     def __init__(
-        self, board: Board, journal: Journal, log: Log, intake: Intake, executor: Executor, policy: Policy, sweep: str
+        self,
+        board: Board,
+        journal: Journal,
+        log: DecisionLog,
+        intake: Intake,
+        executor: Executor,
+        policy: Policy,
+        sweep: str,
     ) -> None:
         """Work for one sweep."""
         self._board, self._journal, self._log, self._intake = board, journal, log, intake
         self._executor, self._policy, self._sweep = executor, policy, sweep
-        self._starting: list[Segment] = []
+        self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
         self.stopped: str | None = None  # why the policy wants nothing more to start
 
@@ -93,7 +99,7 @@ class Dispatcher:
 
     def _open(self, trial: int, from_step: int, granted: Grant) -> None:
         facts, clock = self._board.facts[trial], self._executor.clock
-        segment = Segment(
+        segment = OpenSegment(
             trial=trial,
             number=facts.segments,
             attempt=facts.attempt,
@@ -139,7 +145,7 @@ class Dispatcher:
             self._board.add(row)
         self._planned.clear()
 
-    def _work(self, segment: Segment) -> Work:
+    def _work(self, segment: OpenSegment) -> Work:
         facts, spec = self._board.facts[segment.trial], self._board.spec
         resources = spec.resources
         return Work(
@@ -157,12 +163,12 @@ class Dispatcher:
             slots=resources.slots,
         )
 
-    def _most_seconds(self, segment: Segment) -> float:
+    def _most_seconds(self, segment: OpenSegment) -> float:
         """Return when a worker is to stop."""
         step = self._board.trials[segment.trial].gpu_hours_per_step
         return time_limit(segment.reserved_gpu_hours, step) * SECONDS_PER_HOUR / self._board.spec.resources.slots
 
 
-def _key(segment: Segment) -> str:
+def _key(segment: OpenSegment) -> str:
     """Name the reservation of a segment that has no id yet."""
     return f"trial {segment.trial}"

@@ -19,8 +19,7 @@ from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.intake import Intake
-from runner.sweep.journal import Journal
-from runner.sweep.notes import Log
+from runner.sweep.journal import DecisionLog, Journal
 from runner.sweep.recovery import recover
 from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
@@ -86,7 +85,7 @@ class SweepDriver:
             stands = standing(session, sweep)
             last = _last_decision(session, stands.sweep.id)
         self._journal = Journal(store, stands.sweep.id, driver, clock)
-        self._log = Log(self._journal, clock, stands.sweep.id, last)
+        self._log = DecisionLog(self._journal, clock, stands.sweep.id, last)
         self._requests = Requests(store, stands.sweep.id, self._journal, self._log, clock)
         self._board = Board(spec, stands)
         self._intake = Intake(self._board, self._journal, self._log, clock, stands.sweep.id, stands.plan.workload)

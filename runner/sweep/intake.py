@@ -14,10 +14,9 @@ from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
-from runner.sweep.board import Board, Segment
-from runner.sweep.journal import Journal
+from runner.sweep.board import Board, OpenSegment
+from runner.sweep.journal import DecisionLog, Journal
 from runner.sweep.measured import cost_record
-from runner.sweep.notes import Log
 from runner.sweep.worker_records import WorkerRecord
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
@@ -29,7 +28,7 @@ class Intake:
     """Applies events to the board and has the journal store them."""
 
     def __init__(
-        self, board: Board, journal: Journal, log: Log, clock: Clock, sweep_id: int, workload: dict[str, Any]
+        self, board: Board, journal: Journal, log: DecisionLog, clock: Clock, sweep_id: int, workload: dict[str, Any]
     ) -> None:
         """Work for one sweep; the workload is the plan's."""
         self._board, self._journal, self._log, self._clock = board, journal, log, clock
@@ -55,7 +54,7 @@ class Intake:
             self._failed(segment, event)
         return None
 
-    def forsake(self, segment: Segment, reason: str) -> None:
+    def forsake(self, segment: OpenSegment, reason: str) -> None:
         """Count a segment as lost of which the executor can report nothing more."""
         seconds = self._clock.seconds() - segment.started_seconds
         gpu_hours = seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
@@ -69,18 +68,18 @@ class Intake:
             state = TrialState.PAUSED if self._board.trials[trial].step else TrialState.PLANNED
             self._move(trial, state, "tried again")
 
-    def _began(self, segment: Segment, worker: str) -> None:
+    def _began(self, segment: OpenSegment, worker: str) -> None:
         segment.worker = worker
         taken = (
             update(SegmentRow).where(SegmentRow.id == segment.id).values(worker=worker, started_at=self._clock.now())
         )
         self._journal.add(lambda session: session.execute(taken))
 
-    def _progress(self, segment: Segment, points: Sequence[Point]) -> None:
+    def _progress(self, segment: OpenSegment, points: Sequence[Point]) -> None:
         self._journal.add_points([_row(segment, point) for point in points])
         segment.points += points
 
-    def _ended(self, segment: Segment, event: Ended) -> None:
+    def _ended(self, segment: OpenSegment, event: Ended) -> None:
         gpu_hours = self._lived(event.worker, event.worker_seconds)
         self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker)
         self._board.scored(segment.trial, segment.points)
@@ -103,14 +102,14 @@ class Intake:
         for note in event.notes:
             self._log.note("note", segment.trial, note)
 
-    def _failed(self, segment: Segment, event: Failed) -> None:
+    def _failed(self, segment: OpenSegment, event: Failed) -> None:
         gpu_hours = 0.0 if event.worker is None else self._lived(event.worker, event.worker_seconds)
         lost = event.kind == "lost"
         outcome = SegmentOutcome.LOST if lost else SegmentOutcome.FAILED
         self._close(segment, outcome, gpu_hours, worker=event.worker)
         self._lose(segment, event.kind, event.message, event.tail)
 
-    def _lose(self, segment: Segment, kind: str, message: str, tail: str) -> None:
+    def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
         spec, facts = self._board.spec, self._board.facts[segment.trial]
         facts.failures += 1
@@ -163,7 +162,7 @@ class Intake:
 
     def _close(
         self,
-        segment: Segment,
+        segment: OpenSegment,
         outcome: SegmentOutcome,
         gpu_hours: float,
         checkpoint: str | None = None,
@@ -201,7 +200,7 @@ class Intake:
         self._log.decided(action, trial, why)
 
 
-def _row(segment: Segment, point: Point) -> NewPoint:
+def _row(segment: OpenSegment, point: Point) -> NewPoint:
     metrics = {**point.metrics, "flags": list(point.flags)} if point.flags else point.metrics
     return NewPoint(
         trial_id=segment.trial,

@@ -1,7 +1,8 @@
-"""Writes what a driver did, one transaction a turn, and only while the sweep is still its own."""
+"""Writes what a driver did and why, one transaction a turn, and only while the sweep is still its own."""
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -10,7 +11,8 @@ from planner.store import Store
 from planner.store.driving import Driver, end_lease, hold_lease
 from planner.store.records import NewPoint
 from planner.store.results import add_points
-from planner.store.schema import SweepStatus
+from planner.store.schema import Decision, SweepStatus
+from planner.sweeping.actions import Why
 from runner.ports.executor import Clock
 
 Write = Callable[[Session], object]
@@ -72,3 +74,35 @@ class Journal:
                     raise
                 self._sleep(pause)
                 waited, pause = waited + pause, min(2 * pause, LONGEST_WAIT)
+
+
+class DecisionLog:
+    """Adds every decision, and what a reader of a sweep should know beside, to what the journal commits; numbered."""
+
+    def __init__(self, journal: Journal, clock: Clock, sweep_id: int, last_number: int) -> None:
+        """Go on after the last number that the sweep has."""
+        self._journal, self._clock, self._sweep_id, self._number = journal, clock, sweep_id, last_number
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._number
+
+    def decided(self, action: str, trial: int | None, why: Why) -> None:
+        """Store a decision with what it rested on."""
+        self._number += 1
+        row: dict[str, Any] = {
+            "sweep_id": self._sweep_id,
+            "number": self._number,
+            "at": self._clock.now(),
+            "action": action,
+            "trial_id": trial,
+            "reason": why.reason,
+            "seen": why.seen,
+            "alternatives": why.alternatives,
+        }
+        self._journal.add(lambda session: session.add(Decision(**row)))
+
+    def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
+        """Store what happened without anyone deciding it."""
+        self.decided(action, trial, Why(reason, seen))

@@ -15,7 +15,7 @@ from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
 from planner.view import Axes
-from runner.sweep.compared import absolute, checkpoints, compared_models, compared_recipes
+from runner.sweep.planned import absolute, checkpoints, compared_models, compared_recipes
 from runner.sweep.spec import Resources, SweepSpec, Training
 
 CPU = "cpu"

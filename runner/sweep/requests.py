@@ -7,8 +7,7 @@ from planner.store import Store, driving
 from planner.store.driving import Waiting
 from planner.store.schema import RequestKind
 from runner.ports.executor import Clock
-from runner.sweep.journal import Journal
-from runner.sweep.notes import Log
+from runner.sweep.journal import DecisionLog, Journal
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -22,7 +21,7 @@ _MEANS = {
 class Requests:
     """What a driver was asked for, of the sweep whose lease it holds."""
 
-    def __init__(self, store: Store, sweep_id: int, journal: Journal, log: Log, clock: Clock) -> None:
+    def __init__(self, store: Store, sweep_id: int, journal: Journal, log: DecisionLog, clock: Clock) -> None:
         """Begin without a pause: whatever a former driver was asked for ended with it."""
         self._store, self._sweep_id, self._journal, self._log, self._clock = store, sweep_id, journal, log, clock
         self._looked_at = -SECONDS_BETWEEN_LOOKS

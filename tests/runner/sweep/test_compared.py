@@ -20,8 +20,8 @@ from planner.sweeping.opening import open_policy
 from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board
-from runner.sweep.compared import checkpoints
 from runner.sweep.fingerprint import configuration_fingerprint
+from runner.sweep.planned import checkpoints
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN, ROOM, KilledError, Mortal, essence, rows, run_until_killed, spent
