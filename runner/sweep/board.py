@@ -236,7 +236,7 @@ class Board:
         self.put(trial, gpu_hours_per_step=price)
         self._measured.add(trial)
 
-    def charge(self, segment: Segment, worker: str | None, gpu_hours: float) -> None:
+    def charge(self, segment: OpenSegment, worker: str | None, gpu_hours: float) -> None:
         """Close a segment's reservation with what its worker has used, and count it to the trial."""
         self.account.charge(str(segment.id), worker, gpu_hours)
         self.put(segment.trial, gpu_hours_spent=self.trials[segment.trial].gpu_hours_spent + gpu_hours)
