@@ -30,7 +30,7 @@ from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_o
 from rlplan.web.dashboard.settings import Settings
 from rlplan.web.dashboard.snapshots import ALL, SweepReader
 from rlplan.web.dashboard.source import LOCK_SECONDS, Source
-from runner.sweep.drivers import is_dead
+from runner.sweep.processes import is_dead
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
