@@ -1,7 +1,8 @@
 """The state of a replay: what was trained so far, what a policy sees of it, and what its actions do.
 
-Compute is cut into ticks, a step of any trial being one tick, so that prices are exact: what is trained is charged, and
-nothing is reserved beyond that. Money and time are counted in ticks.
+Money is kept as a sweep's driver keeps it: a segment is reserved before it starts, a worker that does not hold the
+trial is charged with a start-up, and one that finds nothing to do is ended. Time is counted in GPU-hours of one worker.
+Without a plan a trial's updates are ticks, thousandths of the target, and start-ups cost nothing.
 """
 
 import heapq
@@ -13,24 +14,29 @@ from typing import Final
 import numpy as np
 
 from budgets.errors import IllegalTransitionError, InputError
+from planner.replaying.fleet import Fleet, SimulatedWorker
 from planner.replaying.recorded import Recorded, Run
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.advancing import named_configuration
+from planner.sweeping.grants import Account, time_limit
 from planner.sweeping.policy import Policy
 from planner.trials import TrialState, move
 from planner.view import READY, Configuration, OpenCell, Seen, TrialView, View
 
 TICKS: Final = 1000  # in the target, or in the longest run where all end before
 LEAST_SEGMENT: Final = 1 / 50  # of the target
-ROUNDING: Final = 1e-9  # of a tick
+ROUNDING: Final = 1e-9  # of a step
 
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What a plan grants the trials of a configuration; one that is not planned is open to be proposed."""
+    """What a trial of a configuration costs and is granted; one that is not planned is open to be proposed."""
 
-    gpu_hours: float
-    segment_gpu_hours: float
+    gpu_hours_per_step: float
+    start_up_gpu_hours: float
+    steps: int
+    segment_steps: int
+    most_steps: int
     planned: bool = True
 
 
@@ -39,13 +45,24 @@ Pilots = Mapping[Configuration, Pilot]
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """All scores of a run that lie within the target, and the tick by which each is paid for."""
+    """All scores of a run that lie within the target, and the step by which each is paid for."""
 
     seen: tuple[Seen, ...]
-    ticks: Sequence[int]
+    steps: Sequence[int]
 
     def upto(self, step: int) -> tuple[Seen, ...]:
-        return self.seen[: int(np.searchsorted(self.ticks, step, side="right"))]
+        return self.seen[: int(np.searchsorted(self.steps, step, side="right"))]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Segment:
+    """A segment under way, known from its start to its end."""
+
+    over_at: float
+    order: int
+    trial: int
+    step: int
+    worker: SimulatedWorker
 
 
 class Game:
@@ -60,18 +77,20 @@ class Game:
         seed: int,
         workers: int,
         pilots: Pilots | None = None,
-        ticks: int = TICKS,
+        idle_gpu_hours: float = 0.0,
     ) -> None:
-        """Lay out the trials in an order that is drawn."""
-        self._tick = min(target, recorded.length) / ticks
+        """Lay out the trials in an order that is drawn; so much is set aside for the time of idle workers."""
+        self._tick = min(target, recorded.length) / TICKS
         if self._tick <= 0:
             raise InputError("no recorded run has a score after it began: there is nothing to play over")
-        self._budget, self._target, self._seed, self._workers = budget, target, seed, workers
-        self._least_segment = math.ceil(ticks * LEAST_SEGMENT)
+        self._target, self._seed, self._workers = target, seed, workers
         self._pilots = pilots
-        self._left = math.floor(budget / self._tick + ROUNDING)
-        self._spent = self._now = self.decisions = self._started = 0
-        self._running: list[tuple[int, int, int, int]] = []  # end, order, trial, ticks
+        self._account = Account(budget, idle=idle_gpu_hours)
+        self._fleet = Fleet(workers, workers_per_node=workers)
+        self._start_up = max((each.start_up_gpu_hours for each in (pilots or {}).values() if each.planned), default=0.0)
+        self._now = self._all_busy_at = 0.0
+        self.decisions = self._started = 0
+        self._running: list[_Segment] = []
         self._courses: dict[int, _Course] = {}
         self._trials: dict[int, TrialView] = {}
         self._closed: dict[Configuration, list[Run]] = {}
@@ -84,19 +103,19 @@ class Game:
 
     @property
     def spent(self) -> float:
-        """GPU-hours of the segments that have ended."""
-        return min(self._spent * self._tick, self._budget)
+        """GPU-hours of the segments that have ended, and of workers that waited in vain."""
+        return self._account.ledger.spent
 
     @property
     def wall_hours(self) -> float:
         """Hours since the beginning; a GPU-hour of a trial takes one of its worker."""
-        return self._now * self._tick
+        return self._now
 
     def view(self) -> View:
         """Return what a policy sees now."""
         return View(
             trials=dict(self._trials),
-            gpu_hours_left=self._left * self._tick,
+            gpu_hours_left=self._account.ledger.left,
             target_gpu_hours=self._target,
             free_workers=self._workers - len(self._running),
             seed=self._seed,
@@ -119,6 +138,7 @@ class Game:
             if self._running:
                 self._end_next()
             elif stopped or self.decisions == before:
+                self._end_idle(self._now)
                 return
 
     def _carry_out(self, action: Action, policy: str) -> None:
@@ -141,15 +161,23 @@ class Game:
                 f"policy '{policy}' wants to advance {trial.name}, which is {trial.state}, with {len(self._running)} "
                 f"of {self._workers} workers taken"
             )
-        ticks = min(min(action.to_step, trial.most_steps) - trial.step, self._left)
-        if ticks < 1:
+        price = trial.gpu_hours_per_step
+        most = None if self._pilots is None else self._account.most_of_a_segment(trial, len(self._trials), price)
+        granted = self._account.grant(trial, action.to_step, most)
+        if granted is None:
             return  # the money is out; the policy sees the same
-        self._left -= ticks
+        key = str(trial.trial)
+        self._account.ledger.reserve(key, granted.gpu_hours)
+        worker = self._fleet.take(key, self._now)
+        held = worker.folder == key and worker.step == trial.step
+        begins = self._now + (0.0 if held else trial.start_up_gpu_hours)
+        in_time = _steps(worker.accounted + time_limit(granted.gpu_hours, price) - begins, price)
+        step = min(granted.to_step, trial.step + max(1, in_time))
         self._started += 1
         self.decisions += 1
-        heapq.heappush(self._running, (self._now + ticks, self._started, action.trial, ticks))
-        running = move(trial.state, TrialState.RUNNING)
-        self._trials[action.trial] = replace(trial, state=running, scores=self._courses[action.trial].upto(trial.step))
+        over_at = begins + (step - trial.step) * price
+        heapq.heappush(self._running, _Segment(over_at, self._started, action.trial, step, worker))
+        self._trials[action.trial] = replace(trial, state=move(trial.state, TrialState.RUNNING))
 
     def _propose(self, action: Propose, policy: str) -> None:
         wanted = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
@@ -157,41 +185,61 @@ class Game:
             raise IllegalTransitionError(f"policy '{policy}' proposes {named_configuration(wanted)}, which is not open")
         del self._open[wanted]
         for run in self._closed.pop(wanted):
-            self._add(run, proposed=True)
+            self._lay_out(run, proposed=True)
 
     def _end_next(self) -> None:
         """Go on to the next moment at which a segment ends; several may end at once."""
-        self._now = self._running[0][0]
-        while self._running and self._running[0][0] == self._now:
-            _, _, number, ticks = heapq.heappop(self._running)
-            trial = self._trials[number]
-            step = trial.step + ticks
-            self._spent += ticks
-            self._trials[number] = replace(
-                trial,
-                state=move(trial.state, TrialState.PAUSED),
-                step=step,
-                gpu_hours_spent=step * self._tick,
-                scores=self._courses[number].upto(step),
-            )
+        moment = self._running[0].over_at
+        self._release_idle(moment)
+        while self._running and self._running[0].over_at <= moment + ROUNDING * self._tick:
+            self._end(heapq.heappop(self._running))
 
-    def _lay_out(self, run: Run) -> None:
+    def _end(self, segment: _Segment) -> None:
+        self._now = segment.over_at
+        trial, worker, key = self._trials[segment.trial], segment.worker, str(segment.trial)
+        gpu_hours = self._account.unpaid(worker.name, self._now - worker.born)
+        self._account.charge(key, worker.name, gpu_hours)
+        self._fleet.park(worker, key, segment.step, self._now)
+        self._trials[segment.trial] = replace(
+            trial,
+            state=move(trial.state, TrialState.PAUSED),
+            step=segment.step,
+            gpu_hours_spent=trial.gpu_hours_spent + gpu_hours,
+            scores=self._courses[segment.trial].upto(segment.step),
+        )
+
+    def _release_idle(self, until: float) -> None:
+        """End workers for which nothing was found for as long as a new one would take to start, as a driver does."""
+        if len(self._running) >= self._workers:
+            self._all_busy_at = until
+        at = max(self._now, self._all_busy_at + self._start_up)
+        if at < until:
+            self._end_idle(at)
+            self._all_busy_at = at
+
+    def _end_idle(self, at: float) -> None:
+        for worker in self._fleet.idle:
+            self._account.charge_idle(worker.name, self._account.unpaid(worker.name, at - worker.born))
+            self._fleet.lose(worker)
+
+    def _lay_out(self, run: Run, *, proposed: bool = False) -> None:
         """Plan a trial of the run, or leave it among those of its open cell."""
-        pilot = None if self._pilots is None else self._pilots.get(run.configuration)
-        if self._pilots is None or (pilot is not None and pilot.planned):
-            self._add(run, proposed=False)
-        elif pilot is not None:
-            n, B, axes = run.configuration
-            least = max(1, self._ticks_of(pilot.gpu_hours))
-            self._closed.setdefault(run.configuration, []).append(run)
-            self._open[run.configuration] = OpenCell(n, B, least, self._tick, 0.0, axes)
-
-    def _add(self, run: Run, *, proposed: bool) -> None:
-        number = len(self._trials) + 1
-        most = max(1, self._ticks_of(min(self._target, run.length)))
-        pilot = None if self._pilots is None else self._pilots[run.configuration]
+        pilot = self._pilot(run)
+        if pilot is None:
+            return
+        if pilot.planned or proposed:
+            self._add(run, pilot)
+            return
         n, B, axes = run.configuration
-        self._courses[number] = self._course(run)
+        self._closed.setdefault(run.configuration, []).append(run)
+        self._open[run.configuration] = OpenCell(
+            n, B, pilot.steps, pilot.gpu_hours_per_step, pilot.start_up_gpu_hours, axes
+        )
+
+    def _add(self, run: Run, pilot: Pilot) -> None:
+        number = len(self._trials) + 1
+        n, B, axes = run.configuration
+        self._courses[number] = self._course(run, pilot.gpu_hours_per_step)
         self._trials[number] = TrialView(
             trial=number,
             name=run.name,
@@ -200,40 +248,45 @@ class Game:
             seed=run.seed,
             state=TrialState.PLANNED,
             step=0,
-            pilot_steps=most if pilot is None else min(most, max(1, self._ticks_of(pilot.gpu_hours))),
-            segment_steps=self._segment(run, most, pilot),
-            most_steps=most,
-            gpu_hours_per_step=self._tick,
-            start_up_gpu_hours=0.0,
+            pilot_steps=pilot.steps,
+            segment_steps=pilot.segment_steps,
+            most_steps=pilot.most_steps,
+            gpu_hours_per_step=pilot.gpu_hours_per_step,
+            start_up_gpu_hours=pilot.start_up_gpu_hours,
             gpu_hours_spent=0.0,
-            proposed=proposed,
+            proposed=not pilot.planned,
             axes=axes,
         )
 
-    def _course(self, run: Run) -> _Course:
-        end = min(self._target, run.length) + ROUNDING * self._tick
+    def _course(self, run: Run, price: float) -> _Course:
+        end = min(self._target, run.length) + ROUNDING * price
         rows = np.flatnonzero(run.gpu_hours <= end)
-        ticks = [self._ticks_of(float(gpu_hours)) for gpu_hours in run.gpu_hours[rows]]
+        steps = [_steps(float(gpu_hours), price) for gpu_hours in run.gpu_hours[rows]]
         errors = run.standard_errors
         seen = tuple(
             Seen(
-                tick, float(run.gpu_hours[row]), float(run.scores[row]), None if errors is None else float(errors[row])
+                step, float(run.gpu_hours[row]), float(run.scores[row]), None if errors is None else float(errors[row])
             )
-            for row, tick in zip(rows, ticks, strict=True)
+            for row, step in zip(rows, steps, strict=True)
         )
-        return _Course(seen, ticks)
+        return _Course(seen, steps)
 
-    def _segment(self, run: Run, most: int, pilot: Pilot | None) -> int:
-        """Return the ticks of a segment: what the pilot says, or a fiftieth of the target, and no less than teaches.
+    def _pilot(self, run: Run) -> Pilot | None:
+        """Return what the plan grants a trial of the run; without a plan, all of the run in segments that teach.
 
         A segment without a score would teach nothing: it reaches the first score and spans the scores' median distance.
         """
+        if self._pilots is not None:
+            return self._pilots.get(run.configuration)
+        tick = self._tick
+        most = max(1, _steps(min(self._target, run.length), tick))
         trained = run.gpu_hours[run.gpu_hours > 0]
         gaps = np.diff(run.gpu_hours) if run.gpu_hours.size > 1 else np.zeros(1)
         spacing = max(float(np.median(gaps)), float(trained[0]) if trained.size else 0.0)
-        least = self._least_segment if pilot is None else self._ticks_of(pilot.segment_gpu_hours)
-        return min(most, max(1, least, self._ticks_of(spacing)))
+        segment = min(most, max(1, math.ceil(TICKS * LEAST_SEGMENT), _steps(spacing, tick)))
+        return Pilot(tick, 0.0, most, segment, most)
 
-    def _ticks_of(self, gpu_hours: float) -> int:
-        """Return the ticks that pay for so many GPU-hours."""
-        return math.ceil(gpu_hours / self._tick - ROUNDING)
+
+def _steps(gpu_hours: float, price: float) -> int:
+    """Return the steps that take so many GPU-hours, the last one begun included."""
+    return math.ceil(gpu_hours / price - ROUNDING)

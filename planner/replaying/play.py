@@ -7,7 +7,7 @@ from typing import Final
 
 from budgets.errors import InputError
 from planner.replaying.choosing import Chooser
-from planner.replaying.game import TICKS, Game, Pilots
+from planner.replaying.game import Game, Pilots
 from planner.replaying.recorded import Recorded
 from planner.sweeping.policy import Policy
 from planner.view import Configuration
@@ -51,7 +51,7 @@ def play(
     chooser: Chooser,
     trace: bool = True,
     pilots: Pilots | None = None,
-    ticks: int = TICKS,
+    idle_gpu_hours: float = 0.0,
     progress: Callable[[float], None] | None = None,
 ) -> Played:
     """Play a policy to its end, or to the end of the budget; equal arguments give equal results.
@@ -68,14 +68,22 @@ def play(
         workers: segments that run at once; a GPU-hour takes one of them an hour.
         chooser: says which configuration would be taken.
         trace: whether to ask that in between, at most forty times.
-        pilots: what a plan grants each configuration; else every run may be trained to the target.
-        ticks: parts into which the target is cut, the smallest amount that is trained.
+        pilots: what a plan grants each configuration; else every run may be trained to the target, without start-ups.
+        idle_gpu_hours: what is set aside for workers that wait.
         progress: told the GPU-hours that are spent, after each event.
     """
     for name, value in (("budget", budget), ("target", target), ("workers", workers)):
         if not (value > 0 and math.isfinite(value)):
             raise InputError(f"{name} {value}: it must be a positive number")
-    game = Game(recorded, budget=budget, target=target, seed=seed, workers=workers, pilots=pilots, ticks=ticks)
+    game = Game(
+        recorded,
+        budget=budget,
+        target=target,
+        seed=seed,
+        workers=workers,
+        pilots=pilots,
+        idle_gpu_hours=idle_gpu_hours,
+    )
     truth = recorded.truth(target)
     best = max(truth.values())
     marks: list[Mark] = []

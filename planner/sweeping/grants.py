@@ -76,9 +76,13 @@ class Account:
         updates = max(trial.segment_steps * planned_price, trial.start_up_gpu_hours + trial.gpu_hours_per_step)
         return max(share, ROUNDING * MARGIN * (trial.start_up_gpu_hours + updates))
 
-    def grant(self, trial: TrialView, to_step: int, most: float) -> Grant | None:
-        """Return what can be reserved of a segment up to a step that may take so many GPU-hours."""
-        return grant(trial, to_step, min(self.ledger.left, most), least_gpu_hours=most / CRUMBS)
+    def grant(self, trial: TrialView, to_step: int, most: float | None) -> Grant | None:
+        """Return what can be reserved of a segment up to a step; no plan limits it where nothing is the most."""
+        left = self.ledger.left
+        if most is None:
+            whole = MARGIN * trial.price(trial.step + trial.segment_steps)
+            return grant(trial, to_step, left, least_gpu_hours=whole / CRUMBS)
+        return grant(trial, to_step, min(left, most), least_gpu_hours=most / CRUMBS)
 
     def unpaid(self, worker: str, lived_gpu_hours: float) -> float:
         """Return what nothing was charged with yet of a worker's life, its start-up and its waiting included."""

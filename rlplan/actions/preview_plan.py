@@ -1,6 +1,5 @@
 """A stored plan as it would be with other shares for the pilots, and the worlds that it may meet."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -9,13 +8,13 @@ from budgets.cost import Coefficients
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
-from planner.replaying.game import TICKS, Pilot
+from planner.replaying.game import Pilot
 from planner.store import Store
 from planner.store.schema import Plan
+from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration
 from runner.simulation.drawn import INTERESTING, DrawnCell, Setting
 
-TICKS_PER_SEGMENT, MOST_TICKS = 4, 1_000_000
 DIFFICULTIES: Final[dict[str, tuple[Literal["easy", "hard"], ...]]] = {"easy": ("easy",), "hard": ("hard",)}
 
 
@@ -40,11 +39,10 @@ class Split:
         fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
         return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
 
-    def ticks(self) -> int:
-        """Return into how many parts the final run is to be cut, so that every segment is several of them."""
-        shortest = min(pilot.segment_gpu_hours for pilot in self.pilots().values())
-        wanted = math.ceil(TICKS_PER_SEGMENT * self.proposal.final_gpu_hours / shortest)
-        return min(MOST_TICKS, max(TICKS, wanted))
+    def idle_gpu_hours(self, workers: int) -> float:
+        """Return what a sweep of so many workers sets aside for those that wait."""
+        start_up = max(each.start_up_gpu_hours for each in self.pilots().values())
+        return idle_gpu_hours(workers, start_up, self.proposal.request.hardware.gpus_per_trial)
 
 
 def request_of(plan: Plan, store: Store) -> Request:
@@ -121,11 +119,17 @@ def _candidates(proposal: Proposal) -> Iterator[Candidate]:
 
 
 def _pilot(candidate: Candidate, fewest_steps: int) -> Pilot:
-    granted, cost = candidate.pilot, candidate.cell.cost
-    if not granted.steps:
-        least = cost.start_up_gpu_hours + fewest_steps * cost.gpu_hours_per_step
-        return Pilot(least, least, planned=False)
-    return Pilot(granted.gpu_hours, granted.segment_steps * cost.gpu_hours_per_step)
+    """Return what a sweep grants a trial of the candidate; as much as the shortest pilot where the plan has none."""
+    granted, cost, most = candidate.pilot, candidate.cell.cost, candidate.cell.allocation.update_steps
+    steps = granted.steps or min(fewest_steps, most)
+    return Pilot(
+        gpu_hours_per_step=cost.gpu_hours_per_step,
+        start_up_gpu_hours=cost.start_up_gpu_hours,
+        steps=steps,
+        segment_steps=granted.segment_steps or max(1, steps // 4),
+        most_steps=max(steps, most),
+        planned=granted.steps > 0,
+    )
 
 
 def _cell(candidate: Candidate, request: Request) -> DrawnCell:

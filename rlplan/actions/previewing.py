@@ -96,7 +96,7 @@ def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: i
         chooser=open_chooser(request.policy, pool),
         trace=False,
         pilots=split.pilots(),
-        ticks=split.ticks(),
+        idle_gpu_hours=split.idle_gpu_hours(workers),
     )
     truth = world.truth(proposal.final_gpu_hours)
     return Outcome(

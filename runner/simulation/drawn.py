@@ -44,9 +44,12 @@ class DrawnCell:
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch)
 
     def rollouts(self, gpu_hours: float) -> float:
-        """Return the rollouts of a run that has used so many GPU-hours, its start-up included."""
-        steps = max(0.0, gpu_hours - self.start_up_gpu_hours) / self.gpu_hours_per_step
-        return steps * self.rollouts_per_prompt * self.prompts_per_batch
+        """Return the rollouts that so many GPU-hours of training make."""
+        return gpu_hours / self.gpu_hours_per_step * self.rollouts_per_prompt * self.prompts_per_batch
+
+    def trained(self, gpu_hours: float) -> float:
+        """Return what a start-up leaves of a final run's GPU-hours."""
+        return max(0.0, gpu_hours - self.start_up_gpu_hours)
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,15 @@ class DrawnWorld:
         if not setting.studied:
             n, B = setting.centre
             self._moved = round(STUDIED_OCTAVES - n), round(STUDIED_OCTAVES - B)
-            final = np.median([cell.rollouts(setting.longest_final) for cell in setting.cells])
+            final = np.median([cell.rollouts(cell.trained(setting.longest_final)) for cell in setting.cells])
             self._scale = log_uniform(*INTERESTING, key, 41) / max(1.0, float(final))
 
     def truth(self, gpu_hours: float) -> dict[Configuration, float]:
-        """Return the mean score of each cell, over its seeds, after so many GPU-hours."""
+        """Return the mean score of each cell, over its seeds, after a final run of so many GPU-hours."""
         return {
-            cell.configuration: self._surface.cell(*self._place(cell)).score(cell.rollouts(gpu_hours) * self._scale)
+            cell.configuration: self._surface.cell(*self._place(cell)).score(
+                cell.rollouts(cell.trained(gpu_hours)) * self._scale
+            )
             for cell in self._setting.cells
         }
 
@@ -121,10 +126,10 @@ class DrawnWorld:
         return Run(f"n{n}-B{B}", cell.configuration, 0, hours, scores, errors)
 
     def _hours(self, cell: DrawnCell) -> Vector:
-        """Return when the run is scored: as often as the plan says, less often later on, and when it is over."""
+        """Return the GPU-hours of training after which the run is scored: less often later on, and when it is over."""
         setting = self._setting
         spacing = cell.gpu_hours_per_step * cell.steps_between_scores
         gaps = spacing * np.maximum(1, WIDENING ** (np.arange(MOST_POINTS) - FINE_POINTS)).round()
-        hours = cell.start_up_gpu_hours + np.concatenate([[0.0], np.cumsum(gaps)])
-        last = max(setting.longest_final, math.nextafter(cell.start_up_gpu_hours, math.inf))
+        hours = np.concatenate([[0.0], np.cumsum(gaps)])
+        last = max(cell.trained(setting.longest_final), math.ulp(0.0))
         return np.append(hours[hours <= min(setting.longest_pilot, (1 - 1e-6) * last)], last)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from planner.replaying.fleet import SimulatedWorker
 from runner.ports.backend import Point
 from runner.ports.executor import Work
-from runner.simulation.fleet import Worker
 from runner.simulation.world import Breakdown, Course
 
 ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one is under way
@@ -29,7 +29,7 @@ class Running:
         "worker",
     )
 
-    def __init__(self, work: Work, course: Course, worker: Worker, now: float, *, fresh: bool) -> None:
+    def __init__(self, work: Work, course: Course, worker: SimulatedWorker, now: float, *, fresh: bool) -> None:
         """Let a worker take a segment now; a fresh trial has not been scored at step 0."""
         self.work, self.worker, self._course = work, worker, course
         in_memory = worker.folder == work.folder and worker.step == work.from_step

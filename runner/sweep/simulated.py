@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from budgets.errors import InputError
 from planner.checking import explained
+from planner.replaying.fleet import Fleet, SimulatedWorker
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.simulation.clock import SimulatedClock
-from runner.simulation.fleet import Fleet, Worker
 from runner.simulation.opening import world_of
 from runner.simulation.running import Running
 from runner.simulation.world import Course, World
@@ -210,7 +210,7 @@ class SimulatedExecutor:
             else:
                 self._fleet.park(worker, None, -1, running.over_at)
 
-    def _end(self, worker: Worker, reason: str, *, late: bool) -> None:
+    def _end(self, worker: SimulatedWorker, reason: str, *, late: bool) -> None:
         """End a worker's life now, and with it the segment that it has."""
         lived = self._clock.seconds() - worker.born
         for running in [running for running in self._running.values() if running.worker is worker]:

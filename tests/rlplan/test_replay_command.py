@@ -77,7 +77,7 @@ def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
 
 def test_a_budget_may_be_a_share_of_the_full_grid(run: Run, table: str) -> None:
     ran = run("replay", table, "--budget", "10%", "--target", "100", "--policy", "full", "--format", "json")
-    assert json.loads(ran.out)["gpu_hours_spent"] == pytest.approx(80, abs=0.2)
+    assert json.loads(ran.out)["gpu_hours_spent"] == pytest.approx(80, abs=0.5)
 
 
 def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str) -> None:

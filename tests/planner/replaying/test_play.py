@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_result_and_the_money_is_used(name: str, wo
     assert name != "random" or len({once(seed).trace for seed in range(2, 6)}) > 1
     assert first.policy == name
     assert first.regret < 0.5
-    assert first.gpu_hours_spent == pytest.approx(150, abs=0.2) or name == "rlplan"
+    assert first.gpu_hours_spent == pytest.approx(150, abs=0.5) or name == "rlplan"
 
 
 def test_a_budget_that_pays_for_everything_finds_the_best_without_noise() -> None:
@@ -133,20 +133,22 @@ def test_a_point_is_seen_when_the_segment_that_pays_for_it_has_ended() -> None:
 def test_workers_run_side_by_side_and_those_that_end_together_are_seen_together() -> None:
     recorded = Recorded((run("a"), run("b", (16, 4)), run("c", (32, 4))))
     policy = Scripted([advance(1, 500), advance(2, 300), advance(3, 500)], [], [Stop(WHY)])
-    result = played(policy, recorded, budget=130, workers=3)
+    result = played(policy, recorded, budget=170, workers=3)
     states = [[trial.state.value for trial in view.trials.values()] for view in policy.views]
     assert states == [["planned"] * 3, ["running", "paused", "running"], ["paused"] * 3]
     assert [view.free_workers for view in policy.views] == [3, 1, 3]
-    assert policy.views[1].gpu_hours_left == 0
-    assert (result.gpu_hours_spent, result.wall_hours) == (130, 50)
+    assert policy.views[0].gpu_hours_left == 170
+    assert policy.views[1].gpu_hours_left == pytest.approx(170 - 30 - 1.3 * 100)  # with a margin of 30 %
+    assert (result.gpu_hours_spent, result.wall_hours) == pytest.approx((130, 50))
 
 
 def test_a_segment_is_cut_to_the_money_that_is_left() -> None:
     policy = Scripted([advance(1, 1000)], [advance(2, 1000)], [advance(2, 1000)])
     recorded = Recorded((run("a"), run("b", (16, 4))))
     result = played(policy, recorded, budget=130.0)
-    assert sorted(trial.step for trial in policy.views[2].trials.values()) == [300, 1000]
-    assert (result.gpu_hours_spent, result.decisions) == (130, 2)
+    steps = [sorted(trial.step for trial in view.trials.values()) for view in policy.views]
+    assert steps == [[0, 0], [0, 1000], [230, 1000], [283, 1000]]  # 30 % are kept back for a segment that takes longer
+    assert (result.gpu_hours_spent, result.decisions) == (pytest.approx(128.3), 3)
 
 
 def test_a_stop_lets_what_runs_end() -> None:
@@ -169,19 +171,58 @@ def test_more_segments_than_workers_are_refused() -> None:
 
 def test_with_pilots_the_plan_says_how_far_a_trial_is_to_go_and_what_is_open() -> None:
     recorded = Recorded((run("a"), run("b", (16, 4)), run("c", (32, 4))))
-    pilots = {Configuration(8, 4): Pilot(20, 25), Configuration(16, 4): Pilot(10, 5, planned=False)}
-    policy = Scripted([Propose(16, 4, WHY)], [advance(2, 400)])
-    result = play(
-        recorded, policy, budget=50, target=100, seed=0, chooser=highest_seen, pilots=pilots, ticks=2000, trace=False
-    )
+    pilots = {
+        Configuration(8, 4): Pilot(0.05, 1.0, 400, 500, 2000),
+        Configuration(16, 4): Pilot(0.1, 1.0, 90, 50, 900, planned=False),
+    }
+    policy = Scripted([Propose(16, 4, WHY)], [advance(2, 80)])
+    result = play(recorded, policy, budget=50, target=100, seed=0, chooser=highest_seen, pilots=pilots, trace=False)
     first, second = policy.views[0], policy.views[1]
     assert [trial.configuration for trial in first.trials.values()] == [Configuration(8, 4)]
     planned, proposed = second.trials.values()
     assert (planned.pilot_steps, planned.segment_steps, planned.most_steps) == (400, 500, 2000)
-    assert (proposed.cell, proposed.proposed, proposed.pilot_steps) == ((16, 4), True, 200)
+    assert (proposed.cell, proposed.proposed, proposed.pilot_steps) == ((16, 4), True, 90)
     assert [cell.price for cell in first.open_cells.values()] == [10]
     assert not second.open_cells
-    assert (result.decisions, result.gpu_hours_spent) == (2, 20)
+    assert (result.decisions, result.gpu_hours_spent) == (2, pytest.approx(9))
+
+
+COSTLY = {Configuration(n, 4): Pilot(1.0, 4.0, 50, 10, 100) for n in (8, 16)}
+
+
+def test_a_start_up_is_paid_for_by_each_segment_of_a_worker_that_does_not_hold_the_trial() -> None:
+    recorded = Recorded((run("a"), run("b", (16, 4))))
+    policy = Scripted([advance(1, 10)], [advance(1, 20)], [advance(2, 10)], [advance(1, 30)])
+    result = play(recorded, policy, budget=200, target=100, seed=3, chooser=highest_seen, pilots=COSTLY, trace=False)
+    spent = [sum(trial.gpu_hours_spent for trial in view.trials.values()) for view in policy.views]
+    assert spent == pytest.approx([0, 14, 24, 38, 52])
+    assert result.gpu_hours_spent == pytest.approx(52)
+
+
+def test_workers_that_wait_are_charged_for_as_long_as_a_start_up_and_then_ended() -> None:
+    recorded = Recorded((run("a"), run("b", (16, 4))))
+    policy = Scripted([advance(1, 10), advance(2, 30)])
+    result = play(
+        recorded,
+        policy,
+        budget=200,
+        target=100,
+        seed=3,
+        workers=2,
+        chooser=highest_seen,
+        pilots=COSTLY,
+        idle_gpu_hours=8.0,
+        trace=False,
+    )
+    assert policy.views[0].gpu_hours_left == 200 - 8
+    assert result.gpu_hours_spent == pytest.approx(14 + 34 + 4)
+
+
+def test_a_segment_holds_no_more_than_half_of_a_trials_share() -> None:
+    recorded = Recorded((run("a"), run("b", (16, 4))))
+    policy = Scripted([advance(1, 100)])
+    play(recorded, policy, budget=200, target=100, seed=3, chooser=highest_seen, pilots=COSTLY, trace=False)
+    assert [trial.step for trial in policy.views[1].trials.values()] == [34, 0]  # 50 GPU-hours, with their margin
 
 
 def test_what_is_not_open_cannot_be_proposed() -> None:

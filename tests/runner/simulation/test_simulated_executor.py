@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
+from planner.replaying.fleet import Fleet
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.fleet import Fleet
 from runner.simulation.simulated import SimulatedWorld
 from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.simulation.worlds import trial, work

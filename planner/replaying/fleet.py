@@ -8,7 +8,7 @@ from budgets.errors import InputError
 
 
 @dataclass(slots=True, eq=False)
-class Worker:
+class SimulatedWorker:
     """One life of a worker; a slot that loses it gets another one, of another name."""
 
     name: str
@@ -29,18 +29,18 @@ class Fleet:
         self._slots = workers
         self._lost_nodes: set[int] = set()
         self._free = deque(range(workers))  # slots without a worker
-        self._idle: dict[Worker, None] = {}  # the longest idle first
-        self._holders: dict[str, Worker] = {}  # idle workers by the trial that they hold
-        self._alive: dict[Worker, None] = {}
+        self._idle: dict[SimulatedWorker, None] = {}  # the longest idle first
+        self._holders: dict[str, SimulatedWorker] = {}  # idle workers by the trial that they hold
+        self._alive: dict[SimulatedWorker, None] = {}
         self._numbers = count(1)
 
     @property
-    def alive(self) -> list[Worker]:
+    def alive(self) -> list[SimulatedWorker]:
         """The workers that live now, in the order of their birth."""
         return list(self._alive)
 
     @property
-    def idle(self) -> list[Worker]:
+    def idle(self) -> list[SimulatedWorker]:
         """The workers that hold no segment, the longest idle first."""
         return list(self._idle)
 
@@ -49,11 +49,11 @@ class Fleet:
         """How many workers there can be now."""
         return sum(slot // self._per_node not in self._lost_nodes for slot in range(self._slots))
 
-    def take(self, folder: str, now: float) -> Worker:
+    def take(self, folder: str, now: float) -> SimulatedWorker:
         """Return an idle worker: the one that holds the trial, else a new one, else the one that was idle longest."""
         worker = self._holders.pop(folder, None)
         if worker is None and self._free:
-            worker = Worker(f"worker-{next(self._numbers)}", self._free.popleft(), now, now)
+            worker = SimulatedWorker(f"worker-{next(self._numbers)}", self._free.popleft(), now, now)
             self._alive[worker] = None
             return worker
         if worker is None:
@@ -62,7 +62,7 @@ class Fleet:
         del self._idle[worker]
         return worker
 
-    def park(self, worker: Worker, folder: str | None, step: int, now: float) -> None:
+    def park(self, worker: SimulatedWorker, folder: str | None, step: int, now: float) -> None:
         """Let a worker be idle, with a trial in its memory or none."""
         worker.accounted = now
         worker.folder, worker.step = folder, step
@@ -70,7 +70,7 @@ class Fleet:
         if folder is not None:
             self._holders[folder] = worker
 
-    def lose(self, worker: Worker) -> None:
+    def lose(self, worker: SimulatedWorker) -> None:
         """End a worker's life; its slot can have another one while the node stands."""
         self._forget(worker)
         self._idle.pop(worker, None)
@@ -78,7 +78,7 @@ class Fleet:
         if worker.slot // self._per_node not in self._lost_nodes:
             self._free.append(worker.slot)
 
-    def lose_node(self, node: int) -> list[Worker]:
+    def lose_node(self, node: int) -> list[SimulatedWorker]:
         """Take a node away and return the workers on it, each of which is then to be lost."""
         if not 0 <= node <= (self._slots - 1) // self._per_node or node in self._lost_nodes:
             standing = [n for n in range((self._slots - 1) // self._per_node + 1) if n not in self._lost_nodes]
@@ -94,6 +94,6 @@ class Fleet:
         self._lost_nodes.remove(node)
         self._free.extend(slot for slot in range(self._slots) if slot // self._per_node == node)
 
-    def _forget(self, worker: Worker) -> None:
+    def _forget(self, worker: SimulatedWorker) -> None:
         if worker.folder is not None and self._holders.get(worker.folder) is worker:
             del self._holders[worker.folder]
