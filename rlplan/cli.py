@@ -10,25 +10,13 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.dashboard import dashboard
-from rlplan.commands.decisions import decisions
-from rlplan.commands.doctor import doctor
-from rlplan.commands.export import export
 from rlplan.commands.fit import fit
-from rlplan.commands.init import init
-from rlplan.commands.pause import pause
 from rlplan.commands.preview import preview
 from rlplan.commands.propose import propose
-from rlplan.commands.rank import rank
-from rlplan.commands.recommend import recommend
+from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
 from rlplan.commands.replay import replay
-from rlplan.commands.report import report
-from rlplan.commands.resume import resume
-from rlplan.commands.retry import retry
-from rlplan.commands.show import show
-from rlplan.commands.status import status
-from rlplan.commands.stop import stop
-from rlplan.commands.sweep import sweep
+from rlplan.commands.setting_up import doctor, init
+from rlplan.commands.sweeping import pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
 from rlplan.exits import ExitCode, exit_code
 from rlplan.wording.terminal import tell

@@ -8,6 +8,7 @@ from typing import Literal
 from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.fitting import LEVEL
+from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
 PLOT_SUFFIXES = (".html", ".png")
@@ -88,31 +89,7 @@ class FitRequest:
 
 
 def _positive(text: str, flag: str, otherwise: str) -> float:
-    number = _number(text)
+    number = number_in(text)
     if not (math.isfinite(number) and number > 0):
         raise InputError(f"{flag} '{text}': give an x above 0, or {otherwise}")
     return number
-
-
-def plain_number(text: str, flag: str) -> float:
-    """Read the number that a flag was given."""
-    number = _number(text)
-    if math.isnan(number):
-        raise InputError(f"{flag} '{text}' is not a number: write it as a plain number, such as 0.25")
-    return number
-
-
-def whole_number(text: str, flag: str) -> int:
-    """Read the whole number that a flag was given."""
-    number = _number(text)
-    if not number.is_integer():
-        raise InputError(f"{flag} '{text}' is not a whole number: write it out, such as 1319")
-    return int(number)
-
-
-def _number(text: str) -> float:
-    """Read a number as a person may type it, thousands set off by commas or underscores; NaN where there is none."""
-    try:
-        return float(text.strip().replace(",", "").replace("_", ""))
-    except ValueError:
-        return math.nan

@@ -25,8 +25,24 @@ from planner.proposals import Proposal, Request, propose
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from rlplan.reading.plan_data import new_candidates, new_plan
+from rlplan.wording.typed_numbers import names_in
 
 DEFAULT_FILE = Path("rlplan.toml")
+# What a plan can be asked for by flags and from Python, and which key of the configuration that sets.
+KEYS = {
+    "budget": "budget.gpu_hours",
+    "model": "workload.model",
+    "response_tokens": "workload.response_tokens",
+    "difficulty": "workload.difficulty",
+    "pass_rate": "workload.pass_rate",
+    "pass_rates_file": "workload.pass_rates_file",
+    "gpu": "hardware.gpu",
+    "gpus": "hardware.gpus",
+    "gpus_per_trial": "hardware.gpus_per_trial",
+    "recipe": "recipe.name",
+    "recipes": "axes.recipes",
+    "models": "axes.models",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,21 @@ def load_configuration(
     named_task = task or _task_in(from_file)
     from_task = task_layers(named_task, _cores()) if named_task else []
     return resolve([*from_task, *from_file, *flag_layer(flags or {})])
+
+
+def flagged(asked: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    """Return what of a plan is asked for by key of the configuration, each under its flag; names may be one text."""
+    return {
+        key: (f"--{name.replace('_', '-')}", _as_configured(name, asked[name]))
+        for name, key in KEYS.items()
+        if name in asked
+    }
+
+
+def _as_configured(name: str, value: Any) -> Any:
+    if name in ("recipes", "models") and value is not None:
+        return names_in(value) if isinstance(value, str) else list(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def make_plan(resolved: Resolved, database: str) -> StoredPlan:

@@ -3,11 +3,10 @@
 The order matters: what cannot run is refused before anything is stored, and everything is stored before it runs.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import select
@@ -15,41 +14,35 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.checking import explained
+from planner.pooling.opening import Pool
 from planner.store import Store, open_store
-from planner.store.driving import Driver, take_lease
-from planner.store.engine import locate
+from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.sweeping.opening import open_policy
 from planner.trials import TrialState
-from rlplan.actions.driving import Began, Seat, drive, machine, take
-from rlplan.actions.proposing import load_configuration, make_plan
-from runner.sweep.driver import Interrupts, Outcome
+from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
+from runner.sweep.concluding import Conclusions
+from runner.sweep.driver import Interrupts, Outcome, SweepDriver
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, shortfall, sweep_spec, trial_name
-from runner.sweep.processes import this_driver
+from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.planning import new_trials, shortfall
+from runner.sweep.processes import is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.spec import SweepSpec
+
+Began = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """What `rlplan sweep` was asked for; None stands for what was not given."""
+class DriversSeat:
+    """Where a sweep is driven from, and on which workers."""
 
-    plan: str | None = None
-    task: str | None = None
-    budget: Any = None
-    config: Path | None = None
-    flags: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
-    policy: str = "rlplan"
-    search: str | None = None
-    seed: int = 0
-    workers: Any = None
+    driver: Driver
     ray_address: str | None = None
-    folder: Path | None = None
-    retries: Any = 3
-    training: TrainingChoice = field(default_factory=TrainingChoice)
+    interrupts: Interrupts | None = None
+    began: Began = lambda sweep: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +57,6 @@ class Finished:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTrial:
-    """A trial that a sweep would run."""
-
-    name: str
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    pilot_steps: int
-    segment_steps: int
-    gpu_hours: float
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """What a sweep would do."""
-
-    plan: str
-    trials: tuple[PlannedTrial, ...]
-    workers: int
-    pilot_gpu_hours: float
-    wall_hours: float
-    shortfall: str | None
-
-
 def start(
     request: SweepRequest,
     database: str,
@@ -96,39 +65,16 @@ def start(
     began: Began = lambda sweep: None,
 ) -> Finished:
     """Store a sweep of a plan, new or given, and run it."""
-    plan_name = _plan(request, database)
+    plan_name = plan_to_run(request, database)
     with open_store(database) as store:
         plan = store.plan(plan_name)
-        spec = _spec(request, plan, database)
+        spec = spec_of(request, plan, database)
         if request.ray_address is None:
-            _require_fit(spec, plan)
+            _require_room(spec, plan, *machine())
         driver = this_driver()
         sweep, spec = _store(store, plan, spec, driver)
-        outcome = drive(store, sweep, spec, plan, Seat(driver, request.ray_address, interrupts, began))
+        outcome = _drive(store, sweep, spec, plan, DriversSeat(driver, request.ray_address, interrupts, began))
         return _finished(sweep, outcome)
-
-
-def describe(request: SweepRequest, database: str) -> DryRun:
-    """Say what a sweep would run, without storing a sweep or starting a worker; a plan that is made is stored."""
-    plan_name = _plan(request, database)
-    with open_store(database) as store:
-        plan = store.plan(plan_name)
-    spec = _spec(request, plan, database)
-    trials = tuple(
-        PlannedTrial(
-            trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
-            each.rollouts_per_prompt,
-            each.prompts_per_batch,
-            each.pilot_steps,
-            each.segment_steps,
-            each.pilot_gpu_hours,
-        )
-        for each in plan.candidates
-        if each.pilot_steps
-    )
-    lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
-    wall = sum(trial.gpu_hours for trial in trials) / (spec.workers * spec.resources.slots)
-    return DryRun(plan.name, trials, spec.workers, plan.pilot_gpu_hours, wall, lacking)
 
 
 def resume(
@@ -137,7 +83,7 @@ def resume(
     *,
     accept_changes: bool = False,
     ray_address: str | None = None,
-    workers: Any = None,
+    workers: int | None = None,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
 ) -> Finished:
@@ -150,7 +96,7 @@ def resume(
                 f"{row.name} has ended ({row.status}): nothing is left to do. `rlplan status {row.name}` shows it; "
                 f"`rlplan retry {row.name}` runs its failed trials again"
             )
-        seat = Seat(this_driver(), ray_address, interrupts, began)
+        seat = DriversSeat(this_driver(), ray_address, interrupts, began)
         return _go_on(store, row, (), seat, accept_changes=accept_changes, workers=workers)
 
 
@@ -161,7 +107,7 @@ def retry(
     trials: Sequence[str] = (),
     accept_changes: bool = False,
     ray_address: str | None = None,
-    workers: Any = None,
+    workers: int | None = None,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
 ) -> Finished:
@@ -170,12 +116,12 @@ def retry(
         with store.read() as session:
             row = sweep_named(session, sweep)
             failed = _failed(session, row, trials)
-        seat = Seat(this_driver(), ray_address, interrupts, began)
+        seat = DriversSeat(this_driver(), ray_address, interrupts, began)
         return _go_on(store, row, failed, seat, accept_changes=accept_changes, workers=workers)
 
 
 def _go_on(
-    store: Store, row: Sweep, again: Sequence[int], seat: Seat, *, accept_changes: bool, workers: Any
+    store: Store, row: Sweep, again: Sequence[int], seat: DriversSeat, *, accept_changes: bool, workers: int | None
 ) -> Finished:
     spec = SweepSpec.model_validate(row.config)
     changes = _changes(row, spec)
@@ -187,7 +133,7 @@ def _go_on(
     here = spec if workers is None else _checked(spec, workers)
     with store.read() as session:
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
-    take(store, row, seat.driver)
+    _take(store, row, seat.driver)
     now = datetime.now(UTC)
     with store.write() as session:
         stored = sweep_named(session, row.name)
@@ -197,49 +143,38 @@ def _go_on(
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, NewDecision(now, "accept-changes", reason))
-    return _finished(row.name, drive(store, row.name, here, plan, seat))
+    return _finished(row.name, _drive(store, row.name, here, plan, seat))
 
 
-def _plan(request: SweepRequest, database: str) -> str | None:
-    """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
-    if request.budget is None and request.task is None and all(value is None for _, value in request.flags.values()):
-        return request.plan
-    if request.plan is not None:
-        raise InputError(
-            f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
-            "own, leave one of them out"
-        )
-    flags = {**request.flags, "budget.gpu_hours": ("--budget", request.budget)}
-    return make_plan(load_configuration(request.config, request.task, flags), database).name
+def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> Outcome:
+    """Run a sweep whose lease the driver holds, until it is over or interrupted."""
+    executor: RayExecutor | None = None
+    try:
+        seat.began(sweep)
+        tag = process_tag(spec)
+        sweep_orphans(tag)  # what a driver that was killed may have left
+        need = spec.resources
+        executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus)
+        _require_room(spec, plan, *(executor.resources().largest() if seat.ray_address else machine()))
+        pool = Pool()
+        policy = open_policy(spec.policy, search=spec.search, pool=pool)
+        conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))
+        driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
+    except BaseException:
+        if executor is not None:
+            executor.close()
+        with store.write() as session:
+            row = sweep_named(session, sweep)
+            end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
+        raise
+    return driver.run()
 
 
-def _spec(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
-    choice = SweepChoice(
-        policy=request.policy,
-        folder=_folder(request.folder, database),
-        search=_search(request.search, plan),
-        seed=request.seed,
-        workers=request.workers,
-        retries=request.retries,
-        training=request.training,
-    )
-    open_policy(choice.policy, search=choice.search)  # refuses what is not known, before anything is stored
-    return sweep_spec(plan, choice)
-
-
-def _search(given: str | None, plan: Plan) -> str | None:
-    """Return what proposes trials; without a word about it, something does where a learning rate is to be found."""
-    if given is None:
-        return "tpe" if (plan.config.get("axes") or {}).get("learning_rate_range") else None
-    return None if given == "none" else given
-
-
-def _folder(given: Path | None, database: str) -> Path:
-    """Return the folder above those of the database's sweeps: beside an SQLite file, else in the working directory."""
-    if given is not None:
-        return given
-    place = locate(database)
-    return place.with_name(f"{place.stem}-sweeps") if isinstance(place, Path) else Path("rlplan-sweeps")
+def _take(store: Store, sweep: Sweep, driver: Driver) -> None:
+    """Take a sweep's lease, also from a driver on this machine that is seen to be dead."""
+    dead = is_dead(sweep)
+    with store.write() as session:
+        take_lease(session, sweep.name, driver, datetime.now(UTC), former_is_dead=dead)
 
 
 def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[str, SweepSpec]:
@@ -273,8 +208,9 @@ def _own_folder(above: Path, sweep: str) -> Path:
             return own
 
 
-def _require_fit(spec: SweepSpec, plan: Plan) -> None:
-    lacking = shortfall(spec, plan, *machine())
+def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:
+    """Refuse a plan whose trials fit no worker, before anything runs."""
+    lacking = shortfall(spec, plan, cpus, gpus)
     if lacking is not None:
         raise InputError(lacking)
 
@@ -305,7 +241,7 @@ def _changes(row: Sweep, spec: SweepSpec) -> list[str]:
     return changes
 
 
-def _checked(spec: SweepSpec, workers: Any) -> SweepSpec:
+def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
     try:
         return SweepSpec.model_validate({**spec.model_dump(), "workers": workers})
     except ValidationError as error:
@@ -324,3 +260,8 @@ def _finished(sweep: str, outcome: Outcome) -> Finished:
         spent_gpu_hours=outcome.spent_gpu_hours,
         notes=tuple(notes),
     )
+
+
+def process_tag(spec: SweepSpec) -> str:
+    """Return the tag that all of a sweep's processes carry, the same for every driver that it ever has."""
+    return sweep_tag(spec.folder)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rlplan.api.place import database_at
 from rlplan.api.plan import Plan
@@ -63,36 +62,13 @@ def propose(
         >>> plan.pilot_gpu_hours + plan.final_gpu_hours <= 5000
         True
     """
-    from rlplan.actions.proposing import load_configuration, make_plan  # noqa: PLC0415
+    asked = dict(locals())
+    from rlplan.actions.proposing import flagged, load_configuration, make_plan  # noqa: PLC0415
     from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
 
-    given: dict[str, tuple[str, Any]] = {
-        "budget.gpu_hours": ("budget", budget),
-        "workload.model": ("model", model),
-        "workload.response_tokens": ("response_tokens", response_tokens),
-        "workload.difficulty": ("difficulty", difficulty),
-        "workload.pass_rate": ("pass_rate", pass_rate),
-        "workload.pass_rates_file": ("pass_rates_file", _text(pass_rates_file)),
-        "hardware.gpu": ("gpu", gpu),
-        "hardware.gpus": ("gpus", gpus),
-        "hardware.gpus_per_trial": ("gpus_per_trial", gpus_per_trial),
-        "recipe.name": ("recipe", recipe),
-        "axes.recipes": ("recipes", listed(recipes)),
-        "axes.models": ("models", listed(models)),
-    }
     database = database_at(db)
     with arguments_named():
-        stored = make_plan(load_configuration(None if config is None else Path(config), task, given), database)
+        file = None if config is None else Path(config)
+        stored = make_plan(load_configuration(file, task, flagged(asked)), database)
     document = plan_data(stored.name, stored.proposal, stored.assumptions)
     return Plan(database, document, tuple(stored.notices))
-
-
-def listed(names: Sequence[str] | None) -> list[str] | None:
-    """Return names as a list; a single text is names with commas between them, as on the command line."""
-    if names is None:
-        return None
-    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)

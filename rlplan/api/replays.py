@@ -8,7 +8,6 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.sweeping.advancing import named_configuration
 from planner.view import Configuration
-from rlplan.actions.fit_request import plain_number
 from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
 from rlplan.api.columns import TRACE
 from rlplan.api.frames import Frame, Library, make_frame, spread_axes
@@ -17,6 +16,7 @@ from rlplan.api.tables import NAME, Tabular, is_path, table_of
 from rlplan.api.words import arguments_named, reworded
 from rlplan.printing.replay_output import replay_data
 from rlplan.wording.numbers import hours
+from rlplan.wording.typed_numbers import plain_number
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Runs sweeps from Python: what `rlplan sweep`, `resume` and `retry` do."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,6 @@ from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
 from rlplan.api.place import database_at
 from rlplan.api.plan import Plan
-from rlplan.api.proposing import listed
 from rlplan.api.sweep import Sweep
 from rlplan.api.words import arguments_named
 from rlplan.live.sweep_running import Began, followed
@@ -75,36 +75,14 @@ def run(
         InputError: What is given is not allowed, or does not fit this machine.
         KeyboardInterrupt: It was interrupted; its state is saved.
     """
-    from rlplan.actions.sweeping import SweepRequest, start  # noqa: PLC0415 (takes a second to import)
-    from runner.sweep.planning import TrainingChoice  # noqa: PLC0415
+    asked = dict(locals())
+    from rlplan.actions.sweep_request import SweepRequest  # noqa: PLC0415 (takes a second to import)
+    from rlplan.actions.sweeping import start  # noqa: PLC0415
 
-    compared = {"axes.recipes": ("recipes", listed(recipes)), "axes.models": ("models", listed(models))}
-    request = SweepRequest(
-        plan=plan.name if isinstance(plan, Plan) else plan,
-        task=task,
-        budget=budget,
-        config=_path(config),
-        flags={key: given for key, given in compared.items() if given[1] is not None},
-        policy=policy,
-        search=search,
-        seed=seed,
-        workers=workers,
-        ray_address=ray_address,
-        folder=_path(folder),
-        retries=retries,
-        training=TrainingChoice(
-            problems=_text(problems),
-            model=_text(model),
-            reward=reward,
-            validation=_text(validation),
-            engine=engine,
-            device=device,
-            weights=weights,
-            micro_batch_tokens=micro_batch_tokens,
-        ),
-    )
     database = plan.database if isinstance(plan, Plan) and db is None else database_at(db)
-    return _run(database, lambda stop, began: start(request, database, interrupts=stop, began=began))
+    with arguments_named():
+        request = SweepRequest.of(asked | {"plan": plan.name if isinstance(plan, Plan) else plan})
+    return _run(database, partial(start, request, database))
 
 
 def resume(
@@ -131,18 +109,8 @@ def resume(
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
-    return _run(
-        database,
-        lambda stop, began: go_on(
-            name,
-            database,
-            accept_changes=accept_changes,
-            ray_address=ray_address,
-            workers=workers,
-            interrupts=stop,
-            began=began,
-        ),
-    )
+    drive = partial(go_on, name, database, accept_changes=accept_changes, ray_address=ray_address, workers=workers)
+    return _run(database, drive)
 
 
 def retry(
@@ -171,27 +139,19 @@ def retry(
     from rlplan.actions.sweeping import retry as again  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
-    return _run(
-        database,
-        lambda stop, began: again(
-            name,
-            database,
-            trials=[trials] if isinstance(trials, str) else tuple(trials),
-            accept_changes=accept_changes,
-            ray_address=ray_address,
-            workers=workers,
-            interrupts=stop,
-            began=began,
-        ),
+    failed = [trials] if isinstance(trials, str) else tuple(trials)
+    drive = partial(
+        again, name, database, trials=failed, accept_changes=accept_changes, ray_address=ray_address, workers=workers
     )
+    return _run(database, drive)
 
 
-def _run(database: str, drive: "Callable[[Interrupts, Began], Finished]") -> Sweep:
+def _run(database: str, drive: "Callable[..., Finished]") -> Sweep:
     heard: list[Interrupts] = []
 
-    def listening(interrupts: Interrupts, began: Began) -> "Finished":
+    def listening(*, interrupts: Interrupts, began: Began) -> "Finished":
         heard.append(interrupts)
-        return drive(interrupts, began)
+        return drive(interrupts=interrupts, began=began)
 
     with arguments_named():
         finished = followed(listening, database)
@@ -207,11 +167,3 @@ def _which(sweep: Sweep | str | None, db: str | Path | None) -> tuple[str | None
     if isinstance(sweep, Sweep):
         return sweep.name, sweep.database if db is None else database_at(db)
     return sweep, database_at(db)
-
-
-def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given)
-
-
-def _text(given: str | Path | None) -> str | None:
-    return None if given is None else str(given)

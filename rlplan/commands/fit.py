@@ -41,9 +41,10 @@ def fit(
 
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
-    from rlplan.actions.fit_request import FitRequest, plain_number, whole_number  # noqa: PLC0415
+    from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
     from rlplan.printing.fit_output import print_fits  # noqa: PLC0415
+    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     request = FitRequest(
         x=x,

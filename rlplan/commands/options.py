@@ -1,32 +1,42 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how the text of an option becomes a number."""
 
-import math
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from budgets.errors import InputError
-from rlplan.commands.completing import models, policies, recipes
+from rlplan.commands.completing import models, plans, policies, recipes, sweeps, tasks
 from rlplan.wording.formats import Format
+from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
-DatabaseOption = Annotated[
-    str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
-]
+Value = TypeVar("Value")
 
-# Of rows that are listed.
-TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]
-ReverseOption = Annotated[bool, typer.Option("--reverse", help="The other way round.")]
 
-# Of what decides, in a sweep, a replay and a preview.
-PolicyOption = Annotated[
-    str,
-    typer.Option(
-        metavar="<name>",
-        help="What decides: rlplan, full, random, median, asha or hyperband.",
-        autocompletion=policies,
-    ),
-]
+def whole(flag: str, help: str, *, metavar: str = "<int>", short: str | None = None) -> Any:
+    """Return an option for a whole number."""
+    return _read_by(whole_number, flag, help, metavar, short)
+
+
+def plain(flag: str, help: str, *, metavar: str = "<float>") -> Any:
+    """Return an option for any number."""
+    return _read_by(plain_number, flag, help, metavar)
+
+
+def money(flag: str, help: str) -> Any:
+    """Return an option for GPU-hours."""
+    return _read_by(gpu_hours, flag, help, "<gpu-hours>")
+
+
+def _read_by(
+    read: Callable[[str, str], Value], flag: str, help: str, metavar: str, short: str | None = None
+) -> Any:  # as typer's own Option
+    def parsed(text: str | Value) -> Value:
+        return read(text, flag) if isinstance(text, str) else text  # a default is a number already
+
+    names = (flag,) if short is None else (flag, short)
+    return typer.Option(*names, metavar=metavar, parser=parsed, help=help)
 
 
 def number(text: str | None) -> int | float | str | None:
@@ -46,26 +56,33 @@ def one_name(argument: str | None, option: str | None, flag: str) -> str | None:
     return argument if argument is not None else option
 
 
-def names(text: str | None) -> list[str] | None:
-    """Read names with commas between them."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the result.")]
+DatabaseOption = Annotated[
+    str, typer.Option("--db", envvar="RLPLAN_DB", help="The results database: a path, or an SQLAlchemy URL.")
+]
+ConfigOption = Annotated[Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")]
+SeedOption = Annotated[int, whole("--seed", "Decides every random number.")]
+SweepArgument = Annotated[
+    str | None, typer.Argument(help="A sweep, such as sweep-2; the newest without it.", autocompletion=sweeps)
+]
+PlanArgument = Annotated[
+    str | None, typer.Argument(help="A stored plan, such as plan-3; the newest without it.", autocompletion=plans)
+]
+TaskOption = Annotated[str | None, typer.Option(help="An embedded task, on this machine's CPU.", autocompletion=tasks)]
 
+# Of rows that are listed.
+TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]
+ReverseOption = Annotated[bool, typer.Option("--reverse", help="The other way round.")]
 
-def gpu_hours(text: str | None, what: str = "budget") -> float | None:
-    """Read a flag's number of GPU-hours as a person may type it; thousands may be set off by commas or underscores."""
-    if text is None:
-        return None
-    try:
-        hours = float(text.strip().replace(",", "").replace("_", ""))
-    except ValueError:
-        hours = math.nan
-    if not math.isfinite(hours) or hours <= 0:
-        raise InputError(
-            f"{what} '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
-            f"--{what} 5000"
-        )
-    return hours
-
+# Of what decides, in a sweep, a replay and a preview.
+PolicyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="<name>",
+        help="What decides: rlplan, full, random, median, asha or hyperband.",
+        autocompletion=policies,
+    ),
+]
 
 # Of what is compared beside n and B, for a plan and for a sweep that makes one.
 RecipesOption = Annotated[
@@ -92,4 +109,16 @@ DeviceOption = Annotated[str | None, typer.Option(metavar="cpu|cuda", help="Wher
 WeightsOption = Annotated[
     str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
 ]
-MicroBatchOption = Annotated[str | None, typer.Option(metavar="<int>", help="Tokens of one forward and backward pass.")]
+MicroBatchOption = Annotated[int | None, whole("--micro-batch-tokens", "Tokens of one forward and backward pass.")]
+
+# Of who drives a sweep.
+AcceptOption = Annotated[
+    bool, typer.Option("--accept-changes", help="Go on although the code or the settings are not what they were.")
+]
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="auto|<host>:<port>|ray://…", help="A Ray cluster; this machine without it."),
+]
+WorkersOption = Annotated[
+    int | None, whole("--workers", "Trials that run at once; as many as the plan's hardware holds.")
+]

@@ -28,10 +28,10 @@ def preview(
 
     Example: rlplan preview plan-1 --pilot-fractions 0.05,0.1,0.2 --draws 100
     """
-    from rlplan.actions.fit_request import plain_number, whole_number  # noqa: PLC0415
     from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
     from rlplan.actions.previewing import preview as run  # noqa: PLC0415
     from rlplan.printing.preview_output import print_preview  # noqa: PLC0415
+    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     request = PreviewRequest(
         plan=plan,

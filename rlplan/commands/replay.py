@@ -30,9 +30,9 @@ def replay(
 
     Example: rlplan replay runs.csv --budget 10% --target 100 --policy asha --repeat 20
     """
-    from rlplan.actions.fit_request import plain_number, whole_number  # noqa: PLC0415
     from rlplan.actions.replaying import ReplayRequest, replay_table  # noqa: PLC0415
     from rlplan.printing.replay_output import print_replays  # noqa: PLC0415
+    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     percent = budget.strip().endswith("%")
     amount = plain_number(budget.strip().removesuffix("%"), "--budget")

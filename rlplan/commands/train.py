@@ -115,7 +115,7 @@ def train(
         device=device,
         threads=number(threads),
         weights=weights,
-        micro_batch_tokens=number(micro_batch_tokens),
+        micro_batch_tokens=micro_batch_tokens,
         split=split or None,
         compile=compile or None,
         checkpoint_every=number(checkpoint_every),

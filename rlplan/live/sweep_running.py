@@ -17,12 +17,12 @@ Began = Callable[[str], None]
 WATCH_SECONDS = 0.2
 
 
-def run_sweep(drive: "Callable[[Interrupts, Began], Finished]", database: str, format: Format) -> int:
+def run_sweep(drive: "Callable[..., Finished]", database: str, format: Format) -> int:
     """Drive a sweep while its screen follows it, print what came of it, and return the exit code."""
     return print_finished(followed(drive, database), database, format)
 
 
-def followed(drive: "Callable[[Interrupts, Began], Finished]", database: str) -> "Finished":
+def followed(drive: "Callable[..., Finished]", database: str) -> "Finished":
     """Drive a sweep while its screen follows it, and return how far it went.
 
     Until the sweep is stored an interrupt ends everything at once; from then on the first lets what runs be saved.
@@ -38,7 +38,7 @@ def followed(drive: "Callable[[Interrupts, Began], Finished]", database: str) ->
                 interrupts.patient = True
                 follower.begin(sweep)
 
-            return drive(interrupts, began)
+            return drive(interrupts=interrupts, began=began)
     except KeyboardInterrupt:
         if named:
             tell(stopped(named[-1], database))

@@ -10,7 +10,7 @@ from rlplan.wording.numbers import aligned_hours, duration, hours, steps
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from rlplan.actions.sweeping import DryRun
+    from rlplan.actions.sweep_request import DryRun
 
 COLUMNS = ("name", "rollouts_per_prompt", "prompts_per_batch", "pilot_steps", "segment_steps", "gpu_hours")
 

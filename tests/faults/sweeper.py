@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from rlplan.actions.sweeping import SweepRequest, resume, start
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.actions.sweeping import resume, start
 from rlplan.actions.train_signals import Interrupts
 from runner.ports.simulation import Costs, SimulationChoice
-from runner.sweep.planning import TrainingChoice
 
 UPDATE_SECONDS = 0.02
 SIMULATION = SimulationChoice(
@@ -35,14 +35,14 @@ def main(what: str, database: str, ray_address: str | None = None) -> int:
             request = SweepRequest(
                 task="sum-easy",
                 budget=0.5,
-                flags=FLAGS,
+                further=FLAGS,
                 policy="full",
                 ray_address=ray_address,
                 search=None,
                 workers=2,
                 retries=50,
                 folder=Path(database).parent / "sweeps",
-                training=TrainingChoice(simulation=SIMULATION.model_dump(mode="json")),
+                simulation=SIMULATION.model_dump(mode="json"),
             )
             finished = start(request, database, interrupts=interrupts, began=began)
         else:

@@ -19,7 +19,7 @@ import psutil
 
 from planner.store import open_store
 from planner.store.schema import Sweep
-from rlplan.actions.driving import process_tag
+from rlplan.actions.sweeping import process_tag
 from runner.sweep.processes import SWEEP_TAG, tagged
 from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import worker_records

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from planner.store import open_store
 from planner.store.schema import Candidate, Plan, Trial
-from rlplan.actions.sweeping import SweepRequest, describe, resume, start
+from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweeping import resume, start
 from rlplan.cli import app
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
@@ -111,7 +112,7 @@ def test_mistakes_get_one_line(run: Run, args: tuple[str, ...], message: str) ->
 
 
 def compared(**changes: Any) -> SweepRequest:
-    return request(flags={"axes.recipes": ("--recipes", ["easy", "dapo"])}, **changes)
+    return request(recipes=["easy", "dapo"], **changes)
 
 
 def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> None:
@@ -144,7 +145,9 @@ def test_a_dry_run_names_the_trials_by_their_axes(database: str) -> None:
 def test_a_range_is_searched_unless_that_is_not_wanted(database: str, asked: str | None, used: str | None) -> None:
     flags = {"axes.learning_rate_range": ("rlplan.toml", [0.3, 3.0])}
     interrupts = Stopping()
-    start(request(flags=flags, policy="rlplan", search=asked), database, interrupts=interrupts, began=interrupts.began)
+    start(
+        request(further=flags, policy="rlplan", search=asked), database, interrupts=interrupts, began=interrupts.began
+    )
     with open_store(database, read_only=True) as store, store.read() as session:
         plan = session.query(Plan).one()
         assert plan.config["axes"]["learning_rate_range"] == [0.3, 3.0]

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+import rlplan.actions.sweep_request
 import rlplan.actions.sweeping
 from budgets.errors import BudgetError, NotFoundError, StoreError
 from planner.store import open_store
 from planner.store.schema import SweepStatus
-from rlplan.actions.sweeping import DryRun, Finished, PlannedTrial, SweepRequest
+from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
+from rlplan.actions.sweeping import Finished
 from rlplan.live.sweep_following import Follower
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
@@ -71,7 +73,6 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
     assert request == SweepRequest(
         task="sum-easy",
         budget=1000.0,
-        flags={"budget.gpu_hours": ("--budget", 1000.0)},
         policy="asha",
         search="none",
         seed=3,
@@ -217,7 +218,7 @@ def test_the_first_interrupt_is_announced_and_the_second_says_how_to_go_on(
 def test_a_dry_run_says_what_would_run(run: Run, driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     pilots = (PlannedTrial("n512-B32-s0", 512, 32, 40, 20, 280.0), PlannedTrial("n8-B32-s0", 8, 32, 70, 10, 79.8))
     plan = DryRun("plan-1", pilots, 2, 1000.0, 22.5, "each trial of plan-1 needs 64 h100 where 0 GPUs are")
-    monkeypatch.setattr(rlplan.actions.sweeping, "describe", lambda request, database: plan)
+    monkeypatch.setattr(rlplan.actions.sweep_request, "describe", lambda request, database: plan)
     ran = run("sweep", "--dry-run")
     assert ran.code == 0
     assert (

@@ -16,13 +16,13 @@ from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
-from rlplan.actions import driving, sweeping
-from rlplan.actions.sweeping import SweepRequest, describe, resume, retry, start
+from rlplan.actions import sweeping
+from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweeping import resume, retry, start
 from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.sweep.planning import TrainingChoice
 from runner.sweep.simulated import SimulatedExecutor
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
@@ -42,7 +42,7 @@ class Simulated(SimulatedExecutor):
 @pytest.fixture(autouse=True)
 def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     Simulated.made.clear()
 
 
@@ -54,8 +54,8 @@ def database(tmp_path: Path) -> str:
 def request(**changes: Any) -> SweepRequest:
     failures = changes.pop("failures", {})
     world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
-    training = TrainingChoice(simulation=world.model_dump(mode="json"))
-    return SweepRequest(**{"task": "sum-easy", "budget": 0.5, "policy": "full", "training": training, **changes})
+    usual = {"task": "sum-easy", "budget": 0.5, "policy": "full", "simulation": world.model_dump(mode="json")}
+    return SweepRequest.of(usual | changes)
 
 
 def stored(database: str) -> Sweep:
@@ -138,7 +138,7 @@ def test_the_newest_plan_is_run_again_without_a_name(database: str) -> None:
         ({"policy": "rlplan", "search": "cmaes"}, InputError, "cmaes"),
         ({"workers": 0}, InputError, "--workers"),
         ({"retries": -1}, InputError, "--retries"),
-        ({"task": None, "budget": 5000, "training": TrainingChoice()}, InputError, "--gpus-per-trial 1"),
+        ({"task": None, "budget": 5000, "simulation": None}, InputError, "--gpus-per-trial 1"),
     ],
 )
 def test_what_cannot_run_is_refused_before_a_sweep_is_stored(
@@ -156,8 +156,7 @@ def test_a_plan_that_fits_no_worker_is_refused_with_what_would_fit(database: str
     changes = {
         "task": None,
         "budget": 5000,
-        "flags": {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)},
-        "training": request().training,
+        "further": {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)},
     }
     with pytest.raises(InputError, match=r"each trial of plan-1 needs 1 h100 where 0 GPUs are: join a larger cluster"):
         start(request(**changes), database)
@@ -165,12 +164,12 @@ def test_a_plan_that_fits_no_worker_is_refused_with_what_would_fit(database: str
 
 def test_what_is_to_be_trained_must_be_known(database: str) -> None:
     flags = {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)}
-    bare = request(task=None, budget=5000, flags=flags, training=TrainingChoice())
+    bare = request(task=None, budget=5000, further=flags, simulation=None)
     with pytest.raises(
         InputError, match=r"what is to be trained on is not known: give --problems FILE\.jsonl and --model"
     ):
         start(bare, database)
-    own = request(task=None, budget=5000, flags=flags, training=TrainingChoice(problems="mine.jsonl"))
+    own = request(task=None, budget=5000, further=flags, simulation=None, problems="mine.jsonl")
     with pytest.raises(InputError, match="--problems needs --model FOLDER too"):
         start(own, database)
 
@@ -266,12 +265,12 @@ def test_a_sweep_that_loses_ray_for_good_is_interrupted_and_goes_on(
         def wait(self, seconds: float) -> Any:
             raise ClusterLostError("Ray was lost 6 times")
 
-    monkeypatch.setattr(driving, "RayExecutor", Losing)
+    monkeypatch.setattr(sweeping, "RayExecutor", Losing)
     with pytest.raises(ClusterLostError) as raised:
         start(request(), database)
     assert exit_code(raised.value) is ExitCode.INTERRUPTED
     assert stored(database).status is SweepStatus.INTERRUPTED
-    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     assert not resume(None, database).interrupted
 
 
@@ -279,10 +278,10 @@ def test_an_executor_that_cannot_be_made_leaves_the_sweep_free(database: str, mo
     def broken(*_: Any) -> Executor:
         raise InputError("no cluster there")
 
-    monkeypatch.setattr(driving, "RayExecutor", broken)
+    monkeypatch.setattr(sweeping, "RayExecutor", broken)
     with pytest.raises(InputError, match="no cluster there"):
         start(request(), database)
     sweep = stored(database)
     assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
-    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     assert not resume(None, database).interrupted

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +6,9 @@ import pytest
 
 import rlplan
 from planner.store.schema import SweepStatus
-from rlplan.actions import driving, sweeping
-from rlplan.actions.sweeping import Finished, SweepRequest
+from rlplan.actions import sweeping
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.actions.sweeping import Finished
 from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
@@ -46,7 +46,7 @@ def sweep(tmp_path: Path) -> rlplan.Sweep:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], None]]:
     """Let sweeps train in a simulated world; what is put into the list is called as soon as one has begun."""
-    monkeypatch.setattr(driving, "RayExecutor", Simulated)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     calls: list[Callable[[Interrupts], None]] = []
     real = sweeping.start
 
@@ -57,7 +57,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], No
                 call(interrupts)
 
         simulation = SimulationChoice(costs=COSTS).model_dump(mode="json")
-        simulated = replace(request, training=replace(request.training, simulation=simulation))
+        simulated = request.model_copy(update={"simulation": simulation})
         return real(simulated, database, interrupts=interrupts, began=told)
 
     monkeypatch.setattr(sweeping, "start", start)

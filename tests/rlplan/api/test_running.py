@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import rlplan
-from rlplan.actions import driving, sweeping
+from rlplan.actions import sweeping
 from rlplan.actions.sweeping import Finished
 from rlplan.actions.train_signals import Interrupts
-from rlplan.commands.resume import resume as resume_command
-from rlplan.commands.retry import retry as retry_command
-from rlplan.commands.sweep import sweep as sweep_command
+from rlplan.commands.sweeping import resume as resume_command
+from rlplan.commands.sweeping import retry as retry_command
+from rlplan.commands.sweeping import sweep as sweep_command
 
 Calls = list[Callable[[Interrupts], None]]
 SMALL: dict[str, Any] = {"task": "sum-easy", "budget": 0.02, "policy": "full", "workers": 2}
@@ -95,6 +95,6 @@ def test_errors_speak_of_arguments(meanwhile: Calls, monkeypatch: pytest.MonkeyP
     assert "--" not in str(raised.value)
     with pytest.raises(rlplan.NotFoundError):
         rlplan.run("plan-9")
-    monkeypatch.setattr(driving, "machine", lambda: (1.0, 0.0))
+    monkeypatch.setattr(sweeping, "machine", lambda: (1.0, 0.0))
     with pytest.raises(rlplan.InputError, match="plan-"):
         rlplan.run(rlplan.propose(budget=5000))

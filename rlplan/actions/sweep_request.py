@@ -1,0 +1,163 @@
+"""What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from budgets.errors import InputError
+from planner.checking import Section, explained
+from planner.store import open_store
+from planner.store.engine import locate
+from planner.store.schema import Plan
+from planner.sweeping.opening import open_policy
+from rlplan.actions.proposing import flagged, load_configuration, make_plan
+from rlplan.wording.typed_numbers import names_in
+from runner.sweep.planning import SweepChoice, TrainingChoice, shortfall, sweep_spec, trial_name
+from runner.sweep.spec import SweepSpec
+
+Place = Annotated[Path, Field(strict=False)]
+Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
+Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
+
+
+class SweepRequest(Section):
+    """What `rlplan sweep` and `rlplan.run` are asked for; None stands for what was not given."""
+
+    plan: str | None = None
+    task: str | None = None
+    budget: float | None = None
+    recipes: Names | None = None
+    models: Names | None = None
+    config: Place | None = None
+    further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
+    policy: str = "rlplan"
+    search: str | None = None
+    seed: int = 0
+    workers: int | None = None
+    ray_address: str | None = None
+    folder: Place | None = None
+    retries: int = 3
+    problems: Text | None = None
+    model: Text | None = None
+    reward: str | None = None
+    validation: Text | None = None
+    engine: str | None = None
+    device: str | None = None
+    weights: str | None = None
+    micro_batch_tokens: int | None = None
+    simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
+
+    @classmethod
+    def of(cls, asked: Mapping[str, object]) -> Self:
+        """Return the request among named values; ConfigError for one that it cannot be."""
+        try:
+            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
+        except ValidationError as error:
+            sources = {name: f"--{name.replace('_', '-')}" for name in cls.model_fields}
+            raise explained(error, cls, sources, "the sweep") from error
+
+    @property
+    def training(self) -> TrainingChoice:
+        """What a plan does not say about the training."""
+        return TrainingChoice(**{each.name: getattr(self, each.name) for each in fields(TrainingChoice)})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """A trial that a sweep would run."""
+
+    name: str
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    pilot_steps: int
+    segment_steps: int
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a sweep would do."""
+
+    plan: str
+    trials: tuple[PlannedTrial, ...]
+    workers: int
+    pilot_gpu_hours: float
+    wall_hours: float
+    shortfall: str | None
+
+
+def describe(request: SweepRequest, database: str) -> DryRun:
+    """Say what a sweep would run, without storing a sweep or starting a worker; a plan that is made is stored."""
+    plan_name = plan_to_run(request, database)
+    with open_store(database) as store:
+        plan = store.plan(plan_name)
+    spec = spec_of(request, plan, database)
+    trials = tuple(
+        PlannedTrial(
+            trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
+            each.rollouts_per_prompt,
+            each.prompts_per_batch,
+            each.pilot_steps,
+            each.segment_steps,
+            each.pilot_gpu_hours,
+        )
+        for each in plan.candidates
+        if each.pilot_steps
+    )
+    lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
+    wall = sum(trial.gpu_hours for trial in trials) / (spec.workers * spec.resources.slots)
+    return DryRun(plan.name, trials, spec.workers, plan.pilot_gpu_hours, wall, lacking)
+
+
+def plan_to_run(request: SweepRequest, database: str) -> str | None:
+    """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
+    asked = request.model_dump(include={"task", "config", "budget", "recipes", "models"})
+    if not request.further and all(value is None for name, value in asked.items() if name != "config"):
+        return request.plan
+    if request.plan is not None:
+        raise InputError(
+            f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
+            "own, leave one of them out"
+        )
+    given = flagged(asked) | (request.further or {})
+    return make_plan(load_configuration(request.config, request.task, given), database).name
+
+
+def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
+    """Return the settings of the sweep; refused where the plan cannot be run so."""
+    choice = SweepChoice(
+        policy=request.policy,
+        folder=_folder(request.folder, database),
+        search=_search(request.search, plan),
+        seed=request.seed,
+        workers=request.workers,
+        retries=request.retries,
+        training=request.training,
+    )
+    open_policy(choice.policy, search=choice.search)  # refuses what is not known, before anything is stored
+    return sweep_spec(plan, choice)
+
+
+def _search(given: str | None, plan: Plan) -> str | None:
+    """Return what proposes trials; without a word about it, something does where a learning rate is to be found."""
+    if given is None:
+        return "tpe" if (plan.config.get("axes") or {}).get("learning_rate_range") else None
+    return None if given == "none" else given
+
+
+def _folder(given: Path | None, database: str) -> Path:
+    """Return the folder above those of the database's sweeps: beside an SQLite file, else in the working directory."""
+    if given is not None:
+        return given
+    place = locate(database)
+    return place.with_name(f"{place.stem}-sweeps") if isinstance(place, Path) else Path("rlplan-sweeps")
+
+
+def machine() -> tuple[float, float]:
+    """Return how many CPU cores and GPUs this machine has."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return float(cores), float(len(list(Path("/dev").glob("nvidia[0-9]*"))))

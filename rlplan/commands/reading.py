@@ -1,0 +1,275 @@
+"""What reads a database and changes nothing: a sweep as it stands, its answer, its rows, its reasons, its pictures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.commands.completing import (
+    actions,
+    plans_and_sweeps,
+    ranked_states,
+    sort_keys,
+    sweeps,
+    trial_states,
+    trials,
+    trials_plans_and_sweeps,
+)
+from rlplan.commands.options import (
+    DatabaseOption,
+    FormatOption,
+    ReverseOption,
+    SweepArgument,
+    TopOption,
+    money,
+    one_name,
+)
+from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
+from rlplan.wording.terminal import tell
+
+
+def status(
+    sweep: SweepArgument = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False,
+    all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--status", metavar="<state>,…", help="Only these, such as running,paused.", autocompletion=trial_states
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<key>",
+            help="promise, score, expected, p-best, spent, step, n, b or name; with --all: made, name, score or spent.",
+            autocompletion=sort_keys(
+                "promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"
+            ),
+        ),
+    ] = None,
+    reverse: ReverseOption = False,
+    top: TopOption = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
+
+    Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
+    """
+    from budgets.errors import InputError  # noqa: PLC0415
+    from rlplan.reading.status_choice import ALL, TrialChoice  # noqa: PLC0415
+
+    chosen = TrialChoice(state, sort, reverse, top)
+    if all_sweeps:
+        from rlplan.printing.status_sweeps import print_sweeps  # noqa: PLC0415
+
+        if sweep is not None or watch:
+            raise InputError("--all lists every sweep: leave out the name of one and --watch")
+        print_sweeps(db, format, chosen)
+        return 0
+    from rlplan.printing.sweep_output import print_status, sweep_name  # noqa: PLC0415
+
+    name = sweep_name(db, sweep)
+    if watch:
+        from rlplan.live.sweep_running import watch as follow  # noqa: PLC0415
+
+        if chosen != ALL:
+            raise InputError("--watch shows what finds room: leave out --status, --sort, --reverse and --top")
+        follow(db, name)
+    return print_status(db, name, format, chosen)
+
+
+def recommend(
+    sweep: SweepArgument = None,
+    budget: Annotated[
+        float | None, money("--budget", "As if this were all there is, pilots and final run together.")
+    ] = None,
+    target: Annotated[float | None, money("--target", "Another final run than the plan's.")] = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Say which allocation to run in full, how sure that is, and the command that runs it; it only reads.
+
+    Example: rlplan recommend sweep-1 --target 2000
+    """
+    from rlplan.printing.recommend_output import print_recommendation  # noqa: PLC0415
+
+    print_recommendation(db, sweep, budget, target, format)
+
+
+def rank(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[SWEEP|PLAN]", help="The newest sweep without it.", autocompletion=plans_and_sweeps),
+    ] = None,
+    sweep: Annotated[
+        str | None, typer.Option(metavar="<name>", help="The same as the argument.", autocompletion=sweeps)
+    ] = None,
+    top: TopOption = None,
+    status: Annotated[
+        str | None,
+        typer.Option(metavar="<state>,…", help="Only these, such as paused,finished.", autocompletion=ranked_states),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<key>",
+            help="rank, score, p-best, spent, cost, n, b or m.",
+            autocompletion=sort_keys("rank", "score", "p-best", "spent", "cost", "n", "b", "m"),
+        ),
+    ] = None,
+    reverse: ReverseOption = False,
+    where: Annotated[
+        str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
+    ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="What the database holds, at once, also of a sweep that goes on.")
+    ] = False,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Rank the allocations: expected score with its interval, P(best), GPU-hours; of a sweep, or of a plan as proposed.
+
+    Example: rlplan rank sweep-1 --top 5 --sort p-best
+    """
+    from rlplan.printing.rank_output import RankRequest, print_ranking  # noqa: PLC0415
+
+    asked = one_name(name, sweep, "--sweep")
+    print_ranking(db, RankRequest(asked, top, status, sort, reverse, where, stored), format)
+
+
+def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TRIAL|SWEEP|PLAN]",
+            help="Its name, or the beginning of a trial's; the newest sweep without it.",
+            autocompletion=trials_plans_and_sweeps,
+        ),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
+    ] = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Show one trial with its curve, money, states, decisions and how to train it on; or one sweep, or one plan.
+
+    Example: rlplan show n16-B32-s0 --sweep sweep-1
+    """
+    from rlplan.printing.show_output import print_shown  # noqa: PLC0415
+
+    print_shown(db, name, sweep, format)
+
+
+def decisions(
+    sweep: SweepArgument = None,
+    trial: Annotated[
+        str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
+    ] = None,
+    action: Annotated[
+        str | None,
+        typer.Option(metavar="<action>,…", help="Only these, such as start,prune.", autocompletion=actions),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="<time>", help="Only since then: 30m, 2h or 1d ago, or a time in UTC.")
+    ] = None,
+    last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """List the decisions of a sweep, each with its reason; --format json adds the numbers it rested on.
+
+    Example: rlplan decisions sweep-1 --action prune,stop --last 20
+    """
+    from rlplan.printing.sweep_decisions import DecisionChoice, print_decisions  # noqa: PLC0415
+
+    print_decisions(db, sweep, DecisionChoice(trial, action, since, last), format)
+
+
+def report(
+    out: Annotated[Path, typer.Argument(help="The file to write, such as report.html; one that exists is replaced.")],
+    sweep: SweepArgument = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write one HTML file with the answer, the curves, the budget and every decision; it needs no network.
+
+    Example: rlplan report report.html sweep-1
+    """
+    from rlplan.web.report import write_report  # noqa: PLC0415
+
+    path = write_report(out, db, sweep)
+    tell(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB): open it in any browser")
+    if show:
+        typer.launch(path.resolve().as_uri())
+
+
+def dashboard(
+    db: DatabaseOption = DEFAULT_DATABASE,
+    host: Annotated[str, typer.Option(metavar="<address>", help="Where it listens; others need --token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=1, max=65535, metavar="<int>", help="The port.")] = 8787,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RLPLAN_DASHBOARD_TOKEN",
+            show_envvar=True,
+            metavar="<secret>|auto",
+            help="What visitors have to show; auto makes one.",
+        ),
+    ] = None,
+    control: Annotated[
+        bool, typer.Option("--control", help="Let the page pause, resume and stop a running sweep.")
+    ] = False,
+) -> int:
+    """Show all sweeps in the browser, as they go on; it only reads.
+
+    On a machine without a browser: ssh -L 8787:127.0.0.1:8787 <machine>, and open the address at home.
+
+    Example: rlplan dashboard --db rlplan.db --port 8787
+    """
+    from rlplan.web.dashboard.settings import checked  # noqa: PLC0415
+
+    settings = checked(db, host, port, token, control)
+    from rlplan.web.dashboard.serving import serve  # noqa: PLC0415
+
+    return serve(settings)
+
+
+def export(
+    out: Annotated[str, typer.Argument(help="A file, or a folder for all tables, or - for stdout.")],
+    sweep: Annotated[
+        str | None, typer.Option(metavar="<name>", help="The newest without it.", autocompletion=sweeps)
+    ] = None,
+    what: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<table>",
+            help="points, trials, segments, decisions, ranking, fits or all; points for a file, all for a folder.",
+            autocompletion=sort_keys("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
+        ),
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="replay", help="Points as that command reads them.", autocompletion=sort_keys("replay")
+        ),
+    ] = None,
+    format: Annotated[
+        FileFormat | None, typer.Option("--format", help="Otherwise as the file's name ends, or CSV.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    db: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Write what a sweep has measured, decided and concluded as CSV, JSON or Parquet.
+
+    Example: rlplan export runs.csv --for replay
+    """
+    from rlplan.printing.export_output import ExportRequest  # noqa: PLC0415
+    from rlplan.printing.export_output import export as write  # noqa: PLC0415
+
+    write(db, ExportRequest(out, sweep, what, format, purpose, force))

@@ -1,0 +1,171 @@
+"""`rlplan sweep` runs the pilots of a plan; `resume`, `retry`, `pause` and `stop` say how it goes on."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.commands.completing import tasks, trials
+from rlplan.commands.options import (
+    AcceptOption,
+    ConfigOption,
+    DatabaseOption,
+    DeviceOption,
+    EngineOption,
+    FormatOption,
+    MicroBatchOption,
+    ModelOption,
+    ModelsOption,
+    PlanArgument,
+    PolicyOption,
+    RayAddressOption,
+    RecipesOption,
+    RewardOption,
+    SeedOption,
+    SweepArgument,
+    ValidationOption,
+    WeightsOption,
+    WorkersOption,
+    money,
+    whole,
+)
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
+
+
+def sweep(
+    plan: PlanArgument = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Propose for an embedded task on this machine's CPU first, then run that.", autocompletion=tasks
+        ),
+    ] = None,
+    budget: Annotated[float | None, money("--budget", "Propose for these GPU-hours first, then run that.")] = None,
+    recipes: RecipesOption = None,
+    models: ModelsOption = None,
+    config: ConfigOption = None,
+    policy: PolicyOption = "rlplan",
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tpe|gp|qmc|none",
+            help="Which of Optuna's samplers names cells without a pilot; none: the policy itself.",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    ray_address: RayAddressOption = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; on a cluster, shared storage.")
+    ] = None,
+    retries: Annotated[int, whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
+    problems: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
+    ] = None,
+    model: ModelOption = None,
+    reward: RewardOption = None,
+    validation: ValidationOption = None,
+    engine: EngineOption = None,
+    device: DeviceOption = None,
+    weights: WeightsOption = None,
+    micro_batch_tokens: MicroBatchOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Run the pilots of a plan and recommend an allocation; Ctrl-C saves the state, `rlplan resume` goes on.
+
+    Example: rlplan sweep --task sum-easy --budget 0.03
+    """
+    asked = dict(locals())
+    from rlplan.actions.sweep_request import SweepRequest, describe  # noqa: PLC0415
+    from rlplan.actions.sweeping import start  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.printing.sweep_dry_run import print_dry_run  # noqa: PLC0415
+
+    request = SweepRequest.of(asked)
+    if dry_run:
+        print_dry_run(describe(request, db), format)
+        return 0
+    return run_sweep(partial(start, request, db), db, format)
+
+
+def resume(
+    sweep: SweepArgument = None,
+    accept_changes: AcceptOption = False,
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Go on with a sweep after any interruption or pause: the plan minus what is finished. Failed trials stay failed.
+
+    Example: rlplan resume sweep-1
+    """
+    from rlplan.actions.asking import let_go_on  # noqa: PLC0415
+    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+
+    changes = {"--accept-changes": accept_changes, "--ray-address": ray_address, "--workers": workers}
+    asked = let_go_on(db, sweep, changes)
+    if asked is not None:
+        return print_asked(asked, db, format)
+    from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
+
+    drive = partial(go_on, sweep, db, accept_changes=accept_changes, ray_address=ray_address, workers=workers)
+    return run_sweep(drive, db, format)
+
+
+def retry(
+    sweep: SweepArgument = None,
+    trial: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.", autocompletion=trials),
+    ] = None,
+    accept_changes: AcceptOption = False,
+    ray_address: RayAddressOption = None,
+    workers: WorkersOption = None,
+    db: DatabaseOption = DEFAULT_DATABASE,
+    format: FormatOption = Format.TABLE,
+) -> int:
+    """Run the failed trials of a sweep again, and go on with the rest of it.
+
+    Example: rlplan retry sweep-1 --trial n512-B32-s0
+    """
+    from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
+
+    failed = tuple(trial or ())
+    drive = partial(
+        run_again, sweep, db, trials=failed, accept_changes=accept_changes, ray_address=ray_address, workers=workers
+    )
+    return run_sweep(drive, db, format)
+
+
+def pause(
+    sweep: SweepArgument = None, db: DatabaseOption = DEFAULT_DATABASE, format: FormatOption = Format.TABLE
+) -> int:
+    """Pause a running sweep: segments under way end, no new one starts, idle workers go; `rlplan resume` goes on.
+
+    Example: rlplan pause sweep-1
+    """
+    from planner.store.schema import RequestKind  # noqa: PLC0415
+    from rlplan.actions.asking import ask  # noqa: PLC0415
+    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+
+    return print_asked(ask(db, sweep, RequestKind.PAUSE), db, format)
+
+
+def stop(
+    sweep: SweepArgument = None, db: DatabaseOption = DEFAULT_DATABASE, format: FormatOption = Format.TABLE
+) -> int:
+    """Stop a running sweep as its Ctrl-C does: updates under way end, all is saved; `rlplan resume` goes on.
+
+    Example: rlplan stop sweep-1
+    """
+    from planner.store.schema import RequestKind  # noqa: PLC0415
+    from rlplan.actions.asking import ask  # noqa: PLC0415
+    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+
+    return print_asked(ask(db, sweep, RequestKind.STOP), db, format)

@@ -1,0 +1,52 @@
+"""Numbers as a person types them: thousands may be set off by commas or underscores."""
+
+import math
+
+from budgets.errors import InputError
+
+
+def number_in(text: str) -> float:
+    """Read a number; NaN where there is none."""
+    try:
+        return float(_plainly(text))
+    except ValueError:
+        return math.nan
+
+
+def plain_number(text: str, flag: str) -> float:
+    """Read the number that a flag was given."""
+    number = number_in(text)
+    if math.isnan(number):
+        raise InputError(f"{flag} '{text}' is not a number: write it as a plain number, such as 0.25")
+    return number
+
+
+def whole_number(text: str, flag: str) -> int:
+    """Read the whole number that a flag was given."""
+    try:
+        return int(_plainly(text))  # also of more digits than a float holds
+    except ValueError:
+        number = number_in(text)
+    if not number.is_integer():
+        raise InputError(f"{flag} '{text}' is not a whole number: write it out, such as 1319")
+    return int(number)
+
+
+def gpu_hours(text: str, flag: str) -> float:
+    """Read the GPU-hours that a flag was given."""
+    hours = number_in(text)
+    if not math.isfinite(hours) or hours <= 0:
+        raise InputError(
+            f"{flag} '{text}' is not a number of GPU-hours above zero: write it out as a plain number, such as "
+            f"{flag} 5000"
+        )
+    return hours
+
+
+def names_in(text: str) -> list[str]:
+    """Read names with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _plainly(text: str) -> str:
+    return text.strip().replace(",", "").replace("_", "")
