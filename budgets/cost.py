@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from budgets.errors import InfeasibleError
-from budgets.hardware import Gpu, Hardware
+from budgets.hardware import SECONDS_PER_HOUR, Gpu, Hardware
 from budgets.memory import Placement, engine_sizes, require_fit, training_gpus
 from budgets.signal import signal_fraction
 from budgets.work import (
@@ -85,7 +85,7 @@ class StepCost:
     @property
     def gpu_hours_per_step(self) -> float:
         """GPU-hours of one update, its share of the validations included."""
-        return self.step_seconds * self.placement.gpus / 3600
+        return self.step_seconds * self.placement.gpus / SECONDS_PER_HOUR
 
     @property
     def gpu_hours_per_step_low(self) -> float:
@@ -100,7 +100,7 @@ class StepCost:
     @property
     def start_up_gpu_hours(self) -> float:
         """GPU-hours before the first update: starting, loading, and the validation at step 0."""
-        return self.start_up_seconds * self.placement.gpus / 3600
+        return self.start_up_seconds * self.placement.gpus / SECONDS_PER_HOUR
 
 
 def step_cost(

@@ -6,6 +6,8 @@ from budgets.errors import InputError
 
 USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and graphs
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from budgets.hardware import SECONDS_PER_HOUR
 from budgets.ledger import Ledger
 from planner.view import TrialView
 
@@ -50,7 +51,7 @@ def time_limit(reserved_gpu_hours: float, gpu_hours_per_step: float) -> float:
 
 def idle_gpu_hours(workers: int, start_up_gpu_hours: float, slots: int) -> float:
     """Return what workers will live between segments: about a start-up each, since they are ended when it is more."""
-    return workers * (start_up_gpu_hours + slots * LEAST_IDLE_SECONDS / 3600)
+    return workers * (start_up_gpu_hours + slots * LEAST_IDLE_SECONDS / SECONDS_PER_HOUR)
 
 
 class Account:

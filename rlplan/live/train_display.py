@@ -5,10 +5,11 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from budgets.hardware import SECONDS_PER_HOUR
 from rlplan.actions.train_request import Run
 from rlplan.actions.training import Display, History
 from rlplan.printing.train_output import score_of
-from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
+from rlplan.wording.numbers import duration, steps
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 from rlplan.wording.terminal import live_console, tell
 from runner.ports.backend import Point

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from rlplan.actions.train_folder import CURVE
 from rlplan.actions.training import Trained, resuming
 from rlplan.exits import ExitCode
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import SECONDS_PER_HOUR, duration, steps
+from rlplan.wording.numbers import duration, steps
 from rlplan.wording.sparkline import thinned
 from rlplan.wording.terminal import tell
 from runner.ports.backend import Point

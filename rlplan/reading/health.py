@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from rlplan.reading.evidence import evidence
@@ -11,7 +12,7 @@ from rlplan.reading.rows import NO_WORKER, Priced
 from rlplan.reading.story import Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import last_line
-from rlplan.wording.numbers import SECONDS_PER_HOUR, aligned_hours, duration, hours
+from rlplan.wording.numbers import aligned_hours, duration, hours
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
 ROUNDING = 1e-6  # of a budget, that adding up many floats is forgiven

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
 from planner.store.driving import in_force, is_driven, unended
@@ -17,7 +18,6 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.damage import Damage
 from rlplan.reading.sweep_picture import Answer, Decided, Driver, Hold, Money, Picture, Ranked
 from rlplan.reading.sweep_trials import Granted, Memory, granted, trial_rows
-from rlplan.wording.numbers import SECONDS_PER_HOUR
 from runner.sweep.processes import is_dead
 
 LAST_DECISIONS = 8

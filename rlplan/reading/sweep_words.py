@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import said
 from planner.recommending.facts import alike
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.reading.sweep_picture import Answer, Hold, Picture, Score, TrialRow
-from rlplan.wording.numbers import SECONDS_PER_HOUR, UNKNOWN, duration, hours, interval, probability, steps
+from rlplan.wording.numbers import UNKNOWN, duration, hours, interval, probability, steps
 
 
 def with_error(score: Score | None) -> str:

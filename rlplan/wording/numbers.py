@@ -1,7 +1,6 @@
 """Numbers as a person reads them: as many digits as they deserve."""
 
 UNKNOWN = "–"
-SECONDS_PER_HOUR = 3600.0
 
 
 def hours(amount: float) -> str:

@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 from runner.ports.backend import Point
 
-SECONDS_PER_HOUR = 3600.0
-
 
 @dataclass(frozen=True, slots=True)
 class Work:

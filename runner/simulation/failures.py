@@ -2,9 +2,10 @@
 
 import math
 
+from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.simulation import Failures
 from runner.simulation.chance import uniform
-from runner.simulation.world import SECONDS_PER_HOUR, Breakdown
+from runner.simulation.world import Breakdown
 
 
 def first_breakdown(failures: Failures, trial: int, rollouts: int) -> Breakdown | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from budgets.errors import InputError
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.curves.reading.table import listing
 from runner.ports.backend import Point
 from runner.ports.simulation import Failures, SimulationChoice
@@ -12,7 +13,7 @@ from runner.ports.trial import TrialConfig
 from runner.simulation.chance import mixed
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.table import Recording
-from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
+from runner.simulation.world import Breakdown, require_constant_batch
 
 
 class RecordedCourse:

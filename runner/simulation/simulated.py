@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
@@ -10,7 +11,7 @@ from runner.simulation.chance import binomial, mixed
 from runner.simulation.costs import Cadence, StepSeconds
 from runner.simulation.failures import first_breakdown, seconds_until_lost
 from runner.simulation.surfaces import Surface
-from runner.simulation.world import SECONDS_PER_HOUR, Breakdown, require_constant_batch
+from runner.simulation.world import Breakdown, require_constant_batch
 
 
 class SimulatedCourse:

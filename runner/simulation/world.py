@@ -8,8 +8,6 @@ from budgets.errors import InputError
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 
-SECONDS_PER_HOUR = 3600.0
-
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:

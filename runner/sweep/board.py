@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import LEARNING_RATE, without
 from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
@@ -173,7 +174,7 @@ class Board:
     @property
     def start_up_seconds(self) -> float:
         """Seconds until a new worker trains."""
-        return 3600 * self._start_up / self.spec.resources.slots
+        return SECONDS_PER_HOUR * self._start_up / self.spec.resources.slots
 
     @property
     def shortest_pilot(self) -> int:

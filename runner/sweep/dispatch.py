@@ -5,6 +5,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from budgets.errors import IllegalTransitionError, InputError
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import rate_factor
 from planner.store import results, sweeps
 from planner.store.records import NewSegment
@@ -14,7 +15,7 @@ from planner.sweeping.grants import Grant, time_limit
 from planner.sweeping.policy import Policy
 from planner.trials import TrialState
 from planner.view import READY, Configuration
-from runner.ports.executor import SECONDS_PER_HOUR, Executor, Failed, Work
+from runner.ports.executor import Executor, Failed, Work
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import Intake
 from runner.sweep.journal import DecisionLog, Journal

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import update
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.records import NewCharge, NewPoint
 from planner.store.schema import Segment as SegmentRow
@@ -13,7 +14,7 @@ from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.ports.backend import Point
-from runner.ports.executor import SECONDS_PER_HOUR, Began, Clock, Ended, Event, Failed, Gone, Progress
+from runner.ports.executor import Began, Clock, Ended, Event, Failed, Gone, Progress
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.journal import DecisionLog, Journal
 from runner.sweep.measured import cost_record

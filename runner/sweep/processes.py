@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,20 +27,28 @@ def sweep_orphans(tag: str, worker: str | None = None) -> int:
 
     The caller itself is spared. Where there is no /proc nothing is found.
     """
-    wanted = {f"{SWEEP_TAG}={tag}"}
-    if worker is not None:
-        wanted.add(f"{WORKER_TAG}={worker}")
+    wanted = {f"{SWEEP_TAG}={tag}"} | ({f"{WORKER_TAG}={worker}"} if worker is not None else set())
+    return _end(lambda: tagged(wanted), _PATIENCE)
+
+
+def end_session(session: int) -> int:
+    """Kill every process of a terminal session at once, without the caller, and return how many there were.
+
+    Ray's agents write over their own environment, where the tag is, but they stay in the session of who started Ray.
+    """
+    return _end(lambda: in_session(session), 0.0)
+
+
+def _end(living: Callable[[], set[int]], patience: float) -> int:
+    """Ask processes to end for a while, then kill them, until none of them is there or none can be killed."""
     found: set[int] = set()
     began = time.monotonic()
-    while living := tagged(wanted):
-        found |= living
-        waited = time.monotonic() - began
-        if waited > _LONGEST:
-            break
-        for pid in living:
+    while (left := living()) and (waited := time.monotonic() - began) <= _LONGEST:
+        found |= left
+        for pid in left:
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGTERM if waited < _PATIENCE else signal.SIGKILL)
-        time.sleep(0.05)
+                os.kill(pid, signal.SIGTERM if waited < patience else signal.SIGKILL)
+        time.sleep(0.03)
     return len(found)
 
 
@@ -48,56 +57,39 @@ def sweep_tag(folder: str) -> str:
     return f"rlplan-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
+def tagged(wanted: set[str]) -> set[int]:
+    """Return the processes of this user, without the caller, whose environment holds all of `NAME=value`."""
+    lines = {text.encode() for text in wanted}
+    return {pid for pid, environment in _read("environ") if lines <= set(environment.split(b"\0"))}
+
+
 def by_tag() -> dict[str, set[int]]:
     """Return the processes of this user, without the caller, that a sweep has started, by the sweep's tag."""
     begins = f"{SWEEP_TAG}=".encode()
     found: dict[str, set[int]] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is another user's
-            if path.stat().st_uid != os.getuid() or int(path.name) == os.getpid():
-                continue
-            for each in (path / "environ").read_bytes().split(b"\0"):
-                if each.startswith(begins):
-                    found.setdefault(each.removeprefix(begins).decode(errors="replace"), set()).add(int(path.name))
+    for pid, environment in _read("environ"):
+        for line in environment.split(b"\0"):
+            if line.startswith(begins):
+                found.setdefault(line.removeprefix(begins).decode(errors="replace"), set()).add(pid)
     return found
-
-
-def end_session(session: int) -> int:
-    """Kill every process of a terminal session at once, without the caller, and return how many there were.
-
-    Ray's agents write over their own environment, where the tag is, but they stay in the session of who started Ray.
-    """
-    found: set[int] = set()
-    began = time.monotonic()
-    while (living := in_session(session)) and time.monotonic() - began < _LONGEST:
-        found |= living
-        for pid in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-    return len(found)
 
 
 def in_session(session: int) -> set[int]:
     """Return the living processes of this user, without the caller, that belong to a session."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            state, _, _, its_session = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[:4]
-            if int(its_session) == session and state not in "ZX" and path.stat().st_uid == os.getuid():
-                found.add(int(path.name))
-    return found - {os.getpid()}
+    for pid, text in _read("stat"):
+        state, _, _, its_session = text.rpartition(b")")[2].split()[:4]
+        if int(its_session) == session and state not in (b"Z", b"X"):
+            found.add(pid)
+    return found
 
 
-def tagged(wanted: set[str]) -> set[int]:
-    """Return the processes of this user, without the caller, whose environment holds all of `NAME=value`."""
-    lines = {text.encode() for text in wanted}
-    found = set()
+def _read(name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield a file of /proc for each process of this user but the caller."""
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is another user's
-            if path.stat().st_uid == os.getuid() and lines <= set((path / "environ").read_bytes().split(b"\0")):
-                found.add(int(path.name))
-    return found - {os.getpid()}
+            if path.stat().st_uid == os.getuid() and int(path.name) != os.getpid():
+                yield int(path.name), (path / name).read_bytes()
 
 
 def this_driver() -> "Driver":

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.records import NewCharge
 from planner.store.schema import Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
 from planner.trials import TrialState
-from runner.ports.executor import SECONDS_PER_HOUR, Clock
+from runner.ports.executor import Clock
 from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import WorkerRecord, worker_records
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runner.ports.executor import SECONDS_PER_HOUR
+from budgets.hardware import SECONDS_PER_HOUR
 
 FOLDER = "workers"
 SECONDS_BETWEEN_BEATS = 1.0

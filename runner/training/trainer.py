@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import further_scores, mean_over
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
@@ -30,7 +31,6 @@ MOST_TRUNCATION = 0.15  # above 10–15 % training becomes unstable (ScaleRL, ar
 COLLAPSED_ENTROPY = 0.01  # nats per token, while there is still something to learn
 COLLAPSED_SHARE = 0.2  # of the best pass rate that the run has had
 WINDOW = 5  # updates over which a pass rate is averaged: one poor batch is no collapse
-SECONDS_PER_HOUR = 3600.0
 
 
 class Health:
