@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from sqlalchemy import text
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.records import NewCandidate, NewPlan, NewSweep, NewTrial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.actions import Action
-from planner.sweeping.opening import open_policy
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Action, Policy
+from planner.sweeping.policies import open_policy
 from planner.view import View
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.sweep.concluding import Conclusions

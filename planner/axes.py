@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from planner.view import Axes
+from planner.view import Axes, Configuration
 
 RECIPE, MODEL, GROWTH, LEARNING_RATE = "recipe", "model", "growth", "learning_rate"
 # Values of these differ in kind; all others are numbers, of which one can be nearer to another than a third.
@@ -90,3 +90,9 @@ def _part(name: str, value: Value) -> str:
     if name == LEARNING_RATE:
         return f"lr{plain(value)}"
     return plain(value) if name in (RECIPE, MODEL) else f"{name}{plain(value)}"
+
+
+def named_configuration(configuration: Configuration) -> str:
+    """How a sentence calls a configuration."""
+    n, B, axes = configuration
+    return f"n={n}, B={B}" + (f", {said(axes)}" if axes else "")

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import Recorded
-from planner.sweeping.opening import open_policy
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Policy
+from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 
 RLPLAN: Final = "rlplan"

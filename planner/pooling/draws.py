@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import STEEPEST, Fit, alike, logistic, sigmoid
+from planner.pooling.model import STEEPEST, JointFit, alike, logistic, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.view import Configuration
 
@@ -143,7 +143,7 @@ def shares_of_best(scores: Vector) -> Vector:
 
 
 def draw(
-    fit: Fit,
+    fit: JointFit,
     configurations: tuple[Configuration, ...],
     target: float,
     runs: Runs,
@@ -181,7 +181,7 @@ def _members(weights: Vector, size: int, generator: np.random.Generator) -> NDAr
     return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
 
 
-def _parameters(fit: Fit, member: int, size: int, generator: np.random.Generator) -> tuple[Vector, Vector]:
+def _parameters(fit: JointFit, member: int, size: int, generator: np.random.Generator) -> tuple[Vector, Vector]:
     shared = fit.shared[member]
     root = np.linalg.cholesky(np.linalg.inv(shared + 1e-9 * np.eye(len(shared))))
     common = generator.standard_normal((size, len(shared))) @ root.T
@@ -201,7 +201,7 @@ def _parameters(fit: Fit, member: int, size: int, generator: np.random.Generator
 
 
 def _departed(
-    fit: Fit, member: int, local: Vector, base: Vector, reached: Vector, generator: np.random.Generator
+    fit: JointFit, member: int, local: Vector, base: Vector, reached: Vector, generator: np.random.Generator
 ) -> Vector:
     """Draw each curve's departure at its last point: a normal given what the draw leaves unexplained."""
     points, drift = fit.points, float(fit.drift[member]) * fit.wander

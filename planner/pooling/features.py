@@ -1,4 +1,4 @@
-"""How a configuration becomes numbers, and what is believed of their weight before a curve is seen."""
+"""How a configuration becomes numbers, what is believed of their weight, and which lie in the midst of others."""
 
 import math
 from collections.abc import Sequence
@@ -102,3 +102,20 @@ def _scaled(values: Vector) -> Vector | None:
     """Map the axis to −1 … 1; None when it has one value."""
     low, high = float(values.min()), float(values.max())
     return None if high - low < 1e-9 else 2 * (values - low) / (high - low) - 1
+
+
+def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:
+    """Return so many of them in order, each lowering the squared distances to the nearest chosen one the most."""
+    if not configurations:
+        return []
+    points = places(configurations)
+    distance = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    nearest = np.full(len(points), np.inf)
+    chosen: list[int] = []
+    for _ in range(min(number, len(points))):
+        total = np.minimum(nearest, distance).sum(axis=1)
+        total[chosen] = np.inf
+        pick = int(np.argmin(total))
+        chosen.append(pick)
+        nearest = np.minimum(nearest, distance[pick])
+    return chosen

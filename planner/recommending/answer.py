@@ -1,18 +1,18 @@
-"""The answer: which allocation to run in full, how sure that is, and what speaks for the others."""
+"""The answer: which allocation to run in full, how sure that is, and what speaks for the others; and as plain data."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
+from planner.axes import named_configuration
 from planner.recommending.cautions import Caution, cautions
-from planner.recommending.choice import Choice, Chooser
+from planner.recommending.choice import Choice, Choices
 from planner.recommending.equivalent import TIE
-from planner.recommending.facts import Facts, alike, named, require_choice
-from planner.recommending.frontier import Frontier, frontier
-from planner.recommending.noise import SEED_SD
-from planner.recommending.pareto import Pareto, pareto
-from planner.recommending.prospect import Prospect
+from planner.recommending.facts import SEED_SD, Facts, alike, require_choice
+from planner.recommending.frontier import Frontier, FrontierPoint, Pareto, frontier, pareto
+from planner.recommending.prospect import Joint, Prospect
 from planner.recommending.rival import Rival, rival
 from planner.sweeping.chances import NEAR
-from planner.sweeping.joint import Joint
+from planner.view import Configuration
 
 FACTORS = ((-2, 0.25), (-1, 0.5), (0, 1.0), (1, 2.0), (2, 4.0))  # octaves and times the target
 
@@ -27,7 +27,7 @@ class AtBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FinalAnswer:
     """What is recommended at the target, and everything that it rests on.
 
     `equivalent` leaves the chosen one out. `ranked` has every configuration that can be run, the chosen one first and
@@ -55,9 +55,9 @@ class Answer:
         equals = alike(1 + len(self.equivalent), chosen.probability_within_002)
         take = f"{equals[:1].upper()}{equals[1:]}; take" if equals else "Run"
         return (
-            f"{take} {named(chosen.configuration)} for M={chosen.update_steps:,} updates at learning rate "
-            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours its score "
-            f"is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
+            f"{take} {named_configuration(chosen.configuration)} for M={chosen.update_steps:,} updates "
+            f"at learning rate {chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours "
+            f"its score is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
             f"{chosen.score_high:.3f} with 90 % probability."
         )
 
@@ -80,7 +80,7 @@ def answer(
     seed_sd: float = SEED_SD,
     prompt_set_size: int | None = None,
     tie: float = TIE,
-) -> Answer:
+) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours.
 
     `seed_sd` is how much a run's score differs from its configuration's mean; `tie` is what may be given up in expected
@@ -89,32 +89,84 @@ def answer(
     """
     require_choice(facts, target_gpu_hours)
     prospect = Prospect.of(joint, facts, target_gpu_hours)
-    chooser = Chooser(prospect, seed_sd, tie)
+    choices = Choices(prospect, seed_sd, tie)
     rung = prospect.rung(0)
-    settled = chooser.settled(rung)
+    settled = choices.settled(rung)
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
     able = [row for row in by_expectation if prospect.able[rung, row] and row != settled.row]
-    return Answer(
+    return FinalAnswer(
         target_gpu_hours=target_gpu_hours,
-        chosen=chooser.choice(rung),
+        chosen=choices.choice(rung),
         why=settled.reason,
-        runner_up=rival(joint, chooser, settled.row),
-        equivalent=tuple(chooser.described(rung, row) for row in settled.equivalent if row != settled.row),
-        ranked=tuple(chooser.described(rung, row) for row in (settled.row, *able)),
+        runner_up=rival(joint, choices, settled.row),
+        equivalent=tuple(choices.described(rung, row) for row in settled.equivalent if row != settled.row),
+        ranked=tuple(choices.described(rung, row) for row in (settled.row, *able)),
         left_out={
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
-        budgets=tuple(_at(chooser, octaves, factor) for octaves, factor in FACTORS),
-        frontier=frontier(chooser),
-        pareto=pareto(chooser),
-        cautions=cautions(chooser, settled.row, len(settled.equivalent), prompt_set_size),
+        budgets=tuple(_at(choices, octaves, factor) for octaves, factor in FACTORS),
+        frontier=frontier(choices),
+        pareto=pareto(choices),
+        cautions=cautions(choices, settled.row, len(settled.equivalent), prompt_set_size),
         seed_sd=seed_sd,
         draws=prospect.scores.shape[1],
     )
 
 
-def _at(chooser: Chooser, octaves: int, factor: float) -> AtBudget:
-    prospect = chooser.prospect
+def _at(choices: Choices, octaves: int, factor: float) -> AtBudget:
+    prospect = choices.prospect
     rung = prospect.rung(octaves)
-    choice = chooser.choice(rung) if prospect.able[rung].any() else None
+    choice = choices.choice(rung) if prospect.able[rung].any() else None
     return AtBudget(factor, factor * prospect.target_gpu_hours, choice)
+
+
+def answer_data(answer: FinalAnswer) -> dict[str, Any]:
+    """Return the document of an answer."""
+    return {
+        "target_gpu_hours": answer.target_gpu_hours,
+        "recommendation": choice_data(answer.chosen),
+        "sentences": [answer.what, answer.how_sure],
+        "why": answer.why,
+        "runner_up": None
+        if answer.runner_up is None
+        else choice_data(answer.runner_up.choice) | _own(answer.runner_up),
+        "equivalent": [choice_data(each) for each in answer.equivalent],
+        "budgets": [_with_choice(each) for each in answer.budgets],
+        "frontier": {
+            "points": [_with_choice(each) for each in answer.frontier.points],
+            "rollouts_per_prompt": asdict(answer.frontier.rollouts_per_prompt),
+            "rollouts_per_step": asdict(answer.frontier.rollouts_per_step),
+        },
+        "pareto": {
+            "points": [choice_data(each) for each in answer.pareto.points],
+            "enough": None if answer.pareto.enough is None else choice_data(answer.pareto.enough),
+        },
+        "warnings": [asdict(each) for each in answer.cautions],
+        "ranking": [choice_data(each) | {"rank": rank} for rank, each in enumerate(answer.ranked, start=1)],
+        "left_out": [configuration_data(each) for each in answer.left_out],
+        "seed_sd": answer.seed_sd,
+        "draws": answer.draws,
+    }
+
+
+def choice_data(choice: Choice) -> dict[str, Any]:
+    """Return one choice, its axes as an object."""
+    return asdict(choice) | {"axes": dict(choice.axes), "name": named_configuration(choice.configuration)}
+
+
+def configuration_data(configuration: Configuration) -> dict[str, Any]:
+    """Return what tells a configuration apart."""
+    return {
+        "rollouts_per_prompt": configuration.rollouts_per_prompt,
+        "prompts_per_batch": configuration.prompts_per_batch,
+        "axes": dict(configuration.axes),
+        "name": named_configuration(configuration),
+    }
+
+
+def _own(record: Rival | AtBudget | FrontierPoint) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record) if field.name != "choice"}
+
+
+def _with_choice(record: AtBudget | FrontierPoint) -> dict[str, Any]:
+    return _own(record) | {"choice": None if record.choice is None else choice_data(record.choice)}

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.axes import named_configuration
 from planner.proposals.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
-from planner.recommending.choice import Choice, Chooser
-from planner.recommending.collapse import octaves_between
-from planner.recommending.facts import ConfigurationFacts, named
+from planner.recommending.choice import Choice, Choices
+from planner.recommending.equivalent import octaves_between
+from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Prospect
 from planner.sweeping.chances import NEAR
 
@@ -24,22 +25,22 @@ class Caution:
     text: str
 
 
-def cautions(chooser: Chooser, chosen: int, equivalent: int, prompt_set_size: int | None) -> tuple[Caution, ...]:
+def cautions(choices: Choices, chosen: int, equivalent: int, prompt_set_size: int | None) -> tuple[Caution, ...]:
     """Return the warnings about the chosen configuration at the target; `equivalent` counts it too."""
-    prospect = chooser.prospect
-    choice = chooser.described(prospect.rung(0), chosen)
+    prospect = choices.prospect
+    choice = choices.described(prospect.rung(0), chosen)
     return (
         *_evidence(prospect, prospect.facts[chosen], choice),
         *_data(choice, prompt_set_size),
         *_edges(prospect, chosen),
         *_stability(prospect, chosen, choice),
-        *_separation(prospect, choice, equivalent, chooser.seed_sd),
+        *_separation(prospect, choice, equivalent, choices.seed_sd),
         *_failures(prospect),
     )
 
 
 def _evidence(prospect: Prospect, facts: ConfigurationFacts, choice: Choice) -> Iterator[Caution]:
-    name = named(choice.configuration)
+    name = named_configuration(choice.configuration)
     if not facts.seen:
         yield Caution("no-pilot", f"{name} has had no pilot: what is expected of it comes from its neighbours alone")
         return
@@ -88,7 +89,7 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
         yield Caution("unstable", f"{bad} of its own {facts.seeds_seen} runs {what}")
     if choice.collapse_risk > RISKY:
         near = [
-            named(other)
+            named_configuration(other)
             for other, its in zip(prospect.configurations, prospect.facts, strict=True)
             if other != here and its.collapsed_runs + its.declining_runs and octaves_between(other, here) <= NEIGHBOUR
         ]
@@ -113,7 +114,7 @@ def _separation(prospect: Prospect, choice: Choice, equivalent: int, seed_sd: fl
 
 def _failures(prospect: Prospect) -> Iterator[Caution]:
     failed = [
-        named(configuration)
+        named_configuration(configuration)
         for configuration, facts in zip(prospect.configurations, prospect.facts, strict=True)
         if facts.failed
     ]

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from planner.recommending.collapse import collapse_risks
-from planner.recommending.equivalent import TIE, Settled, settle
-from planner.recommending.odds import Odds, interval, odds
-from planner.recommending.prospect import Prospect, Vector
+from planner.recommending.equivalent import TIE, Settled, collapse_risks, settle
+from planner.recommending.prospect import Odds, Prospect, Vector, interval, odds
 from planner.view import Axes, Configuration
 
 
@@ -40,7 +38,7 @@ class Choice:
 
 
 @dataclass(eq=False)
-class Chooser:
+class Choices:
     """Settles choices at every compute of a prospect, each once."""
 
     prospect: Prospect

@@ -5,15 +5,16 @@ noise in the best study there is, or odds closer than 3 to 1. What may be *given
 is far less, for it is paid in expected score every time: TIE.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.recommending.collapse import collapse_risks
-from planner.recommending.odds import beats
-from planner.recommending.prospect import Prospect, Vector
+from planner.recommending.facts import ConfigurationFacts
+from planner.recommending.prospect import Prospect, Vector, beats
 from planner.sweeping.chances import NEAR
+from planner.view import Configuration
 
 TOSS_UP = 0.25  # P(it beats the best), from which on the two cannot be told apart
 TIE = 0.005  # in expected score
@@ -129,3 +130,33 @@ def _criteria(prospect: Prospect, rung: int, tied: tuple[int, ...]) -> list[_Cri
         ),
         _Criterion(-batch, 0.0, lambda kept, other: "it has the larger B, which makes steadier updates"),
     ]
+
+
+PRIOR_RISK = 0.02  # of a run of which nothing near is known
+PRIOR_RUNS = 2.0  # how many runs that counts as
+REACH = 1.0  # octaves of n and of B within which runs tell of each other
+OWN = 3.0  # how much a run of the configuration itself counts
+OTHER_AXES = 0.5  # how much a run with another recipe, model or learning rate counts
+
+
+def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[ConfigurationFacts]) -> Vector:
+    """Return for each configuration the share of runs near it that collapsed; a run that declines counts half.
+
+    A run d octaves away has the weight exp(−d²/2), its own run more, and a few imagined runs stand for nothing known.
+    """
+    place = np.log2([(each.rollouts_per_prompt, each.prompts_per_batch) for each in configurations])
+    distance = ((place[:, None, :] - place[None, :, :]) ** 2).sum(axis=2)
+    same = np.array([[one.axes == other.axes for other in configurations] for one in configurations])
+    weight = np.exp(-distance / (2 * REACH**2)) * np.where(same, 1.0, OTHER_AXES)
+    np.fill_diagonal(weight, OWN)
+    runs = np.array([each.seeds_seen for each in facts], dtype=float)
+    bad = np.array([each.collapsed_runs + each.declining_runs / 2 for each in facts])
+    return np.asarray((weight @ bad + PRIOR_RUNS * PRIOR_RISK) / (weight @ runs + PRIOR_RUNS))
+
+
+def octaves_between(one: Configuration, other: Configuration) -> float:
+    """Return how far two configurations lie apart in n and B."""
+    return math.hypot(
+        math.log2(one.rollouts_per_prompt / other.rollouts_per_prompt),
+        math.log2(one.prompts_per_batch / other.prompts_per_batch),
+    )

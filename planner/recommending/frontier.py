@@ -1,12 +1,13 @@
-"""The iso-compute frontier around the target: at each compute the best allocation, and how good the best can be."""
+"""What is best at which spend: the frontier around the target, and where more money stops to matter."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.recommending.choice import Choice, Chooser
+from planner.recommending.choice import Choice, Choices
 from planner.recommending.prospect import LEVEL, Prospect
 from planner.recommending.trend import Trend, trend
+from planner.sweeping.chances import NEAR
 
 OCTAVES = (-2, 2)  # from ¼ to 4 × the target
 
@@ -31,21 +32,52 @@ class Frontier:
     rollouts_per_step: Trend
 
 
-def frontier(chooser: Chooser) -> Frontier:
+def frontier(choices: Choices) -> Frontier:
     """Return the frontier; computes that pay for no step of anything are left out."""
-    prospect = chooser.prospect
+    prospect = choices.prospect
     rungs = [rung for rung in prospect.rungs(*OCTAVES) if prospect.able[rung].any()]
     sizes = [(each.rollouts_per_prompt, each.prompts_per_batch) for each in prospect.configurations]
     return Frontier(
-        points=tuple(_point(chooser, prospect, rung) for rung in rungs),
+        points=tuple(_point(choices, prospect, rung) for rung in rungs),
         rollouts_per_prompt=trend(prospect, rungs, "n", [n for n, _ in sizes]),
         rollouts_per_step=trend(prospect, rungs, "n·B", [n * B for n, B in sizes]),
     )
 
 
-def _point(chooser: Chooser, prospect: Prospect, rung: int) -> FrontierPoint:
+def _point(choices: Choices, prospect: Prospect, rung: int) -> FrontierPoint:
     best = prospect.best(rung)
     low, high = np.quantile(best, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return FrontierPoint(
-        float(prospect.gpu_hours[rung]), chooser.choice(rung), float(best.mean()), float(low), float(high)
+        float(prospect.gpu_hours[rung]), choices.choice(rung), float(best.mean()), float(low), float(high)
     )
+
+
+PARETO_OCTAVES = (-6, 2)  # from 1/64 to 4 × the target
+
+
+@dataclass(frozen=True, slots=True)
+class Pareto:
+    """Choices along the spend, each expected to score higher than every cheaper one.
+
+    `enough` is the cheapest whose expected score lies within 0.02 of the one at the target, None when that is the
+    target itself.
+    """
+
+    points: tuple[Choice, ...]
+    enough: Choice | None
+
+
+def pareto(choices: Choices) -> Pareto:
+    """Return what no cheaper choice is expected to match."""
+    prospect = choices.prospect
+    rungs = [rung for rung in prospect.rungs(*PARETO_OCTAVES) if prospect.able[rung].any()]
+    target = choices.choice(prospect.rung(0))
+    points: list[Choice] = []
+    enough = None
+    for rung in rungs:
+        choice = choices.choice(rung)
+        if not points or choice.expected_score > points[-1].expected_score:
+            points.append(choice)
+        if enough is None and rung < prospect.rung(0) and choice.expected_score >= target.expected_score - NEAR:
+            enough = choice
+    return Pareto(tuple(points), enough)

@@ -1,19 +1,42 @@
-"""What is believed of all configurations on a ladder of computes around the target; everything else is read off it."""
+"""What is believed of all configurations on a ladder of computes around the target, and how each stands there."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from budgets.errors import InputError
+from planner.pooling.draws import shares_of_best
 from planner.recommending.facts import ConfigurationFacts, Facts
-from planner.sweeping.joint import Joint
+from planner.sweeping.chances import NEAR
 from planner.view import Configuration
+
+
+class Joint(Protocol):
+    """The joint distribution of the mean scores of all configurations, with and without a curve, as draws."""
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """In the order of the draws' columns."""
+        ...
+
+    def scores(self, gpu_hours: Sequence[float]) -> NDArray[np.float64]:
+        """Return draws × configurations × computes: the mean score of a run that has used so many GPU-hours.
+
+        A row is one state of the world at every compute, so that differences between columns and along a curve mean
+        something; what a new run's seed adds is not in it.
+        """
+        ...
+
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+DRAWS = 2000  # that a recommendation rests on
 RUNGS_PER_OCTAVE = 3
 OCTAVES = (-6, 3)  # of the ladder: from 1/64 to 8 × the target
 LEVEL = 0.90
@@ -74,3 +97,58 @@ class Prospect:
     def best(self, rung: int) -> Vector:
         """Return the best score of each draw at one compute."""
         return np.asarray(self.scores[rung][:, self.able[rung]].max(axis=1))
+
+
+NEARLY = 0.01  # in score; differences within NEAR are seed noise in the best study there is
+NORMAL_PARTS = 16  # equally likely values that stand for a seed's normal deviation
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Odds:
+    """Figures of every configuration at one compute; those that cannot be run have no chance.
+
+    `regret` is E[max] − E[score], which is what a choice is expected to fall short of the best in hindsight.
+    """
+
+    expected: Vector
+    best: Vector  # P(best)
+    within_nearly: Vector  # P(within 0.01 of the best)
+    within_near: Vector  # P(within 0.02 of the best)
+    regret: Vector
+
+
+def odds(prospect: Prospect, rung: int) -> Odds:
+    """Return the figures at one compute; draws that tie, such as at a score of 1, share their chance."""
+    able, scores = prospect.able[rung], prospect.scores[rung]
+    best = prospect.best(rung)[:, None]
+    expected = prospect.expected[rung]
+    return Odds(
+        expected=expected,
+        best=shares_of_best(np.where(able, scores, -np.inf)),
+        within_nearly=_share((scores >= best - NEARLY) & able),
+        within_near=_share((scores >= best - NEAR) & able),
+        regret=np.maximum(0.0, best.mean() - expected),
+    )
+
+
+def beats(scores: Vector, one: int, other: int) -> float:
+    """Return P(one configuration scores higher than another); a tie is half a win."""
+    gap = scores[:, one] - scores[:, other]
+    return float((gap > 0).mean() + (gap == 0).mean() / 2)
+
+
+def interval(scores: Vector, seed_sd: float = 0.0, level: float = LEVEL) -> tuple[Vector, Vector]:
+    """Return the central interval of each column of pass rates, for the score of a new run where seeds differ.
+
+    The seed's normal deviation is added as equally likely parts, so that no chance is needed.
+    """
+    if seed_sd > 0:
+        parts = ndtri((np.arange(NORMAL_PARTS) + 0.5) / NORMAL_PARTS)
+        parts *= seed_sd / parts.std()
+        scores = np.clip(scores[:, None, :] + parts[None, :, None], 0.0, 1.0).reshape(-1, scores.shape[1])
+    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.asarray(low), np.asarray(high)
+
+
+def _share(mask: Mask) -> Vector:
+    return np.asarray(mask.mean(axis=0))

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.recommending.choice import Choice, Chooser
-from planner.recommending.facts import named
-from planner.recommending.odds import beats
-from planner.recommending.prospect import Prospect
-from planner.sweeping.joint import Joint
+from planner.axes import named_configuration
+from planner.recommending.choice import Choice, Choices
+from planner.recommending.prospect import Joint, Prospect, beats
 
 OCTAVES = (-2, 2)
 FEWEST_WINS = 20  # draws below which nothing is said of what they have in common
@@ -31,9 +29,9 @@ class Rival:
     sentence: str
 
 
-def rival(joint: Joint, chooser: Chooser, chosen: int) -> Rival | None:
+def rival(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
     """Return the highest expectation beside the chosen one; None when there is nothing else."""
-    prospect = chooser.prospect
+    prospect = choices.prospect
     rung = prospect.rung(0)
     others = [row for row in range(len(prospect.configurations)) if row != chosen and prospect.able[rung, row]]
     if not others:
@@ -48,7 +46,7 @@ def rival(joint: Joint, chooser: Chooser, chosen: int) -> Rival | None:
     won_by = float((scores[wins, row] - scores[wins, chosen]).mean()) if known else None
     shifts = _shifts(joint, prospect, row, chosen) if known else {}
     overtakes = _overtakes(prospect, row, chosen)
-    choice = chooser.described(rung, row)
+    choice = choices.described(rung, row)
     return Rival(
         choice=choice,
         probability_wins=probability,
@@ -103,7 +101,7 @@ def _sentence(
     shifts: dict[str, float],
     overtakes: float | None,
 ) -> str:
-    it, other = named(prospect.configurations[row]), named(prospect.configurations[chosen])
+    it, other = named_configuration(prospect.configurations[row]), named_configuration(prospect.configurations[chosen])
     if gap > 0:
         need = f"{it} wins if it ends {gap:.3f} or more higher against {other} than expected, P = {probability:.2g}"
     else:

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.sweeping.chances import NEAR, choosable
 from planner.view import Configuration, TrialView, View, has_curve
 

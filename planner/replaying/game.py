@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 
 from budgets.errors import IllegalTransitionError, InputError
+from planner.axes import named_configuration
 from planner.replaying.fleet import Fleet, SimulatedWorker
 from planner.replaying.recorded import Recorded, Run
-from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
-from planner.sweeping.advancing import named_configuration
+from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Account, time_limit
-from planner.sweeping.policy import Policy
 from planner.trials import TrialState, move
 from planner.view import READY, Configuration, OpenCell, Seen, TrialView, View
 

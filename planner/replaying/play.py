@@ -9,7 +9,7 @@ from budgets.errors import InputError
 from planner.replaying.choosing import Chooser
 from planner.replaying.game import Game, Pilots
 from planner.replaying.recorded import Recorded
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Policy
 from planner.view import Configuration
 
 MOST_MARKS: Final = 40

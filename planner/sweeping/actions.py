@@ -1,9 +1,10 @@
-"""What a policy can ask for, and the reasons that are stored with it."""
+"""What a policy is, what it can ask for, and the reasons that are stored with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from planner.view import Axes
+from planner.view import Axes, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,20 @@ class Stop:
 
 
 Action = Advance | Prune | Finish | Propose | Stop
+
+
+class Policy(Protocol):
+    """Decides from a view alone; what it keeps from call to call only saves time and never changes an answer."""
+
+    @property
+    def name(self) -> str:
+        """The name under which `--policy` knows it."""
+        ...
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now: at most as many `Advance` as workers are free, in the order of their worth.
+
+        It is asked when a segment has ended and when a worker is free. An empty answer while nothing runs and nothing
+        rests ends the sweep.
+        """
+        ...

@@ -6,23 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.axes import said
+from planner.axes import named_configuration
 from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.grants import grant
-from planner.sweeping.table import Table
-from planner.view import Configuration, TrialView, View
+from planner.sweeping.table import TrialTable
+from planner.view import TrialView, View
 
 MOST_ALTERNATIVES = 5
 
 Goal = Callable[[int], int]  # the step to which a row of the table is to be trained
 Reason = Callable[[int, int], tuple[str, dict[str, Any]]]  # of training a row up to a step: sentence and numbers
-Figures = Callable[[int], dict[str, Any]]  # that tell an alternative's worth
 
 
-def advances(
-    view: View, table: Table, rows: Sequence[int], goal: Goal, reason: Reason, figures: Figures | None = None
-) -> list[Advance]:
+def advances(view: View, table: TrialTable, rows: Sequence[int], goal: Goal, reason: Reason) -> list[Advance]:
     """Hand the first affordable rows to the free workers, and name the next ones as alternatives."""
     chosen: list[tuple[int, int]] = []
     left, place = view.gpu_hours_left, 0
@@ -35,14 +32,12 @@ def advances(
         place += 1
     if not chosen:
         return []
-    alternatives = [
-        _alternative(table.trials[row], goal(row)) | (figures(row) if figures else {})
-        for row in map(int, rows[place : place + MOST_ALTERNATIVES])
-    ]
-    return [_advance(view, table.trials[row], to_step, reason(row, to_step), alternatives) for row, to_step in chosen]
+    next_ones = map(int, rows[place : place + MOST_ALTERNATIVES])
+    alternatives = [_alternative(table.trials[row], goal(row)) for row in next_ones]
+    return [advance(view, table.trials[row], to_step, *reason(row, to_step), alternatives) for row, to_step in chosen]
 
 
-def finishes(table: Table, goals: Iterable[tuple[int, int]]) -> list[Action]:
+def finishes(table: TrialTable, goals: Iterable[tuple[int, int]]) -> list[Action]:
     """Close paused trials that stand at their goal, given as pairs of row and step."""
     return [
         Finish(
@@ -53,13 +48,13 @@ def finishes(table: Table, goals: Iterable[tuple[int, int]]) -> list[Action]:
     ]
 
 
-def at_end(table: Table, goal: Vector) -> list[Action]:
+def at_end(table: TrialTable, goal: Vector) -> list[Action]:
     """Close all paused trials that have reached their goals."""
     rows = np.flatnonzero(table["paused"] & (table["step"] >= goal))
     return finishes(table, ((int(row), int(goal[row])) for row in rows))
 
 
-def nothing_left(view: View, table: Table, wanted: NDArray[np.bool_], done: str) -> list[Action]:
+def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done: str) -> list[Action]:
     """Stop when nothing is awaited and nothing can be started: for lack of money, or because all is done.
 
     `wanted` are the rows that the policy would train if it could, `done` what is so when there are none. Nothing is
@@ -85,31 +80,21 @@ def named(trial: TrialView) -> str:
     return named_configuration(trial.configuration)
 
 
-def named_configuration(configuration: Configuration) -> str:
-    """How a sentence calls a configuration."""
-    n, B, axes = configuration
-    return f"n={n}, B={B}" + (f", {said(axes)}" if axes else "")
-
-
 def hours(gpu_hours: float) -> str:
     """GPU-hours for a sentence."""
     return f"{gpu_hours:,.3g}" if abs(gpu_hours) < 100 else f"{gpu_hours:,.0f}"
 
 
-def _advance(
-    view: View,
-    trial: TrialView,
-    to_step: int,
-    reason: tuple[str, dict[str, Any]],
-    alternatives: list[dict[str, Any]],
+def advance(
+    view: View, trial: TrialView, to_step: int, reason: str, numbers: dict[str, Any], ranked: list[dict[str, Any]]
 ) -> Advance:
-    sentence, numbers = reason
+    """Advance a trial, with what it costs before the reason."""
     price = trial.price(to_step)
-    seen = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
-    spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
     moves = "starts, up to" if trial.step == 0 else f"goes on from step {trial.step:,} to"
+    spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
+    seen = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
     return Advance(
-        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {sentence}", seen, alternatives)
+        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", seen, ranked)
     )
 
 

@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 
 from budgets.errors import InputError
+from planner.axes import named_configuration
 from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import Pool
-from planner.pooling.spread import spread_out
+from planner.pooling.features import spread_out
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
-from planner.sweeping.advancing import at_end, hours, named_configuration, nothing_left
+from planner.sweeping.advancing import advance, at_end, hours, nothing_left
 from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
+from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.search import check_sampler, propose_cell
-from planner.sweeping.table import Table
-from planner.sweeping.telling import FIRST, advance, alternatives, nothing_to_gain, numbers, reason, why_pruned
-from planner.sweeping.value import Value
+from planner.sweeping.table import TrialTable
+from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View, has_curve
 
@@ -39,18 +40,15 @@ class InformedPolicy:
     gained, or when the final run would lose more by the GPU-hours than the choice gains.
     """
 
+    name = "rlplan"
+
     def __init__(self, *, alpha: float = ALPHA, search: str | None = None, pool: Pool | None = None) -> None:
         if not 0 <= alpha < 0.5:
             raise InputError(f"alpha {alpha}: the chance below which trials are pruned lies in [0, 0.5), such as 0.02")
         if search is not None:
             check_sampler(search)
         self._alpha, self._search = alpha, search
-        self._pool, self._table = pool or Pool(), Table()
-
-    @property
-    def name(self) -> str:
-        """The name under which `--policy` knows it."""
-        return "rlplan"
+        self._pool, self._table = pool or Pool(), TrialTable()
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""
@@ -95,7 +93,7 @@ class InformedPolicy:
         offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
         if not self._may_propose():
             offered = [each for each in offered if each.trial is not None]
-        value = Value(worlds, offered, pending(view, money), chances.places)
+        value = SegmentValues(worlds, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
         bought: list[Action] = []
         left = view.gpu_hours_left

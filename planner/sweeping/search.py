@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from budgets.errors import UnknownNameError
+from planner.axes import named_configuration
 from planner.sweeping.actions import Propose, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named_configuration
+from planner.sweeping.advancing import MOST_ALTERNATIVES, hours
 from planner.sweeping.beliefs import OUT, scores_at_target
 from planner.sweeping.chances import ALPHA, Chances
 from planner.sweeping.grants import MARGIN

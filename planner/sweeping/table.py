@@ -27,7 +27,7 @@ FIELDS = np.dtype(
 )
 
 
-class Table:
+class TrialTable:
     """One row per trial, in planned order; only trials that are new objects since the last view are read."""
 
     def __init__(self) -> None:

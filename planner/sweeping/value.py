@@ -20,7 +20,7 @@ OUTCOMES = 64  # of what a segment may show
 JITTER = 1e-12  # added to the variance of the noise, which may be none
 
 
-class Value:
+class SegmentValues:
     """Gains in the expected score of the choice by each offer, given what is under way and what was just bought.
 
     What will be known anyway is conditioned on: the draws' columns are changed so that their covariances become those

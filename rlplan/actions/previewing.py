@@ -7,11 +7,11 @@ from statistics import fmean
 from typing import Final
 
 from budgets.errors import BudgetError, InputError
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
 from rlplan.actions.preview_results import Outcome, Preview, Without

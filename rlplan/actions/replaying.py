@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.errors import BudgetError, InputError
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
 from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import Recorded
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.wording.progress import Progress, progress_shown
 

@@ -13,7 +13,7 @@ from planner.checking import Section, explained
 from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.schema import Plan
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from rlplan.actions.proposing import flagged, load_configuration, make_plan
 from rlplan.wording.typed_numbers import names_in
 from runner.sweep.planning import SweepChoice, TrainingChoice, shortfall, sweep_spec, trial_name

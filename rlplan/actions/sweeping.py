@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.checking import explained
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from runner.sweep.concluding import Conclusions

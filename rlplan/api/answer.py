@@ -15,7 +15,7 @@ from rlplan.wording.canvas import Canvas
 from rlplan.wording.numbers import probability, steps
 
 if TYPE_CHECKING:
-    from planner.recommending.answer import Answer as Found
+    from planner.recommending.answer import FinalAnswer as Found
 
 SHOWN = 12
 

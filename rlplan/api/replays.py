@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from planner.axes import named_configuration
 from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
-from planner.sweeping.advancing import named_configuration
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
 from rlplan.api.columns import TRACE

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from planner.recommending.answer import Answer
+from planner.axes import named_configuration
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
-from planner.recommending.facts import named
 from planner.recommending.frontier import FrontierPoint
 from planner.recommending.trend import Trend
 from rlplan.charts.chart import (
@@ -53,7 +53,7 @@ def frontier_chart(story: Story, beliefs: Beliefs | None) -> Chart | None:
     return _seen(story)
 
 
-def _expected(story: Story, answer: Answer) -> Chart:
+def _expected(story: Story, answer: FinalAnswer) -> Chart:
     points = answer.frontier.points
     n = answer.frontier.rollouts_per_prompt
     taken = _along(answer)
@@ -82,14 +82,14 @@ def _column(points: Sequence[FrontierPoint], name: str) -> list[float]:
     return [getattr(point, name) for point in points]
 
 
-def _along(answer: Answer) -> list[tuple[float, Choice]]:
+def _along(answer: FinalAnswer) -> list[tuple[float, Choice]]:
     """Return what one would take from a small part of the target to a multiple of it, each with its spend."""
     around = [(point.gpu_hours, point.choice) for point in answer.frontier.points]
     below = [(choice.gpu_hours, choice) for choice in answer.pareto.points if choice.gpu_hours * APART < around[0][0]]
     return [*below, *around]
 
 
-def _spends(answer: Answer, taken: Sequence[tuple[float, Choice]]) -> dict[str, Any]:
+def _spends(answer: FinalAnswer, taken: Sequence[tuple[float, Choice]]) -> dict[str, Any]:
     """Name the spends that are octaves of the target: these are what one asks about."""
     low, high = taken[0][0], taken[-1][0]
     octaves = [answer.target_gpu_hours * 2.0**octave for octave in range(-8, 3)]
@@ -180,7 +180,7 @@ def _labels(choices: Sequence[Choice]) -> list[str]:
 
 
 def _name(choice: Choice) -> str:
-    return text(named(choice.configuration))
+    return text(named_configuration(choice.configuration))
 
 
 def _seen(story: Story) -> Chart | None:

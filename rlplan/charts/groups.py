@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from planner.axes import named_configuration
 from planner.recommending.choice import Choice
-from planner.recommending.facts import named
 from planner.view import Configuration
 from rlplan.reading.story import Beliefs, Cell, Story
 from rlplan.reading.sweep_picture import Ranked, TrialRow
@@ -32,7 +32,7 @@ class Group:
     @property
     def label(self) -> str:
         """How the configuration is called."""
-        return named(self.configuration)
+        return named_configuration(self.configuration)
 
 
 def configuration_of(row: TrialRow | Ranked | Choice | Cell) -> Configuration:

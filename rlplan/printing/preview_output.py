@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from planner.sweeping.advancing import named_configuration
+from planner.axes import named_configuration
 from rlplan.actions.preview_results import NEAR, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
 from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console

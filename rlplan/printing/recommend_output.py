@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from planner.axes import said
-from planner.recommending.answer import Answer
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
 from rlplan.reading.recommend_data import COLUMNS, csv_rows, recommended_data
@@ -72,7 +72,7 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     yield from _heading(canvas, "\nTo run it")
 
 
-def _alike(answer: Answer, canvas: Canvas) -> "Table":
+def _alike(answer: FinalAnswer, canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
     shown = [answer.chosen, *answer.equivalent[:MOST_ALIKE]]
     rival = None if answer.runner_up is None else answer.runner_up.choice
@@ -104,7 +104,7 @@ def _alike(answer: Answer, canvas: Canvas) -> "Table":
     return table
 
 
-def _budgets(answer: Answer, canvas: Canvas) -> "Table":
+def _budgets(answer: FinalAnswer, canvas: Canvas) -> "Table":
     axes = any(each.choice is not None and each.choice.axes for each in answer.budgets)
     table = plain_table(
         [canvas.spelled(each) for each in ("×", "GPU-hours", "n", "B", "M", "expected", "P(best)", "P(0.02)")],
@@ -126,7 +126,7 @@ def _budgets(answer: Answer, canvas: Canvas) -> "Table":
     return table
 
 
-def _outlook(found: Frontier, answer: Answer) -> list[str]:
+def _outlook(found: Frontier, answer: FinalAnswer) -> list[str]:
     lines = [found.rollouts_per_prompt.sentence, found.rollouts_per_step.sentence]
     enough = answer.pareto.enough
     if enough is not None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from planner.axes import named_configuration
 from planner.replaying.play import Played
-from planner.sweeping.advancing import named_configuration
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
 from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console

@@ -4,8 +4,8 @@ import math
 from contextlib import nullcontext
 
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
-from planner.pooling.opening import joint_of
-from planner.recommending.opening import DRAWS
+from planner.pooling.pool import joint_of
+from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.view import Seen, has_curve
 from rlplan.reading.banding import bands_of

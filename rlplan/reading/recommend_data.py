@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from planner.axes import said
+from planner.recommending.answer import answer_data
 from planner.recommending.choice import Choice
-from planner.recommending.data import answer_data
 from rlplan.reading.recommend_reading import Recommended
 
 COLUMNS = ("rank", *Choice.__dataclass_fields__)

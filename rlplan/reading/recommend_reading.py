@@ -7,11 +7,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
-from planner.recommending.answer import Answer
+from planner.recommending.answer import FinalAnswer
+from planner.recommending.prospect import Joint
 from planner.store import Store, open_store
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
-from planner.sweeping.joint import Joint
 from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, launch
 from rlplan.reading.sweep_picture import Answer as StoredAnswer
@@ -29,7 +29,7 @@ class Recommended:
     policy: str
     pilot_gpu_hours: float
     spent_gpu_hours: float
-    answer: Answer
+    answer: FinalAnswer
     launch: Launch
 
 

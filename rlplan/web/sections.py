@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.axes import said
-from planner.recommending.answer import Answer
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
@@ -73,7 +73,7 @@ def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     }
 
 
-def _sentences(answer: Answer) -> Iterator[str]:
+def _sentences(answer: FinalAnswer) -> Iterator[str]:
     yield answer.frontier.rollouts_per_prompt.sentence
     yield answer.frontier.rollouts_per_step.sentence
     enough = answer.pareto.enough
@@ -217,7 +217,7 @@ def _lines(story: Story, beliefs: Beliefs | None) -> Iterator[RankedLine]:
         yield from _unranked(story)
 
 
-def _believed(answer: Answer) -> Iterator[RankedLine]:
+def _believed(answer: FinalAnswer) -> Iterator[RankedLine]:
     for rank, choice in enumerate(answer.ranked, start=1):
         yield _ranked_line(rank, choice)
     for configuration, facts in answer.left_out.items():

@@ -2,12 +2,11 @@
 
 from sqlalchemy.orm import Session
 
-from planner.recommending.answer import Answer, answer
-from planner.recommending.facts import require_choice
-from planner.recommending.noise import seed_sd
-from planner.recommending.opening import Planned, facts_of, joint_for
+from planner.pooling.pool import joint_of
+from planner.recommending.answer import FinalAnswer, answer
+from planner.recommending.facts import Planned, facts_of, require_choice, seed_sd
+from planner.recommending.prospect import DRAWS, Joint
 from planner.store.standing import standing
-from planner.sweeping.joint import Joint
 from planner.view import Configuration
 from runner.sweep.board import Board
 from runner.sweep.spec import SweepSpec
@@ -21,7 +20,7 @@ def stored_board(session: Session, sweep: str) -> Board:
 
 def answer_of(
     board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None, joint: Joint | None = None
-) -> Answer:
+) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
     Where the sweep decides how much the pilots take, the final run has what they leave over as well.
@@ -33,7 +32,7 @@ def answer_of(
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        joint_for(view) if joint is None else joint,
+        joint_of(view, DRAWS) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),

@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from budgets.errors import BudgetError, NotFoundError
-from planner.pooling.opening import Pool
-from planner.recommending.answer import Answer
-from planner.recommending.data import answer_data
+from planner.pooling.pool import Pool
+from planner.recommending.answer import FinalAnswer, answer_data
 from planner.store.records import NewFit, NewRanking, NewRecommendation
 from planner.store.results import record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL, beliefs_of
@@ -88,18 +87,18 @@ class Conclusions:
         journal.add(lambda session: save_recommendation(session, sweep, row, rows))
 
 
-def details(found: Answer) -> dict[str, Any]:
+def details(found: FinalAnswer) -> dict[str, Any]:
     """Return what a stored recommendation has beside its columns: the reason, and the whole answer as data."""
     reason = " ".join([found.how_sure, *([f"{found.runner_up.sentence}."] if found.runner_up else [])])
     return {"reason": reason, **answer_data(found)}
 
 
-def rankings(found: Answer) -> list[NewRanking]:
+def rankings(found: FinalAnswer) -> list[NewRanking]:
     """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot."""
     return [*_ranked(found), *_left_out(found)]
 
 
-def _ranked(found: Answer) -> list[NewRanking]:
+def _ranked(found: FinalAnswer) -> list[NewRanking]:
     return [
         NewRanking(
             rank=rank,
@@ -121,7 +120,7 @@ def _ranked(found: Answer) -> list[NewRanking]:
     ]
 
 
-def _left_out(found: Answer) -> list[NewRanking]:
+def _left_out(found: FinalAnswer) -> list[NewRanking]:
     """Return rows without a score for what cannot be run: it has failed, or is too dear for one update."""
     return [
         NewRanking(

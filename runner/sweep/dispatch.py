@@ -10,9 +10,8 @@ from planner.axes import rate_factor
 from planner.store import results, sweeps
 from planner.store.records import NewSegment
 from planner.store.schema import Trial
-from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
+from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, time_limit
-from planner.sweeping.policy import Policy
 from planner.trials import TrialState
 from planner.view import READY, Configuration
 from runner.ports.executor import Executor, Failed, Work

@@ -12,7 +12,7 @@ from planner.store import Store
 from planner.store.driving import Driver, LeaseLostError
 from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Policy
 from planner.trials import TrialState
 from runner.ports.executor import Event, Executor
 from runner.sweep.board import Board

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from planner.store import open_store
 from planner.store.schema import Sweep, Trial
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.view import TrialView
 from runner.sweep.answering import stored_board
 from runner.training.trial import METRICS

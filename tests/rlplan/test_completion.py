@@ -12,7 +12,7 @@ import pytest
 from budgets import catalogue
 from planner.config import embedded_tasks
 from planner.recipes import recipe_names
-from planner.sweeping.opening import POLICIES
+from planner.sweeping.policies import POLICIES
 from planner.trials import TrialState
 from rlplan.commands import completing
 from tests.planner.store import samples

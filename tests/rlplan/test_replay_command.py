@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.replaying.recorded import Recorded
-from planner.sweeping.opening import POLICIES
+from planner.sweeping.policies import POLICIES
 from tests.planner.replaying.tables import grid
 from tests.rlplan.conftest import Run
 

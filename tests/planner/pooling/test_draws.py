@@ -5,7 +5,7 @@ import pytest
 
 from planner.pooling import model
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import joint_of
+from planner.pooling.pool import joint_of
 from planner.view import Cell, Seen, TrialView
 from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, smooth, sweep
 from tests.planner.sweeping.views import trial, view

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from planner.pooling.draws import Worlds
 from planner.pooling.features import features
-from planner.pooling.model import SCATTER, SCATTERS, Fit, Model, inverse, sigmoid
-from planner.pooling.opening import joint_of
+from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel, inverse, sigmoid
 from planner.pooling.points import binned, stacked
+from planner.pooling.pool import joint_of
 from planner.view import Cell, Seen, View
 from tests.planner.pooling.sweeps import TARGET, Curve, configuration, seen, smooth, sweep, unrelated
 from tests.planner.sweeping.views import CELLS
@@ -19,12 +19,12 @@ CORNERS = ((4, 16), (64, 16), (4, 256), (64, 256))
 EVERY_OTHER = CELLS[::2]
 
 
-def fitted(view: View) -> tuple[Fit, Model]:
+def fitted(view: View) -> tuple[JointFit, JointModel]:
     trials = list(view.trials.values())
     curves = [each for each in trials if each.scores]
     configurations = [each.configuration for each in trials]
     of = np.array([configurations.index(each.configuration) for each in curves], dtype=np.intp)
-    model = Model(features(configurations), stacked([binned(each.scores) for each in curves], TARGET), of)
+    model = JointModel(features(configurations), stacked([binned(each.scores) for each in curves], TARGET), of)
     return model.fit(), model
 
 

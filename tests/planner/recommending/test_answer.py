@@ -7,25 +7,24 @@ from typing import Any
 import pytest
 
 from budgets.errors import BudgetError, InputError, NotFoundError
-from planner.recommending.answer import Answer, answer
-from planner.recommending.choosing import choose
-from planner.recommending.data import answer_data
-from planner.recommending.facts import alike, named
+from planner.axes import named_configuration
+from planner.recommending.answer import FinalAnswer, answer, answer_data
+from planner.recommending.facts import alike
 from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
 TOPS = {(4, 32): 0.60, (8, 32): 0.68, (16, 32): 0.72, (32, 32): 0.70, (16, 16): 0.66, (16, 64): 0.71}
 
 
-def answered(joint: Sigmoids, target: float = TARGET, **changes: Any) -> Answer:
+def answered(joint: Sigmoids, target: float = TARGET, **changes: Any) -> FinalAnswer:
     return answer(joint, facts(joint, **changes), target, prompt_set_size=6000)
 
 
-def kinds(found: Answer) -> set[str]:
+def kinds(found: FinalAnswer) -> set[str]:
     return {caution.kind for caution in found.cautions}
 
 
-def text(found: Answer, kind: str) -> str:
+def text(found: FinalAnswer, kind: str) -> str:
     return next(caution.text for caution in found.cautions if caution.kind == kind)
 
 
@@ -191,7 +190,7 @@ def test_the_edge_of_the_grid_and_what_cannot_be_told_apart_are_said() -> None:
 
 def test_axes_belong_to_the_name() -> None:
     one = Configuration(8, 32, (("recipe", "scalerl"), ("learning_rate", 0.5)))
-    assert named(one) == "n=8, B=32, scalerl, 0.5 × lr"
+    assert named_configuration(one) == "n=8, B=32, scalerl, 0.5 × lr"
 
 
 def test_the_data_are_json_and_complete() -> None:
@@ -207,14 +206,6 @@ def test_the_data_are_json_and_complete() -> None:
 
 def test_the_same_beliefs_give_the_same_answer() -> None:
     assert answered(sigmoids(TOPS)) == answered(sigmoids(TOPS))
-
-
-def test_the_choice_alone_is_that_of_the_answer() -> None:
-    joint = sigmoids({(16, 64): 0.701, (8, 64): 0.699}, sd=0.0, falls_at={(16, 64): 1.5 * TARGET})
-    assert choose(joint, facts(joint), TARGET) == Configuration(8, 64)
-    assert choose(joint, facts(joint), TARGET, tie=0.0) == Configuration(16, 64)
-    with pytest.raises(NotFoundError):
-        choose(joint, facts(joint, failed=True), TARGET)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,14 @@ import math
 
 import pytest
 
-from planner.recommending.choice import Chooser
-from planner.recommending.frontier import frontier
-from planner.recommending.pareto import pareto
+from planner.recommending.choice import Choices
+from planner.recommending.frontier import frontier, pareto
 from planner.recommending.prospect import Prospect
 from tests.planner.recommending.worlds import TARGET, Sigmoids, Surface, facts, sigmoids, surface
 
 
-def chooser(joint: Sigmoids | Surface) -> Chooser:
-    return Chooser(Prospect.of(joint, facts(joint), TARGET), 0.01)
+def choices(joint: Sigmoids | Surface) -> Choices:
+    return Choices(Prospect.of(joint, facts(joint), TARGET), 0.01)
 
 
 def saturating(gpu_hours: float) -> float:
@@ -22,7 +21,7 @@ def saturating(gpu_hours: float) -> float:
 
 
 def test_each_compute_has_its_best_and_a_band() -> None:
-    found = frontier(chooser(sigmoids({(8, 32): 0.6, (32, 32): 0.8}, middle={(8, 32): 2.0, (32, 32): 60.0}))).points
+    found = frontier(choices(sigmoids({(8, 32): 0.6, (32, 32): 0.8}, middle={(8, 32): 2.0, (32, 32): 60.0}))).points
     assert len(found) == 13
     assert [found[0].gpu_hours, found[6].gpu_hours, found[12].gpu_hours] == pytest.approx([25, 100, 400])
     assert (found[0].choice.rollouts_per_prompt, found[12].choice.rollouts_per_prompt) == (8, 32)
@@ -34,7 +33,7 @@ def test_each_compute_has_its_best_and_a_band() -> None:
 
 
 def test_a_law_that_saturates_is_found_again() -> None:
-    trend = frontier(chooser(surface(saturating))).rollouts_per_prompt
+    trend = frontier(choices(surface(saturating))).rollouts_per_prompt
     assert trend.grows > 0.99
     assert trend.law is not None
     for gpu_hours in (25.0, 50.0, 100.0, 400.0):
@@ -45,13 +44,13 @@ def test_a_law_that_saturates_is_found_again() -> None:
 
 
 def test_a_fall_is_a_fall() -> None:
-    trend = frontier(chooser(surface(lambda x: 8 - saturating(x)))).rollouts_per_prompt
+    trend = frontier(choices(surface(lambda x: 8 - saturating(x)))).rollouts_per_prompt
     assert trend.falls > 0.99
     assert "the best n falls" in trend.sentence
 
 
 def test_what_does_not_move_has_no_law() -> None:
-    found = frontier(chooser(surface(lambda x: 4.1)))
+    found = frontier(choices(surface(lambda x: 4.1)))
     trend = found.rollouts_per_prompt
     assert trend.law is None
     assert trend.stays > 0.9
@@ -61,18 +60,18 @@ def test_what_does_not_move_has_no_law() -> None:
 
 @pytest.mark.parametrize(("best", "edge"), [(9.0, "largest"), (-1.0, "smallest")])
 def test_the_edge_of_the_grid_is_said(best: float, edge: str) -> None:
-    trend = frontier(chooser(surface(lambda x: best))).rollouts_per_prompt
+    trend = frontier(choices(surface(lambda x: best))).rollouts_per_prompt
     assert trend.edge == edge
     assert f"it is likeliest the {edge} of the grid, so that it may lie beyond" in trend.sentence
 
 
 def test_one_value_of_n_has_no_edge() -> None:
-    assert frontier(chooser(sigmoids({(8, 32): 0.6, (8, 64): 0.8}))).rollouts_per_prompt.edge is None
+    assert frontier(choices(sigmoids({(8, 32): 0.6, (8, 64): 0.8}))).rollouts_per_prompt.edge is None
 
 
 def test_no_dearer_choice_on_the_front_is_worse() -> None:
     found = pareto(
-        chooser(sigmoids({(8, 32): 0.6, (32, 32): 0.8}, falls_at={(8, 32): 30.0, (32, 32): 150.0}, middle=2.0))
+        choices(sigmoids({(8, 32): 0.6, (32, 32): 0.8}, falls_at={(8, 32): 30.0, (32, 32): 150.0}, middle=2.0))
     )
     spent = [point.gpu_hours for point in found.points]
     scores = [point.expected_score for point in found.points]
@@ -87,6 +86,6 @@ def test_no_dearer_choice_on_the_front_is_worse() -> None:
 def test_computes_that_pay_for_no_step_are_left_out() -> None:
     joint = sigmoids({(8, 32): 0.6, (32, 32): 0.8})
     seen = Prospect.of(joint, facts(joint, gpu_hours_per_step=0.9 * TARGET), TARGET)
-    found = frontier(Chooser(seen, 0.01))
+    found = frontier(Choices(seen, 0.01))
     assert found.points[0].gpu_hours == TARGET
     assert len(found.rollouts_per_prompt.gpu_hours) == len(found.points) == 7

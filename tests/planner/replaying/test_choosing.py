@@ -1,6 +1,6 @@
 import pytest
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import HighestExpected, highest_of_the_longest, highest_seen, open_chooser
 from planner.trials import TrialState
 from planner.view import Configuration, Seen, TrialView, View

@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import IllegalTransitionError, InputError
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import highest_seen, open_chooser
 from planner.replaying.game import Pilot
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
-from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop, Why
-from planner.sweeping.opening import POLICIES, open_policy
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
+from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
 from planner.view import Configuration, View
 from tests.planner.replaying.tables import LENGTH, grid, run

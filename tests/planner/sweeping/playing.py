@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bench.synthetic import courses
-from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
+from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, grant
-from planner.sweeping.policy import Policy
 from planner.trials import TrialState, move
 from planner.view import Cell, Configuration, OpenCell, Seen, TrialView, View
 from tests.planner.sweeping.views import CELLS

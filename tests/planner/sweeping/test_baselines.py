@@ -5,9 +5,9 @@ import pytest
 
 from budgets.errors import UnknownNameError
 from planner.sweeping.actions import Action, Advance, Finish, Prune, Stop
-from planner.sweeping.hyperband import dealt
-from planner.sweeping.median import running_averages
-from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.baselines import running_averages
+from planner.sweeping.halving import dealt
+from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
 from planner.view import Seen, TrialView, View
 from tests.planner.sweeping.views import trial, view

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from planner.curves.verdicts import Verdict
-from planner.pooling.opening import MOST_RUNS, joint_of
+from planner.pooling.pool import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
 from planner.trials import TrialState
 from planner.view import Seen, TrialView, View, has_curve

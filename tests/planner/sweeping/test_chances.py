@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.pooling.opening import joint_of
+from planner.pooling.pool import joint_of
 from planner.sweeping.chances import NEAR, Chances
 from planner.trials import TrialState
 from planner.view import Configuration, View

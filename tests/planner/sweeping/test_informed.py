@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import RlplanError
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy

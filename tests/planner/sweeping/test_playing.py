@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.replaying.choosing import HighestExpected
 from planner.sweeping.actions import Advance, Propose, Prune, Stop
-from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
 from tests.planner.sweeping.playing import World, surface, unrelated
 from tests.planner.sweeping.views import CELLS

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Finish, Propose, Prune, Stop
 from planner.sweeping.chances import Chances
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import DRAWS
-from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from planner.view import Configuration, OpenCell, Seen, TrialView, View, has_curve
 from tests.planner.sweeping.views import view

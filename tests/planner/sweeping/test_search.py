@@ -5,7 +5,7 @@ import numpy as np
 import optuna
 import pytest
 
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Propose
 from planner.sweeping.beliefs import beliefs_of
 from planner.sweeping.chances import Chances

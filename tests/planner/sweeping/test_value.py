@@ -6,9 +6,9 @@ import pytest
 
 from planner.pooling.draws import Runs, Worlds
 from planner.pooling.model import KNOTS
-from planner.pooling.opening import joint_of
+from planner.pooling.pool import joint_of
 from planner.sweeping.offers import Offer, money_of, offers
-from planner.sweeping.value import Value
+from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View
 from tests.planner.pooling.sweeps import smooth, sweep
@@ -45,7 +45,7 @@ def segment(place: int, scores: float = 1.0) -> Offer:
 
 
 def gains_of(worlds: Worlds, *offered: Offer) -> np.ndarray:
-    return Value(worlds, offered).gains(range(len(offered)))
+    return SegmentValues(worlds, offered).gains(range(len(offered)))
 
 
 MEAN = np.array([0.5, 0.52, 0.45])
@@ -103,7 +103,7 @@ def test_a_segment_tells_of_what_it_is_correlated_with() -> None:
 
 
 def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
-    value = Value(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001), [segment(0), segment(1)])
+    value = SegmentValues(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001), [segment(0), segment(1)])
     before = value.gains([0, 1])
     value.expect(0)
     after = value.gains([0, 1])
@@ -114,7 +114,7 @@ def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
 @pytest.mark.parametrize(("first", "then"), [(0, 0), (1, 2), (2, 2), (2, 0)])
 def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first: int, then: int) -> None:
     even = np.full(3, 0.5)  # with equal means no gain is one of rare outcomes only
-    value = Value(normal(even, COVARIANCE, NOISE), [segment(first), segment(then)])
+    value = SegmentValues(normal(even, COVARIANCE, NOISE), [segment(first), segment(then)])
     value.expect(0)
     told = COVARIANCE[first, first] + NOISE
     left = COVARIANCE - np.outer(COVARIANCE[first], COVARIANCE[first]) / told
@@ -124,10 +124,10 @@ def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first
 
 def test_only_candidates_are_chosen_among() -> None:
     worlds = normal(MEAN, COVARIANCE, NOISE)
-    some = Value(worlds, [segment(1)], candidates=np.array([0, 2], dtype=np.intp))
+    some = SegmentValues(worlds, [segment(1)], candidates=np.array([0, 2], dtype=np.intp))
     assert some.means == pytest.approx(MEAN[[0, 2]])
     assert some.gains([0])[0] > 0  # it speaks of the first
-    assert Value(worlds, [segment(2)], candidates=np.array([2], dtype=np.intp)).gains([0])[0] < 1e-9
+    assert SegmentValues(worlds, [segment(2)], candidates=np.array([2], dtype=np.intp)).gains([0])[0] < 1e-9
 
 
 def seen_sweep() -> tuple[View, list[Offer], Worlds]:
@@ -159,7 +159,7 @@ def test_a_longer_segment_gains_about_as_much_or_more() -> None:
 def test_expected_segments_gain_less_when_offered_again() -> None:
     _, offered, worlds = seen_sweep()
     every = range(len(offered))
-    value = Value(worlds, offered)
+    value = SegmentValues(worlds, offered)
     gains = value.gains(every)
     pick = int(np.argmax(gains))
     value.expect(pick)
@@ -171,10 +171,10 @@ def test_what_is_under_way_counts_as_what_is_expected_one_after_the_other(times:
     _, offered, worlds = seen_sweep()
     some = [offered[number % 3] for number in range(times)]
     every = range(len(offered))
-    value = Value(worlds, offered)
+    value = SegmentValues(worlds, offered)
     for number in range(times):
         value.expect(number % 3)
-    together = Value(worlds, offered, some).gains(every)
+    together = SegmentValues(worlds, offered, some).gains(every)
     assert together == pytest.approx(value.gains(every), rel=1e-6, abs=1e-9)
 
 

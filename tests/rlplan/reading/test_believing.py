@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from budgets.errors import NotFoundError
-from planner.pooling.model import Fit, Model
-from planner.pooling.opening import joint_of
-from planner.recommending.opening import DRAWS
+from planner.pooling.model import JointFit, JointModel
+from planner.pooling.pool import joint_of
+from planner.recommending.prospect import DRAWS
 from planner.store import open_store
 from planner.trials import TrialState
 from planner.view import Seen, has_curve
@@ -46,14 +46,14 @@ def test_the_answer_is_the_one_that_recommend_gives(database: str, found: Belief
 
 
 def test_one_fit_serves_the_answer_and_the_bands(known: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits: list[Model] = []
-    fit = Model.fit
+    fits: list[JointModel] = []
+    fit = JointModel.fit
 
-    def counted(model: Model) -> Fit:
+    def counted(model: JointModel) -> JointFit:
         fits.append(model)
         return fit(model)
 
-    monkeypatch.setattr(Model, "fit", counted)
+    monkeypatch.setattr(JointModel, "fit", counted)
     assert believed(known).bands
     assert len(fits) == 1
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from planner.config import build_request, resolved_values
-from planner.pooling.opening import Pool
+from planner.pooling.pool import Pool
 from planner.proposals import propose
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.records import NewSweep
 from planner.store.schema import Plan
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
-from planner.sweeping.policy import Policy
+from planner.sweeping.actions import Policy
 from rlplan.actions.proposing import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor

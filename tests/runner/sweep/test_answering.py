@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from budgets.errors import NotFoundError
 from planner.store.schema import Ranking, Recommendation
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board

@@ -16,7 +16,7 @@ from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepS
 from planner.store.standing import standing
 from planner.sweeping.actions import Action, Propose, Stop, Why
 from planner.sweeping.grants import grant
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.view import View
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board

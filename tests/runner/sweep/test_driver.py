@@ -26,7 +26,7 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from planner.sweeping.opening import POLICIES, open_policy
+from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice

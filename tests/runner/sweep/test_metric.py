@@ -9,7 +9,7 @@ from sqlalchemy import select
 from budgets.errors import InputError
 from planner.store.schema import Fit, Plan
 from planner.store.standing import standing
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from rlplan.reading.sweep_data import sweep_data
 from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point

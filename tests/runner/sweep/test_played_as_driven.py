@@ -13,7 +13,7 @@ from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded, Run
 from planner.store.schema import Candidate
 from planner.sweeping.grants import idle_gpu_hours
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.simulation.opening import world_of

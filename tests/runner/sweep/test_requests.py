@@ -13,7 +13,7 @@ from budgets.errors import StoreUnavailableError
 from planner.store import Store, driving
 from planner.store.driving import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
-from planner.sweeping.opening import open_policy
+from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event, Work
 from runner.sweep.driver import Outcome
 from runner.sweep.simulated import SimulatedExecutor

@@ -6,9 +6,9 @@ import pytest
 
 from planner.store.schema import SegmentOutcome
 from planner.store.standing import standing
+from planner.sweeping.actions import Policy
 from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.policy import Policy
 from runner.sweep.board import Board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 

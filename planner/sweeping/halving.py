@@ -1,10 +1,11 @@
-"""Asynchronous successive halving over rungs (Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning").
+"""Asynchronous successive halving over rungs: ASHA, and Hyperband, whose brackets begin at different ones.
 
 A trial at rung k has trained η^k segments. It is promoted when its score is among the best ⌊m/η⌋ of the m that have
 reached the rung; when none can be promoted, a new trial starts. Rungs go on beyond the pilot, up to the final run's
-length.
+length. (Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning", and JMLR 18(185).)
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.sweeping.actions import Action
 from planner.sweeping.advancing import advances, at_end, nothing_left
-from planner.sweeping.table import Table
+from planner.sweeping.table import TrialTable
 from planner.view import TrialView, View
 
 REDUCTION = 3
@@ -33,14 +34,21 @@ class _Candidate:
 class SuccessiveHalving:
     """Decides by rungs; each trial begins at its bracket's rung, and is compared within its bracket."""
 
+    name: str
+
     def __init__(self, reduction: int = REDUCTION) -> None:
         self._reduction = reduction
-        self._table = Table()
+        self._table = TrialTable()
         self._scores = np.zeros((0, MOST_RUNGS))  # at each rung, NaN where it was not reached
         self._level = np.zeros(0, dtype=int)  # the highest rung reached, −1 for none
 
-    def decide(self, view: View, bracket: NDArray[np.intp]) -> Sequence[Action]:
-        """Return what to do now, each row being of a bracket, which is the rung at which it begins."""
+    def _brackets(self, view: View) -> NDArray[np.intp]:
+        """Return the bracket of each trial, which is the rung at which it begins."""
+        raise NotImplementedError
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now."""
+        bracket = self._brackets(view)
         self._follow(view)
         table, level = self._table, self._level[: len(self._table)]
         wanted = table["ready"]
@@ -142,3 +150,39 @@ class SuccessiveHalving:
         if left_over:
             return f"no rule promotes any more and money is left; {place} rung {candidate.rung}, the highest", numbers
         return f"{place} rung {candidate.rung}, of which the best {candidate.reached // self._reduction} go on", numbers
+
+
+class Asha(SuccessiveHalving):
+    """A single bracket: promotes the best of each rung to η times as many segments, and starts new trials else."""
+
+    name = "asha"
+
+    def _brackets(self, view: View) -> NDArray[np.intp]:
+        return np.zeros(len(view.trials), dtype=np.intp)
+
+
+class Hyperband(SuccessiveHalving):
+    """Hedges between many short trials and few long ones: trials are dealt to brackets that begin at different rungs.
+
+    Of s_max + 1 brackets, one per rung within a pilot, the one that begins at rung b is dealt a share of
+    ⌈(s_max + 1) / (s + 1) · η^s⌉ trials, s = s_max − b, as published. They run asynchronously.
+    """
+
+    name = "hyperband"
+
+    def _brackets(self, view: View) -> NDArray[np.intp]:
+        """Deal the trials in planned order; the first one's pilot says how many rungs there are."""
+        if not view.trials:
+            return np.zeros(0, dtype=np.intp)
+        first = next(iter(view.trials.values()))
+        segments = max(1, min(first.pilot_steps, first.most_steps) // first.segment_steps)
+        return dealt(len(view.trials), int(math.log(segments, self._reduction) + 1e-9), self._reduction)
+
+
+def dealt(trials: int, last: int, reduction: int) -> NDArray[np.intp]:
+    """Return each trial's bracket, so that after any number of trials the shares are as near as can be."""
+    shares = [
+        math.ceil((last + 1) / (last - bracket + 1) * reduction ** (last - bracket)) for bracket in range(last + 1)
+    ]
+    turns = [((place + 0.5) / share, bracket) for bracket, share in enumerate(shares) for place in range(share)]
+    return np.resize(np.array([bracket for _, bracket in sorted(turns)], dtype=np.intp), trials)

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.pooling.pool import joint_of
 from planner.recommending.answer import answer
-from planner.recommending.collapse import PRIOR_RISK, collapse_risks
-from planner.recommending.facts import ConfigurationFacts
-from planner.recommending.noise import SEED_SD, level, seed_sd
-from planner.recommending.opening import Planned, facts_of, joint_for
+from planner.recommending.equivalent import PRIOR_RISK, collapse_risks
+from planner.recommending.facts import SEED_SD, ConfigurationFacts, Planned, facts_of, level, seed_sd
 from planner.trials import TrialState
 from planner.view import Axes, Configuration, Seen, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view
@@ -86,7 +85,7 @@ def test_runs_are_compared_where_both_have_been() -> None:
 
 def test_the_joint_belief_of_a_view_gives_an_answer() -> None:
     shown = seen()
-    joint = joint_for(shown, draws=200)
+    joint = joint_of(shown, draws=200)
     assert joint.scores([10.0, 100.0]).shape == (200, 4, 2)
     found = answer(joint, facts_of(shown, planned()), 100.0)
     assert found.chosen.rollouts_per_prompt in (16, 32)

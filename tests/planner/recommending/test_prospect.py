@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.recommending.odds import beats, interval, odds
-from planner.recommending.prospect import Prospect
+from planner.recommending.prospect import Prospect, beats, interval, odds
 from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 

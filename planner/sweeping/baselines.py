@@ -1,4 +1,4 @@
-"""The median stopping rule of Vizier (Golovin et al. 2017, section 3.2)."""
+"""Policies that decide by no forecast: the full grid, random search, and the median stopping rule."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,88 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Prune, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, advances, at_end, named, nothing_left
-from planner.sweeping.table import Table, next_boundary
+from planner.sweeping.advancing import MOST_ALTERNATIVES, Goal, advances, at_end, named, nothing_left
+from planner.sweeping.table import TrialTable, next_boundary
 from planner.view import TrialView, View
+
+
+def to_pilot(table: TrialTable, goal: Vector) -> Goal:
+    """Return what trains a row to the end of its segment, and no farther than its pilot."""
+    return lambda row: min(next_boundary(table.trials[row]), int(goal[row]))
+
+
+class FullGrid:
+    """Trains every trial to its pilot, segment by segment.
+
+    While the money pays for all of that, one trial after the other, which saves start-ups; else the one that has had
+    the smallest part of its pilot goes first, so that what the money buys is evenly spread.
+    """
+
+    name = "full"
+
+    def __init__(self) -> None:
+        self._table = TrialTable()
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now."""
+        table = self._table
+        table.follow(view)
+        goal = np.minimum(table["pilot"], table["most"])
+        wanted = table["ready"] & (table["step"] < goal)
+        needed = pilots_price(table, goal)
+        enough = needed <= view.gpu_hours_left
+        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        first = ~table["paused"][rows] if enough else (table["step"] / goal)[rows]
+        rows = rows[np.argsort(first, kind="stable")]
+        numbers = {"pilots_gpu_hours": needed}
+        why = "the full grid trains every trial to the end of its pilot, " + (
+            "one after the other" if enough else "and the least advanced first, since the money does not pay for all"
+        )
+
+        taken = advances(view, table, rows.tolist(), to_pilot(table, goal), lambda *_: (why, numbers))
+        done = "every trial that can be trained has had its pilot"
+        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+
+
+def pilots_price(table: TrialTable, goal: Vector) -> float:
+    """Return the GPU-hours that the rest of all pilots is expected to take, those now running left out."""
+    rest = table["alive"] & ~table["running"] & (table["step"] < goal)
+    return float((table["start_up"] + (goal - table["step"]) * table["per_step"])[rest].sum())
+
+
+class RandomSearch:
+    """Takes trials in a random order and gives each its whole pilot before the next one starts."""
+
+    name = "random"
+
+    def __init__(self) -> None:
+        self._table = TrialTable()
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now."""
+        table = self._table
+        table.follow(view)
+        goal = np.minimum(table["pilot"], table["most"])
+        # A number for each row, rather than a permutation: it stays when more trials are added.
+        lot = np.random.default_rng(view.seed).random(len(table))
+        wanted = table["ready"] & (table["step"] < goal)
+        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        rows = rows[np.lexsort((lot[rows], table["step"][rows] == 0))]
+
+        taken = advances(
+            view,
+            table,
+            rows.tolist(),
+            to_pilot(table, goal),
+            lambda row, _to: (
+                ("random search finishes the pilots it has begun", {"lot": float(lot[row])})
+                if table["step"][row] > 0
+                else (f"its lot is {lot[row]:.4f}, the lowest of those that have not begun", {"lot": float(lot[row])})
+            ),
+        )
+        done = "every trial that can be trained has had its pilot"
+        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+
 
 MARKS = 64  # parts of a pilot at which running averages are compared
 FEWEST_PEERS = 3  # a median of fewer says little; Ray Tune's rule has the same
@@ -23,14 +102,11 @@ class MedianStopping:
     that there is something to compare with as early as can be.
     """
 
-    def __init__(self) -> None:
-        self._table = Table()
-        self._averages = np.zeros((0, MARKS + 1))
+    name = "median"
 
-    @property
-    def name(self) -> str:
-        """The name under which `--policy` knows it."""
-        return "median"
+    def __init__(self) -> None:
+        self._table = TrialTable()
+        self._averages = np.zeros((0, MARKS + 1))
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now; a trial is judged when its turn comes."""
@@ -54,10 +130,9 @@ class MedianStopping:
             else:
                 going.append(row)
 
-        def segment(row: int) -> int:
-            return min(next_boundary(table.trials[row]), int(goal[row]))
-
-        taken = advances(view, table, going, segment, lambda row, _to: (_why_not(numbers[row]), numbers[row]))
+        taken = advances(
+            view, table, going, to_pilot(table, goal), lambda row, _to: (_why_not(numbers[row]), numbers[row])
+        )
         done = "every trial has had its pilot or fell below the median"
         return [*prunes, *at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
 

@@ -3,16 +3,12 @@
 from collections.abc import Callable
 
 from budgets.errors import UnknownNameError
-from planner.pooling.opening import Pool
-from planner.sweeping.asha import Asha
+from planner.pooling.pool import Pool
+from planner.sweeping.actions import Policy
+from planner.sweeping.baselines import FullGrid, MedianStopping, RandomSearch
 from planner.sweeping.chances import ALPHA
-from planner.sweeping.full import FullGrid
-from planner.sweeping.hyperband import Hyperband
+from planner.sweeping.halving import REDUCTION, Asha, Hyperband
 from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.median import MedianStopping
-from planner.sweeping.policy import Policy
-from planner.sweeping.random import RandomSearch
-from planner.sweeping.rungs import REDUCTION
 
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planner.pooling.draws import Worlds
-from planner.pooling.opening import MOST_CURVES, MOST_RUNS, Pool, joint_of
+from planner.pooling.pool import MOST_CURVES, MOST_RUNS, Pool, joint_of
 from planner.trials import TrialState
 from planner.view import Seen, View, has_curve
 from tests.planner.pooling.sweeps import along, configuration, open_cell, smooth, sweep

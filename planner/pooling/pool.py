@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
-from planner.pooling.model import Fit, Model
+from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
 from planner.view import Configuration, Seen, TrialView, View, has_curve
 
@@ -29,7 +29,7 @@ class Pool:
     def __init__(self) -> None:
         self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
         self._features: tuple[tuple[Configuration, ...], Features] | None = None
-        self._fit: tuple[tuple[object, ...], Fit, Runs] | None = None
+        self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
         self._drawn: dict[int, Worlds] = {}
 
     def worlds(self, view: View, draws: int = DRAWS) -> Worlds:
@@ -49,7 +49,7 @@ class Pool:
 
     def _fitted(
         self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView]
-    ) -> tuple[Fit, Runs]:
+    ) -> tuple[JointFit, Runs]:
         place = {configuration: index for index, configuration in enumerate(configurations)}
         of: NDArray[np.intp] = np.array([place[trial.configuration] for trial in curves], dtype=np.intp)
         bins = [self._bins(trial) for trial in curves]
@@ -60,7 +60,7 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        return Model(self._design(configurations), points, of).fit(), runs
+        return JointModel(self._design(configurations), points, of).fit(), runs
 
     def _design(self, configurations: tuple[Configuration, ...]) -> Features:
         if self._features is None or self._features[0] != configurations:

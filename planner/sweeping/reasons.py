@@ -5,27 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from planner.axes import named_configuration
 from planner.curves.curve import Vector
-from planner.sweeping.actions import Advance, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named, named_configuration
+from planner.sweeping.actions import Why
+from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
 from planner.sweeping.chances import NEAR, Chances
 from planner.sweeping.offers import Offer
 from planner.view import TrialView, View
 
 FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
-
-
-def advance(
-    view: View, trial: TrialView, to_step: int, reason: str, numbers: dict[str, Any], ranked: list[dict[str, Any]]
-) -> Advance:
-    """Advance a trial, with what it costs before the reason."""
-    price = trial.price(to_step)
-    moves = "starts, up to" if trial.step == 0 else f"goes on from step {trial.step:,} to"
-    spent = f"for {hours(price)} of the {hours(view.gpu_hours_left)} GPU-hours left"
-    seen = {"step": trial.step, "price_gpu_hours": price, "gpu_hours_left": view.gpu_hours_left, **numbers}
-    return Advance(
-        trial.trial, to_step, Why(f"{named(trial)} {moves} step {to_step:,} {spent}: {reason}", seen, ranked)
-    )
 
 
 def numbers(chances: Chances, offer: Offer, gain: float, rate: float) -> dict[str, Any]:
