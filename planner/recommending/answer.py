@@ -54,10 +54,11 @@ class FinalAnswer:
         chosen = self.chosen
         equals = alike(1 + len(self.equivalent), chosen.probability_within_002)
         take = f"{equals[:1].upper()}{equals[1:]}; take" if equals else "Run"
+        name = named_configuration(chosen.configuration)
         return (
-            f"{take} {named_configuration(chosen.configuration)} for M={chosen.update_steps:,} updates "
-            f"at learning rate {chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours "
-            f"its score is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
+            f"{take} {name} for M={chosen.update_steps:,} updates at learning rate "
+            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours its score "
+            f"is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
             f"{chosen.score_high:.3f} with 90 % probability."
         )
 
