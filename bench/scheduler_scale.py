@@ -29,10 +29,10 @@ from planner.sweeping.actions import Action, Policy
 from planner.sweeping.policies import open_policy
 from planner.view import View
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
+from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec, trial_name
-from runner.sweep.simulated import SimulatedExecutor
 
 BAR_SECONDS, BAR_DECISION_MS = 300.0, 50.0
 GROUPS, BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024), (32, 64, 128, 256, 512)

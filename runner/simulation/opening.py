@@ -6,9 +6,8 @@ from pathlib import Path
 from budgets.errors import InputError
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.recorded import RecordedWorld
-from runner.simulation.simulated import SimulatedWorld
-from runner.simulation.table import read_recordings
+from runner.simulation.recorded_world import RecordedWorld, read_recordings
+from runner.simulation.surface_world import SurfaceWorld
 from runner.simulation.world import World
 
 
@@ -29,8 +28,8 @@ def open_world(choice: SimulationChoice) -> World:
 
 
 @lru_cache(maxsize=64)
-def _surface(choice: SimulationChoice) -> SimulatedWorld:
-    return SimulatedWorld(choice)
+def _surface(choice: SimulationChoice) -> SurfaceWorld:
+    return SurfaceWorld(choice)
 
 
 @lru_cache(maxsize=16)

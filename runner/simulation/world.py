@@ -1,12 +1,17 @@
-"""What a trial will do, known beforehand: the protocol that simulated surfaces and recorded tables both keep."""
+"""What a trial will do, known beforehand: what drawn surfaces and recorded tables have in common."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from budgets.errors import InputError
+from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
+from runner.ports.simulation import Failures
 from runner.ports.trial import TrialConfig
+from runner.simulation.chance import uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,50 +23,57 @@ class Breakdown:
     message: str
 
 
-class Course(Protocol):
+class Course(ABC):
     """The whole life of one trial, as functions of its step: no step has to be made to see a later one.
 
     `seconds` are of the trial's own training and validation, those of step 0 included; what a worker needs to start it
     comes on top, each time that it is not in memory.
     """
 
-    @property
-    def start_up_seconds(self) -> float:
-        """Seconds of a worker before a trial that it does not hold goes on."""
-        ...
+    start_up_seconds: float  # of a worker before a trial that it does not hold goes on
+    save_seconds = 0.0  # of a checkpoint
+    last_step: int | None = None  # beyond it nothing is known; None when it can be trained for ever
 
-    @property
-    def save_seconds(self) -> float:
-        """Seconds of a checkpoint."""
-        ...
+    def __init__(self, config: TrialConfig, failures: Failures, key: int) -> None:
+        """Take what decides how it fails: all draws follow from the key."""
+        self._gpus, self._failures, self._key = config.machine.gpus, failures, key
+        self._breakdown = _first_breakdown(failures, key, config.rollouts_per_step)
 
-    @property
-    def last_step(self) -> int | None:
-        """The step beyond which nothing is known; None when it can be trained for ever."""
-        ...
-
+    @abstractmethod
     def seconds(self, step: int) -> float:
         """Return the trial's seconds when a step and its validation are over; it grows with every step."""
-        ...
 
+    @abstractmethod
     def step_at(self, seconds: float) -> int:
         """Return the first step that is over at or after so many of the trial's seconds, the last one at most."""
-        ...
 
+    @abstractmethod
     def scored_steps(self, after: int, upto: int) -> Sequence[int]:
         """Return the steps that have a score, from `after` (excluded; −1 for all) to `upto` (included)."""
-        ...
 
+    @abstractmethod
     def point(self, step: int) -> Point:
         """Return what is known at a step."""
-        ...
 
     def breakdown(self, after: int, upto: int) -> Breakdown | None:
         """Return the first update in that range which fails."""
-        ...
+        found = self._breakdown
+        return found if found is not None and after < found.step <= upto else None
 
     def seconds_until_lost(self, attempt: int, from_step: int) -> float:
-        """Return after how many seconds in this attempt from this step the worker is lost; infinite when never."""
+        """Return after how many seconds in this attempt from this step the worker is lost; infinite when never.
+
+        The rate is constant per GPU-hour; another attempt is another draw.
+        """
+        rate = self._failures.lost_per_gpu_hour * self._gpus / SECONDS_PER_HOUR
+        return -math.log(uniform(self._key, attempt, from_step, 51)) / rate if rate else math.inf
+
+
+class World(Protocol):
+    """Knows what each trial will do."""
+
+    def course(self, config: TrialConfig) -> Course:
+        """Return the life of a trial; InputError when the trial does not belong to this world."""
         ...
 
 
@@ -74,9 +86,30 @@ def require_constant_batch(config: TrialConfig) -> None:
         )
 
 
-class World(Protocol):
-    """Knows what each trial will do."""
+def _first_breakdown(failures: Failures, trial: int, rollouts: int) -> Breakdown | None:
+    """Return the first update that fails of a trial with this key and so many rollouts per step."""
+    candidates = [_out_of_memory(failures, rollouts), _nan(failures, trial), _stated(failures)]
+    return min((found for found in candidates if found), key=lambda found: found.step, default=None)
 
-    def course(self, config: TrialConfig) -> Course:
-        """Return the life of a trial; InputError when the trial does not belong to this world."""
-        ...
+
+def _out_of_memory(failures: Failures, rollouts: int) -> Breakdown | None:
+    most = failures.most_rollouts
+    if most is None or rollouts <= most:
+        return None
+    return Breakdown(
+        1,
+        "out-of-memory",
+        f"out of memory in update 1: {rollouts:,} rollouts per step, and this world has room for {most:,}; use fewer",
+    )
+
+
+def _nan(failures: Failures, trial: int) -> Breakdown | None:
+    if not failures.nan_per_update:
+        return None
+    step = max(1, math.ceil(math.log(uniform(trial, 52)) / math.log1p(-failures.nan_per_update)))
+    return Breakdown(step, "nan", f"the loss of update {step} is not a number; use a lower learning rate")
+
+
+def _stated(failures: Failures) -> Breakdown | None:
+    step, kind = failures.at_step, failures.at_step_kind
+    return None if step is None else Breakdown(step, kind, f"{kind} in update {step}, as simulation.failures asks for")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.sweep.simulated import SimulatedExecutor
+from runner.simulation.executor import SimulatedExecutor
 from tests.conformance.executor import *  # noqa: F403
 from tests.conformance.works import NewExecutor, Works
 

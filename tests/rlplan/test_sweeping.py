@@ -23,7 +23,7 @@ from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.sweep.simulated import SimulatedExecutor
+from runner.simulation.executor import SimulatedExecutor
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
 SMALL = {"workload.model": ("--model", "qwen2.5-0.5b")}

@@ -8,7 +8,7 @@ from runner.ports.backend import Segment
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import Machine, TrialConfig
 from runner.simulation.opening import open_world
-from runner.simulation.table import read_recordings
+from runner.simulation.recorded_world import read_recordings
 from tests.runner.simulation.worlds import trial
 
 HEADER = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score"

@@ -95,7 +95,7 @@ def test_neither_torch_nor_ray_is_loaded_for_it(tmp_path: Path) -> None:
         f"config = TrialConfig.model_validate_json(Path({str(config)!r}).read_text());"
         f"backend = open_backend(config); backend.start(config, Path({str(tmp_path / 'trial')!r}));"
         "list(backend.advance(Segment(3))); backend.checkpoint();"
-        "import runner.sweep.simulated; print([name for name in ('torch', 'ray') if name in sys.modules])"
+        "import runner.simulation.executor; print([name for name in ('torch', 'ray') if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]

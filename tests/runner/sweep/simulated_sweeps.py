@@ -18,10 +18,10 @@ from rlplan.actions.proposing import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
 from runner.ports.simulation import SimulationChoice
+from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import Outcome, SweepDriver
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
-from runner.sweep.simulated import SimulatedExecutor
 from runner.sweep.spec import SweepSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -30,8 +30,8 @@ from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
+from runner.simulation.executor import SimulatedExecutor
 from runner.sweep import journal
-from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 
 # What the plan of these sweeps takes an update and a validation to cost, so that no segment is cut short.

@@ -15,14 +15,14 @@ from rlplan.reading.sweep_reading import picture
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.simulated import SimulatedCourse, SimulatedWorld
+from runner.simulation.executor import SimulatedExecutor
+from runner.simulation.surface_world import SurfaceCourse, SurfaceWorld
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
-from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
-class CourseOfFour(SimulatedCourse):
+class CourseOfFour(SurfaceCourse):
     """The best of four answers is right half as often again as one is, and the worst half as often."""
 
     def point(self, step: int) -> Point:
@@ -30,8 +30,8 @@ class CourseOfFour(SimulatedCourse):
         return made if made.score is None else replace(made, further_scores=beside(made.score))
 
 
-class WorldOfFour(SimulatedWorld):
-    def course(self, config: TrialConfig) -> SimulatedCourse:
+class WorldOfFour(SurfaceWorld):
+    def course(self, config: TrialConfig) -> SurfaceCourse:
         return CourseOfFour(SimulationChoice(), self.surface, config)
 
 
@@ -94,4 +94,4 @@ def test_a_batch_that_grows_is_no_part_of_a_simulated_world(tmp_path: Path) -> N
     config = sweep.spec.trial(8, 4, 1e-4, 0, (("growth", "4x"),))
     assert config.growth == "4x"
     with pytest.raises(InputError, match="growth 4x cannot be simulated or replayed"):
-        SimulatedWorld(SimulationChoice()).course(config)
+        SurfaceWorld(SimulationChoice()).course(config)

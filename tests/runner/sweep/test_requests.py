@@ -15,8 +15,8 @@ from planner.store.driving import request
 from planner.store.schema import Decision, Request, RequestKind, Segment, SegmentOutcome, Sweep, SweepStatus
 from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event, Work
+from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.driver import Outcome
-from runner.sweep.simulated import SimulatedExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import KilledError, essence, rows, spent
 from tests.runner.sweep.test_driver import sweep as larger_sweep

@@ -13,7 +13,7 @@ ROUNDING: Final = 1e-12  # of a time: at the very end of an update the next one 
 STRETCH: Final = 1024  # updates in which scored steps are looked up at once
 
 
-class Running:
+class SimulatedSegment:
     """One segment on one worker; times are those of the executor's clock."""
 
     __slots__ = (

@@ -1,5 +1,6 @@
 import math
 import statistics
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from budgets.errors import InputError
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.ports.trial import Machine, TrialConfig, ValidationPlan
 from runner.simulation.opening import open_world, world_of
-from runner.simulation.simulated import SimulatedWorld
+from runner.simulation.surface_world import PERIOD, Cadence, StepSeconds, SurfaceWorld
 from tests.runner.simulation.worlds import trial
 
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))
@@ -19,14 +20,14 @@ CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_sta
 @given(st.integers(0, 2000), st.integers(0, 10), st.sampled_from([2, 8, 64]), st.sampled_from([4, 32]))
 def test_what_a_trial_does_at_a_step_follows_from_the_step_alone(step: int, seed: int, n: int, B: int) -> None:
     config = trial(CHOICE, n, B, seed=seed, every=640)
-    looked_through = SimulatedWorld(CHOICE).course(config)
+    looked_through = SurfaceWorld(CHOICE).course(config)
     for scored in looked_through.scored_steps(-1, step):
         looked_through.point(scored)
-    assert SimulatedWorld(CHOICE).course(config).point(step) == looked_through.point(step)
+    assert SurfaceWorld(CHOICE).course(config).point(step) == looked_through.point(step)
 
 
 def test_points_count_from_the_beginning() -> None:
-    course = SimulatedWorld(CHOICE).course(trial(CHOICE, 8, 4, machine=Machine(gpus=4)))
+    course = SurfaceWorld(CHOICE).course(trial(CHOICE, 8, 4, machine=Machine(gpus=4)))
     before, after = course.point(5), course.point(9)
     assert (before.rollouts, after.rollouts) == (160, 288)
     assert after.tokens == 288 * 4096
@@ -39,7 +40,7 @@ def test_points_count_from_the_beginning() -> None:
 
 def test_measured_scores_scatter_about_the_mean_as_answers_do() -> None:
     choice = SimulationChoice(seed=1, score_noise=0.0)
-    world = SimulatedWorld(choice)
+    world = SurfaceWorld(choice)
     points = [world.course(trial(choice, seed=seed)).point(0) for seed in range(500)]
     scores = [point.score for point in points if point.score is not None]
     mean = world.surface.cell(8, 4).base
@@ -48,21 +49,9 @@ def test_measured_scores_scatter_about_the_mean_as_answers_do() -> None:
     assert points[0].score_standard_error == pytest.approx(statistics.pstdev(scores), rel=0.15)
 
 
-def test_the_truth_is_the_mean_of_many_runs_at_the_same_compute() -> None:
-    choice = SimulationChoice(seed=4, rollouts_scale=0.01)
-    world = SimulatedWorld(choice)
-    config = trial(choice, 16, 8, every=128)
-    step = 60
-    hours = world.course(config).point(step).gpu_hours
-    scores = [world.course(trial(choice, 16, 8, seed=seed, every=128)).point(step).score for seed in range(300)]
-    measured = statistics.mean(score for score in scores if score is not None)
-    assert world.truth(config, hours) == pytest.approx(measured, abs=0.006)
-    assert world.truth(config, 10 * hours) > world.truth(config, hours) > world.truth(config, 0.0)
-
-
 def test_memory_fails_at_the_first_update_beyond_a_size() -> None:
     choice = SimulationChoice(failures=Failures(most_rollouts=64))
-    world = SimulatedWorld(choice)
+    world = SurfaceWorld(choice)
     assert world.course(trial(choice, 8, 8)).breakdown(0, 10**6) is None
     found = world.course(trial(choice, 8, 9)).breakdown(0, 5)
     assert found is not None
@@ -73,7 +62,7 @@ def test_memory_fails_at_the_first_update_beyond_a_size() -> None:
 
 def test_nan_strikes_at_the_stated_rate_and_always_in_the_same_update() -> None:
     choice = SimulationChoice(failures=Failures(nan_per_update=0.01))
-    world = SimulatedWorld(choice)
+    world = SurfaceWorld(choice)
     courses = [world.course(trial(choice, seed=seed)) for seed in range(600)]
     found = [course.breakdown(0, 100) for course in courses]
     assert sum(one is not None for one in found) / 600 == pytest.approx(1 - 0.99**100, abs=0.06)
@@ -84,12 +73,12 @@ def test_nan_strikes_at_the_stated_rate_and_always_in_the_same_update() -> None:
 
 def test_workers_are_lost_at_the_stated_rate_and_another_attempt_is_another_draw() -> None:
     choice = SimulationChoice(failures=Failures(lost_per_gpu_hour=0.5))
-    course = SimulatedWorld(choice).course(trial(choice, machine=Machine(gpus=4)))
+    course = SurfaceWorld(choice).course(trial(choice, machine=Machine(gpus=4)))
     lives = [course.seconds_until_lost(attempt, 0) for attempt in range(2000)]
     assert statistics.mean(lives) == pytest.approx(1800, rel=0.1)
     assert course.seconds_until_lost(3, 0) == lives[3]
     never = SimulationChoice()
-    assert SimulatedWorld(never).course(trial(never)).seconds_until_lost(0, 0) == math.inf
+    assert SurfaceWorld(never).course(trial(never)).seconds_until_lost(0, 0) == math.inf
 
 
 def test_equal_choices_open_one_world() -> None:
@@ -118,5 +107,55 @@ def test_a_validation_costs_what_its_answers_cost() -> None:
     costs = Costs(seconds_per_update=1.0, seconds_per_rollout=0.1, spread=0.0, seconds_per_answer=0.5)
     choice = SimulationChoice(costs=costs)
     config = trial(choice, 8, 4, validation=ValidationPlan(problems=10, samples=2, every_rollouts=64))
-    course = SimulatedWorld(choice).course(config)
+    course = SurfaceWorld(choice).course(config)
     assert [course.seconds(step) for step in (0, 1, 2)] == pytest.approx([10.0, 14.2, 28.4])
+
+
+@given(st.integers(1, 300), st.integers(1, 900), st.integers(-1, 60), st.integers(0, 60))
+def test_validations_come_where_a_multiple_of_the_cadence_is_passed(
+    rollouts: int, every: int, after: int, further: int
+) -> None:
+    upto = after + further
+    due = [
+        step
+        for step in range(after + 1, upto + 1)
+        if step == 0 or step * rollouts // every > (step - 1) * rollouts // every
+    ]
+    cadence = Cadence(rollouts, every)
+    assert cadence.steps(after, upto) == due
+    assert [step for step in range(after + 1, upto + 1) if cadence.due(step)] == due
+
+
+def seconds(*, spread: float = 0.2, answer: float = 0.01, trial: int = 4, every: int = 96) -> StepSeconds:
+    costs = Costs(seconds_per_update=3.0, seconds_per_rollout=0.1, spread=spread, seconds_per_answer=answer)
+    return StepSeconds(costs, 1, trial, 32, every, 400)
+
+
+def test_an_update_is_affine_in_its_rollouts_and_validations_come_on_top() -> None:
+    plain = seconds(spread=0.0)
+    assert plain.at(0) == pytest.approx(4.0)
+    assert plain.at(2) == pytest.approx(4.0 + 2 * 6.2)
+    assert plain.at(3) == pytest.approx(2 * 4.0 + 3 * 6.2)
+
+
+def test_validations_are_counted_as_often_as_the_cadence_has_them() -> None:
+    every_step = seconds(spread=0.0, every=5)
+    assert every_step.at(7) == pytest.approx(8 * 4.0 + 7 * 6.2)
+
+
+def test_updates_spread_as_stated_and_over_a_period_cost_the_mean() -> None:
+    of = seconds(answer=0.0)
+    updates = [after - before for before, after in pairwise(of.at(step) for step in range(PERIOD + 1))]
+    assert of.at(PERIOD) == pytest.approx(PERIOD * 6.2)
+    assert statistics.stdev(map(math.log, updates)) == pytest.approx(0.2, rel=0.05)
+    assert of.at(3 * PERIOD + 5) - of.at(3 * PERIOD) == pytest.approx(of.at(5))
+    other = seconds(answer=0.0, trial=5)
+    assert other.at(10) != pytest.approx(of.at(10), rel=1e-6)
+
+
+@given(st.floats(0, 1e6))
+def test_the_step_at_a_time_is_the_first_that_is_over_then(time: float) -> None:
+    of = seconds()
+    step = of.step_at(time)
+    assert of.at(step) >= time
+    assert step == 0 or of.at(step - 1) < time

@@ -6,8 +6,9 @@ to the next.
 
 import heapq
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -16,10 +17,36 @@ from planner.checking import explained
 from planner.replaying.fleet import Fleet, SimulatedWorker
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.simulation.clock import SimulatedClock
 from runner.simulation.opening import world_of
-from runner.simulation.running import Running
+from runner.simulation.segment import SimulatedSegment
 from runner.simulation.world import Course, World
+
+BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SimulatedClock:
+    """Starts at 0 seconds; the time of day can be made to jump without them."""
+
+    def __init__(self, beginning: datetime = BEGINNING) -> None:
+        self._beginning = beginning
+        self._seconds = 0.0
+        self._jumped = 0.0
+
+    def now(self) -> datetime:
+        """Return the time of day, in UTC."""
+        return self._beginning + timedelta(seconds=self._seconds + self._jumped)
+
+    def seconds(self) -> float:
+        """Return the seconds since the beginning."""
+        return self._seconds
+
+    def advance_to(self, seconds: float) -> None:
+        """Let time pass; it never goes back."""
+        self._seconds = max(self._seconds, seconds)
+
+    def jump(self, seconds: float) -> None:
+        """Put the time of day forward or back, as a corrected clock does."""
+        self._jumped += seconds
 
 
 class SimulatedExecutor:
@@ -59,8 +86,8 @@ class SimulatedExecutor:
         self._gather = gather_seconds
         self._replay_late = replay_late
         self._clock = clock or SimulatedClock()
-        self._running: dict[int, Running] = {}
-        self._heap: list[tuple[float, int, Running | Ended]] = []
+        self._running: dict[int, SimulatedSegment] = {}
+        self._heap: list[tuple[float, int, SimulatedSegment | Ended]] = []
         self._order = count()
         self._due: list[Event] = []
         self._courses: dict[str, tuple[dict[str, Any], Course]] = {}
@@ -88,7 +115,7 @@ class SimulatedExecutor:
         now = self._clock.seconds()
         worker = self._fleet.take(work.folder, now)
         fresh = work.from_step == 0 and work.folder not in self._saved
-        running = self._running[work.segment] = Running(work, course, worker, now, fresh=fresh)
+        running = self._running[work.segment] = SimulatedSegment(work, course, worker, now, fresh=fresh)
         self._due.append(Began(work.segment, worker.name, now - worker.born))
         self._schedule(running)
 
@@ -182,10 +209,10 @@ class SimulatedExecutor:
                 return
             heapq.heappop(heap)
 
-    def _schedule(self, running: Running) -> None:
+    def _schedule(self, running: SimulatedSegment) -> None:
         heapq.heappush(self._heap, (running.next_at, next(self._order), running))
 
-    def _report(self, running: Running, until: float) -> None:
+    def _report(self, running: SimulatedSegment, until: float) -> None:
         """Report what a segment has made up to a time."""
         work, worker = running.work, running.worker
         points = running.points_until(until)
@@ -223,7 +250,7 @@ class SimulatedExecutor:
         self._due.append(Gone(worker.name, lived, reason))
 
 
-def _ended(running: Running) -> Ended:
+def _ended(running: SimulatedSegment) -> Ended:
     work, worker = running.work, running.worker
     checkpoint = f"{work.folder}/checkpoint-{running.step:08d}.json"
     return Ended(work.segment, worker.name, running.over_at - worker.born, running.step, checkpoint)

@@ -9,8 +9,8 @@ from budgets.errors import InputError
 from planner.replaying.fleet import Fleet
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.simulated import SimulatedWorld
-from runner.sweep.simulated import SimulatedExecutor
+from runner.simulation.executor import SimulatedExecutor
+from runner.simulation.surface_world import SurfaceWorld
 from tests.runner.simulation.worlds import trial, work
 
 COSTS = Costs(
@@ -26,7 +26,7 @@ CONFIG = trial(CHOICE)
 
 
 def executor(workers: int = 2, **options: Any) -> SimulatedExecutor:
-    return SimulatedExecutor(SimulatedWorld(CHOICE), workers, **options)
+    return SimulatedExecutor(SurfaceWorld(CHOICE), workers, **options)
 
 
 def drain(running: SimulatedExecutor, until: float = 1e7) -> list[Event]:
@@ -115,7 +115,7 @@ def test_a_segment_stopped_in_its_start_up_ends_where_it_began() -> None:
 
 def test_a_stop_lets_a_failure_that_comes_first_happen() -> None:
     choice = SimulationChoice(costs=COSTS, failures=Failures(at_step=3))
-    running = SimulatedExecutor(SimulatedWorld(choice))
+    running = SimulatedExecutor(SurfaceWorld(choice))
     running.assign(work(1, trial(choice), 50))
     running.wait(0.0)
     running.wait(10.0)
@@ -180,7 +180,7 @@ def test_a_late_result_of_a_lost_worker_comes_when_it_would_have_come() -> None:
 
 def test_workers_lost_at_a_rate_are_replaced_and_the_trial_can_go_on_in_the_end() -> None:
     choice = SimulationChoice(costs=COSTS, failures=Failures(lost_per_gpu_hour=8.0))
-    running = SimulatedExecutor(SimulatedWorld(choice), 1)
+    running = SimulatedExecutor(SurfaceWorld(choice), 1)
     outcomes: list[Event] = []
     for attempt in range(60):
         running.assign(work(attempt, trial(choice), 20, attempt=attempt))

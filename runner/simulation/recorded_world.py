@@ -1,32 +1,89 @@
-"""The recorded world: trials answer with what was measured when they were really run."""
+"""The recorded world: trials answer with what was measured when they were really run.
+
+It is read from a table of `run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score`, a row a point. A
+column `step` says after which update a row was taken; without it a run's rows are one update apart, from 0 when the
+first has spent nothing and from 1 otherwise. `rollouts`, `tokens` and `score_standard_error` are taken over.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
 
 from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
-from planner.curves.reading.table import listing
+from planner.curves.reading import Table
+from planner.curves.reading.table import Rows, listing
+from planner.replaying.rows import FEWEST, NEEDED, constant, numbers, read_runs, require, runs_of, where_there, whole
 from runner.ports.backend import Point
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.chance import mixed
-from runner.simulation.failures import first_breakdown, seconds_until_lost
-from runner.simulation.table import Recording
-from runner.simulation.world import Breakdown, require_constant_batch
+from runner.simulation.world import Course, require_constant_batch
 
 
-class RecordedCourse:
+@dataclass(frozen=True)
+class Recording:
+    """One run: lists of equal length, in the order of its steps."""
+
+    run: str
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    seed: int
+    steps: Sequence[int]
+    gpu_hours: Sequence[float]
+    scores: Sequence[float | None]
+    errors: Sequence[float | None]  # standard ones, of the scores
+    rollouts: Sequence[int] | None
+    tokens: Sequence[int] | None
+
+    @property
+    def trial(self) -> tuple[int, int, int]:
+        """(n, B, seed)."""
+        return self.rollouts_per_prompt, self.prompts_per_batch, self.seed
+
+
+def read_recordings(path: Path) -> list[Recording]:
+    """Return the runs of a CSV in the order in which they begin; InputError names the row that is not allowed."""
+    table = read_runs(path, "step, rollouts, tokens and score_standard_error")
+    return [_recording(path, table, run, rows) for run, rows in runs_of(table)]
+
+
+def _recording(path: Path, table: Table, run: str, rows: Rows) -> Recording:
+    place = f"'{path}', run '{run}'"
+    hours = numbers(table, "gpu_hours", rows, place)
+    require(hours >= 0, rows, f"{place}: gpu_hours is below 0")
+    require(np.append(True, np.diff(hours) > 0), rows, f"{place}: gpu_hours does not grow")
+    counts = {name: whole(table, name, rows, place) for name in FEWEST if name in table.columns or name in table.text}
+    (n, B, seed) = (constant(counts[name], name, rows, place) for name in NEEDED[1:4])
+    steps = counts.get("step", np.arange(rows.size) + int(hours[0] > 0))
+    require(np.append(True, np.diff(steps) > 0), rows, f"{place}: step does not grow")
+    return Recording(
+        run,
+        n,
+        B,
+        seed,
+        steps.astype(int).tolist(),
+        hours.tolist(),
+        where_there(table, "score", rows, place),
+        where_there(table, "score_standard_error", rows, place),
+        counts["rollouts"].astype(int).tolist() if "rollouts" in counts else None,
+        counts["tokens"].astype(int).tolist() if "tokens" in counts else None,
+    )
+
+
+class RecordedCourse(Course):
     """The life of one trial as it was recorded; between two rows time and counts are taken to pass evenly."""
-
-    save_seconds = 0.0
 
     def __init__(
         self, recording: Recording, config: TrialConfig, failures: Failures, response_tokens: int, start_up: float
     ) -> None:
         """Take a recording as the life of a trial; `response_tokens` stand in for tokens that are not recorded."""
+        super().__init__(config, failures, mixed(*recording.trial))
         self.start_up_seconds = start_up
-        self._gpus = config.machine.gpus
         self._measured = {
             step: (score, error)
             for step, score, error in zip(recording.steps, recording.scores, recording.errors, strict=True)
@@ -39,14 +96,7 @@ class RecordedCourse:
         if steps[0] > 0:
             steps, hours, rollouts, tokens = [0, *steps], [0.0, *hours], [0, *rollouts], [0, *tokens]
         self._steps, self._hours, self._rollouts, self._tokens = steps, hours, rollouts, tokens
-        self._failures = failures
-        self._key = mixed(*recording.trial)
-        self._breakdown = first_breakdown(failures, self._key, config.rollouts_per_step)
-
-    @property
-    def last_step(self) -> int | None:
-        """The last step that was recorded."""
-        return self._steps[-1]
+        self.last_step = steps[-1]
 
     def seconds(self, step: int) -> float:
         """Return the trial's seconds when a step and its validation are over."""
@@ -73,15 +123,6 @@ class RecordedCourse:
             score,
             error,
         )
-
-    def breakdown(self, after: int, upto: int) -> Breakdown | None:
-        """Return the first update in that range which is to fail."""
-        found = self._breakdown
-        return found if found is not None and after < found.step <= upto else None
-
-    def seconds_until_lost(self, attempt: int, from_step: int) -> float:
-        """Return after how many seconds in this attempt from this step the worker is lost."""
-        return seconds_until_lost(self._failures, self._key, attempt, from_step, self._gpus)
 
     def _at(self, step: int, values: Sequence[float]) -> float:
         row = bisect_left(self._steps, step)
