@@ -119,7 +119,7 @@ docs: setup  ## build the documentation's site into build/site, after writing do
 	@echo 'Open build/site/index.html over http: $(BIN)/python -m http.server --directory build/site'
 
 base-models: setup  ## make the embedded tasks' models and pass rates anew (minutes)
-	$(BIN)/python -m runner.tasks.base_models
+	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
 	rm -rf $(VENV) $(TRL) $(VLLM) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist

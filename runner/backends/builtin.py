@@ -7,6 +7,7 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
+from runner.training.batches import BatchSource
 from runner.training.building import Parts, build, warm_up
 from runner.training.checkpoints import compare, require_free
 from runner.training.stopwatch import Clock, Stopwatch, monotonic
@@ -69,8 +70,12 @@ class BuiltinBackend:
     def _open(self, config: TrialConfig, folder: Path) -> None:
         self.close()
         warm_up()
-        watch = Stopwatch(self._clock)
-        self._config, self._folder, self._parts = config, folder, build(config, watch)
+        parts = build(config, Stopwatch(self._clock), self._elsewhere())
+        self._config, self._folder, self._parts = config, folder, parts
+
+    def _elsewhere(self) -> BatchSource | None:
+        """Return where the batches come from when not from this process."""
+        return None
 
     def _opened(self) -> Parts:
         if self._parts is None:

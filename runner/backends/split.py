@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import CheckpointError, InputError, TrainingError
+from runner.backends.builtin import BuiltinBackend
 from runner.backends.generator import Delivery, Generator
 from runner.policy.model import load_model
 from runner.ports.backend import Point, Segment
@@ -15,8 +16,8 @@ from runner.ports.engine import Weights
 from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
 from runner.training import checkpoints
-from runner.training.batches import Batch, Prepare
-from runner.training.building import assemble, open_engine, open_stream, use_threads
+from runner.training.batches import Batch, BatchSource, Prepare
+from runner.training.building import open_engine, open_stream, use_threads
 from runner.training.checkpoints import compare, require_free
 from runner.training.collecting import Collector
 from runner.training.stopwatch import Stopwatch
@@ -112,42 +113,15 @@ class RemoteSource:
         """Leave the generator to the process that made it."""
 
 
-class TrainerHalf:
-    """Lives in its own process: the model, its optimizer, and an engine on the same weights for validation."""
+class TrainerHalf(BuiltinBackend):
+    """Lives in its own process: the trainer, whose batches come from the generator."""
 
-    def open(self, config: TrialConfig, folder: str, generator: Any, delay: float) -> None:
-        """Load everything."""
-        use_threads(config)
-        self._folder = Path(folder)
-        self._config = config
-        watch = Stopwatch()
-        task = open_task(config.task, config.seed, config.validation.problems)
-        with watch.phase("start"):
-            model = load_model(task.model_path, device=config.machine.device)
-            beside = config.machine.model_copy(update={"engine": "torch"})  # a second vLLM would take the memory
-            self._engine = open_engine(config.model_copy(update={"machine": beside}), task, model)
-        source = RemoteSource(generator, delay)
-        self._task = task
-        self._trainer = assemble(config, task, model, self._engine, source, watch)
+    def connect(self, generator: Any, delay: float) -> None:
+        """Take batches from a generator from now on; not in the constructor, because Ray hides what it raises."""
+        self._source = RemoteSource(generator, delay)
 
-    def advance(self, to_step: int) -> Iterator[Point]:
-        """Train up to an update, yielding points."""
-        yield from self._trainer.points(to_step)
-
-    def checkpoint(self) -> str:
-        """Save the trial and return where."""
-        state = {"config": self._config.model_dump(mode="json"), "trainer": self._trainer.state()}
-        return str(checkpoints.save(self._folder, self._trainer.step, state))
-
-    def restore(self, state: dict[str, Any]) -> int:
-        """Go on from a saved state and return its step."""
-        self._trainer.restore(state)
-        return self._trainer.step
-
-    def close(self) -> None:
-        """Free the engine and the reward."""
-        self._engine.close()
-        self._task.reward.close()
+    def _elsewhere(self) -> BatchSource:
+        return self._source
 
 
 class SplitBackend:
@@ -163,13 +137,16 @@ class SplitBackend:
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Start both actors for a fresh trial; a folder that holds a trial already is refused."""
         require_free(folder)
-        self._open(config, folder)
+        opening = self._open(config)
+        starting = self._trainer.start.remote(config, folder)  # both load at the same time
+        _got(opening)
+        _got(starting)
 
     def advance(self, segment: Segment) -> Iterator[Point]:
         """Train up to the segment's last step, yielding points as the trainer makes them."""
         if self._trainer is None:
             raise InputError("no trial is open: start or restore one first")
-        for reference in self._trainer.advance.remote(segment.to_step):
+        for reference in self._trainer.advance.remote(segment):
             point: Point = _got(reference)
             self._scored = True
             yield point
@@ -178,14 +155,15 @@ class SplitBackend:
         """Save the trial between two updates, with the batches that wait."""
         if not self._scored:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
-        return Path(_got(self._trainer.checkpoint.remote()))
+        saved: Path = _got(self._trainer.checkpoint.remote())
+        return saved
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says what was passed over."""
         restored = checkpoints.load(folder)
         self.notes = (*restored.notes, *compare(restored.state["config"], config.model_dump(mode="json")))
-        self._open(config, folder)
-        step: int = _got(self._trainer.restore.remote(restored.state["trainer"]))
+        _got(self._open(config))
+        step: int = _got(self._trainer.restore.remote(config, folder))
         self._scored = True
         return step
 
@@ -200,7 +178,8 @@ class SplitBackend:
                 ray.kill(actor)
         self._trainer = self._generator = None
 
-    def _open(self, config: TrialConfig, folder: Path) -> None:
+    def _open(self, config: TrialConfig) -> Any:
+        """Make both actors, and return what tells when the generator is open."""
         import ray  # noqa: PLC0415
 
         if config.recipe.schedule.staleness_bound < 1:
@@ -216,12 +195,8 @@ class SplitBackend:
         generator = ray.remote(GeneratorHalf).options(num_cpus=1, num_gpus=gpus, max_concurrency=4)
         self._generator = generator.remote()
         self._trainer = ray.remote(TrainerHalf).options(num_cpus=1, num_gpus=gpus).remote()
-        opening = [
-            self._generator.open.remote(config, self._delays.generate),
-            self._trainer.open.remote(config, str(folder), self._generator, self._delays.train),
-        ]
-        for reference in opening:
-            _got(reference)
+        self._trainer.connect.remote(self._generator, self._delays.train)
+        return self._generator.open.remote(config, self._delays.generate)
 
 
 def _got(reference: Any) -> Any:

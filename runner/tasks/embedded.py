@@ -86,30 +86,17 @@ def _problem(id_: str, sums: Sums, terms: list[int]) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
-    """What training reaches on the task: the validation score after so many rollouts, whatever the seed.
-
-    With n = 16, B = 16, the advantage of GRPO, AdamW at `learning_rate` and no KL term.
-    """
-
-    score: float
-    rollouts: int
-    learning_rate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Embedded:
     """What there is to know of an embedded task before its files are read."""
 
     sums: Sums
     max_response_tokens: int  # more than the longest right answer with its end token
-    learning: Learning
 
 
 EMBEDDED: Mapping[str, Embedded] = {
-    "sum-easy": Embedded(Sums(2, 2, 100, 999, steps_written=False), 6, Learning(0.9, 40_000, 3e-4)),
-    "sum-hard": Embedded(Sums(2, 2, 1000, 9999, steps_written=False), 7, Learning(0.8, 40_000, 3e-4)),
-    "sum-steps": Embedded(Sums(2, 4, 100, 249, steps_written=True), 32, Learning(0.8, 40_000, 3e-4)),
+    "sum-easy": Embedded(Sums(2, 2, 100, 999, steps_written=False), 6),
+    "sum-hard": Embedded(Sums(2, 2, 1000, 9999, steps_written=False), 7),
+    "sum-steps": Embedded(Sums(2, 4, 100, 249, steps_written=True), 32),
 }
 
 

@@ -42,15 +42,18 @@ def warm_up() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401, PLC0415
 
 
-def build(config: TrialConfig, watch: Stopwatch) -> Parts:
-    """Load task, model and engine for a trial that generates and trains in this process."""
+def build(config: TrialConfig, watch: Stopwatch, elsewhere: BatchSource | None = None) -> Parts:
+    """Load task, model and engine of a trial, and put its trainer together.
+
+    It generates in this process, unless its batches come from elsewhere: then the engine only validates, and is
+    that of torch, because a second vLLM would take the memory.
+    """
     use_threads(config)
     task = open_task(config.task, config.seed, config.validation.problems)
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)
-        engine = open_engine(config, task, model)
-    stream = open_stream(config, task)
-    source = InlineSource(Collector(config, task, engine, stream), stream, config.recipe.schedule.staleness_bound)
+        engine = open_engine(config, task, model, beside=elsewhere is not None)
+    source = elsewhere or _inline(config, task, engine)
     return Parts(assemble(config, task, model, engine, source, watch), task, engine, source)
 
 
@@ -65,10 +68,15 @@ def assemble(
     return Trainer(config, task, model, engine, source, updater, watch)
 
 
-def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutEngine:
-    """Return the engine that the configuration names; the torch engine samples from the trainer's own weights."""
+def _inline(config: TrialConfig, task: Task, engine: RolloutEngine) -> InlineSource:
+    stream = open_stream(config, task)
+    return InlineSource(Collector(config, task, engine, stream), stream, config.recipe.schedule.staleness_bound)
+
+
+def open_engine(config: TrialConfig, task: Task, model: "nn.Module", *, beside: bool = False) -> RolloutEngine:
+    """Return the engine that the configuration names, or torch's, which samples from the trainer's own weights."""
     machine, fp32_head, ends = config.machine, config.recipe.precision.fp32_head, task.tokenizer
-    if machine.engine == "vllm":
+    if machine.engine == "vllm" and not beside:
         from runner.engines.vllm_engine import VllmEngine  # noqa: PLC0415
 
         return VllmEngine(

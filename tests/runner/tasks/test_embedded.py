@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.base_models.measuring import sampled
+from bench.base_models.teaching import DESIGNS
 from budgets.errors import UnknownNameError
 from budgets.signal import MeasuredPassRates, difficulty_of
 from planner.config import build_request, embedded_tasks, flag_layer, resolve, task_layers
 from runner.policy.model import load_model
-from runner.tasks.base_models.measuring import sampled
-from runner.tasks.base_models.teaching import DESIGNS
 from runner.tasks.embedded import EMBEDDED, TRAIN_PROBLEMS, VALIDATION_PROBLEMS, embedded_names, embedded_task
 
 

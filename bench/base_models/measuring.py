@@ -27,8 +27,8 @@ BATCH = 64
 
 def new_model(seed: int) -> "nn.Module":
     """Return an untrained model whose weights depend on the seed alone."""
-    import torch  # noqa: PLC0415
-    from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
     config = LlamaConfig(bos_token_id=START_ID, eos_token_id=END_ID, pad_token_id=PAD_ID, **SHAPE)
@@ -43,7 +43,7 @@ def response_logprobs(
 
     Rows are padded on the right only: with causal attention no token sees the padding behind it.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     rows = [[*prompt, *response] for prompt, response in zip(prompts, responses, strict=True)]
     width = max(map(len, rows))
@@ -68,7 +68,7 @@ class Sampled:
 
 def expected_pass_rate(model: Any, problems: Sequence[Problem]) -> float:
     """Return the mean probability of the right answer at temperature 1: what avg@k tends to as k grows."""
-    import torch  # noqa: PLC0415
+    import torch
 
     tokenizer = CharacterTokenizer()
     prompts = [tokenizer.encode_prompt(problem.prompt) for problem in problems]
@@ -80,7 +80,7 @@ def expected_pass_rate(model: Any, problems: Sequence[Problem]) -> float:
 
 def sampled(model: Any, problems: Sequence[Problem], samples: int, longest: int, seed: int) -> Sampled:
     """Draw `samples` responses to each problem at temperature 1: its pass rate is avg@samples."""
-    import torch  # noqa: PLC0415
+    import torch
 
     generator = torch.Generator().manual_seed(seed)
     tokenizer, reward = CharacterTokenizer(), ExactReward(strip=False)
@@ -108,8 +108,8 @@ def _alike(problems: Sequence[Problem]) -> list[list[int]]:
 
 
 def _sample(model: Any, prompts: "Tensor", longest: int, generator: Any) -> "Tensor":
-    import torch  # noqa: PLC0415
-    from transformers import DynamicCache  # noqa: PLC0415
+    import torch
+    from transformers import DynamicCache
 
     cache, ids = DynamicCache(), prompts
     drawn: list[Tensor] = []

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.base_models.measuring import expected_pass_rate, new_model, response_logprobs
 from runner.ports.task import Ids, Problem
-from runner.tasks.base_models.measuring import expected_pass_rate, new_model, response_logprobs
 from runner.tasks.embedded import Sums
 from runner.tasks.tokenizers import END_ID, CharacterTokenizer
 
@@ -126,7 +126,7 @@ def _teach(
     done: Callable[[], bool] = lambda: False,
 ) -> None:
     """Train on fresh examples, a step for each learning rate, unless it is `done` earlier."""
-    import torch  # noqa: PLC0415
+    import torch
 
     for step, rate in enumerate(learning_rates, start=1):
         for group in optimizer.param_groups:
@@ -145,7 +145,7 @@ def _teach(
 
 
 def _adamw(model: Any) -> Any:
-    import torch  # noqa: PLC0415
+    import torch
 
     return torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=0.01)
 

@@ -1,4 +1,4 @@
-"""Make the models of the embedded tasks, and measure them: `python -m runner.tasks.base_models [task …]`."""
+"""Make the models of the embedded tasks, and measure them: `python -m bench.base_models [task …]`."""
 
 import argparse
 import logging
@@ -9,22 +9,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from bench.base_models.measuring import sampled
+from bench.base_models.teaching import DESIGNS, PROBE_PROBLEMS, base_model
 from budgets.errors import InputError
 from budgets.signal import difficulty_of
 from planner.config.layers import task_file
 from runner.policy.model import load_model
-from runner.tasks.base_models.measuring import sampled
-from runner.tasks.base_models.teaching import DESIGNS, PROBE_PROBLEMS, base_model
 from runner.tasks.embedded import EMBEDDED, MODELS, sum_problems
 
-LOG = logging.getLogger("runner.tasks.base_models")
+LOG = logging.getLogger("bench.base_models")
 
 SAMPLES = 16
 
 
 def main() -> None:
     """Make the named models, or all of them."""
-    parser = argparse.ArgumentParser(prog="python -m runner.tasks.base_models", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.base_models", description=__doc__)
     parser.add_argument("tasks", nargs="*", metavar="task", help=", ".join(DESIGNS))
     parser.add_argument("--out", type=Path, help="write here, and leave the shipped files as they are")
     given = parser.parse_args()
@@ -37,7 +37,7 @@ def main() -> None:
 
 def make(task: str, out: Path | None = None) -> None:
     """Train, save, load what was saved, measure, and refuse a model that is not in its band."""
-    import torch  # noqa: PLC0415
+    import torch
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(mode=True)
@@ -63,7 +63,7 @@ def make(task: str, out: Path | None = None) -> None:
 
 def ship(model: Any, folder: Path) -> None:
     """Save the model as a Hugging Face checkpoint in FP16: half the size, and the rounding is harmless."""
-    import torch  # noqa: PLC0415
+    import torch
 
     folder.mkdir(parents=True, exist_ok=True)
     model.to(torch.float16).save_pretrained(folder)

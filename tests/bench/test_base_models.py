@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.base_models.__main__ import ship, write_pass_rates
+from bench.base_models.measuring import expected_pass_rate, new_model, response_logprobs, sampled
+from bench.base_models.teaching import Design, Habit, base_model, has_carry
 from runner.policy.model import load_model
-from runner.tasks.base_models.__main__ import ship, write_pass_rates
-from runner.tasks.base_models.measuring import expected_pass_rate, new_model, response_logprobs, sampled
-from runner.tasks.base_models.teaching import Design, Habit, base_model, has_carry
 from runner.tasks.embedded import Sums, embedded_task, sum_problems
 from runner.tasks.tokenizers import END_ID, CharacterTokenizer
 
