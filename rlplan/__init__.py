@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from budgets.errors import BudgetError as BudgetError
     from budgets.errors import CheckpointError as CheckpointError
+    from budgets.errors import ClusterLostError as ClusterLostError
     from budgets.errors import ConfigError as ConfigError
     from budgets.errors import InfeasibleError as InfeasibleError
     from budgets.errors import InputError as InputError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rlplan.api.plan import Candidate as Candidate
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
-    from rlplan.api.proposing import propose as propose
+    from rlplan.api.plan import propose as propose
     from rlplan.api.replays import Replay as Replay
     from rlplan.api.replays import replay as replay
     from rlplan.api.running import resume as resume
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _ERRORS = (
     "BudgetError",
     "CheckpointError",
+    "ClusterLostError",
     "ConfigError",
     "InfeasibleError",
     "InputError",
@@ -62,7 +64,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Sweep": "rlplan.api.sweep",
     "fit": "rlplan.api.fits",
     "open": "rlplan.api.book",
-    "propose": "rlplan.api.proposing",
+    "propose": "rlplan.api.plan",
     "replay": "rlplan.api.replays",
     "resume": "rlplan.api.running",
     "retry": "rlplan.api.running",

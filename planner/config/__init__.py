@@ -3,8 +3,7 @@
 from planner.config.assumptions import Assumption, assumptions
 from planner.config.layers import Resolved, embedded_tasks, file_layer, flag_layer, resolve, task_layers
 from planner.config.request import build_request, resolved_values
-from planner.config.schema import Config
-from planner.config.template import template
+from planner.config.schema import Config, template
 from planner.layering import Layer
 
 __all__ = [

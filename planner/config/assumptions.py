@@ -8,10 +8,9 @@ from budgets.cost import Z90, StepCost
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits
-from planner.config.axes import settled
-from planner.config.layers import DEFAULT, Resolved
+from planner.config.layers import DEFAULT, Resolved, settled
 from planner.proposals import Proposal, Request
-from planner.proposals.prior import applicable_prior
+from planner.proposals.grid import applicable_prior
 
 
 @dataclass(frozen=True, slots=True)

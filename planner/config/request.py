@@ -16,8 +16,7 @@ from budgets.memory import require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
-from planner.config.axes import has_axes, require_distinct, settled
-from planner.config.layers import Resolved
+from planner.config.layers import Resolved, has_axes, require_distinct, settled
 from planner.config.schema import Config
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import load_recipe

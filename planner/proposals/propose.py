@@ -1,21 +1,83 @@
-"""From a budget to ranked candidates, a pilot plan and an outlook: a pure function of the request."""
+"""Proposals: price the grid, rank it, share out the pilots, look at other budgets, and say what to mind."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from budgets.allocation import steps_for_budget
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
-from budgets.memory import fewest_gpus
-from planner.axes import said, with_rate
-from planner.proposals.grid import CellCost, price_cells, rank_cells
-from planner.proposals.notes import notes_on
+from budgets.memory import fewest_gpus, memory_share
+from planner.axes import rounded_rate, said, with_rate
+from planner.proposals.grid import CellCost, applicable_prior, price_cells, rank_cells
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
-from planner.proposals.prior import applicable_prior
-from planner.proposals.rates import spread_rates
+from planner.proposals.published import (
+    FEWEST_SUPPORTED_UPDATES,
+    HARMFUL_EPOCHS,
+    HARMLESS_EPOCHS,
+    LARGEST_STEP_ROLLOUTS,
+    STUDIED_ROLLOUTS,
+)
 from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
 from planner.view import Configuration
+
+
+def spread_rates(between: tuple[float, float] | None, has_pilot: Sequence[bool]) -> list[float | None]:
+    """Return a factor on the rule's rate for each candidate, None for all without a range to search.
+
+    The first pilot has the rule's own rate, or what of the range is nearest to it; the others follow the sequence of
+    van der Corput (1935) over the logarithm of the range, so that however many there are, they lie evenly in it. What
+    has no pilot keeps the first one's until the search chooses.
+    """
+    if between is None:
+        return [None] * len(has_pilot)
+    low, high = between
+    rule = min(high, max(low, 1.0))
+    rates: list[float | None] = []
+    place = 0
+    for pilot in has_pilot:
+        share = _van_der_corput(place) if pilot and place else None
+        rates.append(rule if share is None else rounded_rate(low * math.exp(share * math.log(high / low)), between))
+        place += pilot
+    return rates
+
+
+def _van_der_corput(number: int) -> float:
+    """Return the digits of a number in base 2, mirrored at the point."""
+    mirrored, part = 0.0, 0.5
+    while number:
+        mirrored += part * (number & 1)
+        number >>= 1
+        part /= 2
+    return mirrored
+
+
+LITTLE_SIGNAL = 0.3
+TIGHT_MEMORY = 0.85
+
+
+def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
+    """List what could go wrong with a cell, or makes its figures less certain."""
+    allocation, notes = cell.allocation, []
+    if allocation.update_steps < FEWEST_SUPPORTED_UPDATES:
+        notes.append(f"few updates ({allocation.update_steps})")
+    epochs = allocation.epochs(request.workload.prompt_set_size)
+    if epochs > HARMFUL_EPOCHS:
+        notes.append(f"far too many epochs ({epochs:,.0f})")
+    elif epochs > HARMLESS_EPOCHS:
+        notes.append(f"many epochs ({epochs:,.0f})")
+    if cell.signal_fraction < LITTLE_SIGNAL:
+        notes.append(f"little signal ({cell.signal_fraction:.0%} of groups)")
+    share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.cost.placement.trainer_gpus)
+    if share > TIGHT_MEMORY:
+        notes.append(f"memory tight ({share:.0%})")
+    largest = LARGEST_STEP_ROLLOUTS.get(request.difficulty)
+    if largest is not None and allocation.rollouts_per_step > largest:
+        notes.append(f"batch beyond the study ({largest:,})")
+    if cell.expected_score is not None and allocation.rollouts > STUDIED_ROLLOUTS[1]:
+        notes.append(f"beyond the study ({allocation.rollouts:.1e} rollouts)")
+    return tuple(notes)
+
 
 OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
 LEAST_SAVING = 0.05  # in GPU-hours per step, below which fewer GPUs are not worth a line

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 from planner.recommending.cautions import Caution
 from planner.recommending.choice import Choice
 from planner.recommending.rival import Rival
-from rlplan.api.columns import CHOICES
-from rlplan.api.frames import Frame, Library, make_frame, spread_axes
-from rlplan.api.html import page_part
+from rlplan.api.frames import CHOICES, Frame, Library, make_frame, spread_axes
+from rlplan.api.wording import page_part
 from rlplan.printing.recommend_output import report
 from rlplan.reading.recommend_data import recommended_data
 from rlplan.reading.recommend_reading import Recommended

@@ -13,11 +13,9 @@ from planner.curves.reading.assembly import curves_of
 from rlplan.actions.fit_data import curve_data
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
-from rlplan.api.columns import FITS
-from rlplan.api.frames import Frame, Kind, Library, make_frame
-from rlplan.api.html import page_part
+from rlplan.api.frames import FITS, Frame, Kind, Library, make_frame
 from rlplan.api.tables import NAME, Tabular, arrays_of, is_path, is_table, table_of
-from rlplan.api.words import arguments_named, reworded
+from rlplan.api.wording import arguments_named, page_part, reworded
 from rlplan.wording.numbers import interval
 
 if TYPE_CHECKING:

@@ -1,15 +1,18 @@
-"""A plan: what `rlplan propose` answers, as an object."""
+"""A plan: what `rlplan propose` answers, as an object, made anew or read from a database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from rlplan.api.columns import CANDIDATES
-from rlplan.api.frames import Frame, Library, make_frame, spread_axes
-from rlplan.api.html import page_part
+from planner.store import schema as tables
+from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame, spread_axes
+from rlplan.api.wording import arguments_named, database_at, page_part
+from rlplan.reading.plan_data import STORED
 from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
 SHOWN = 12
@@ -170,4 +173,110 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "score_low": score.low if score else None,
         "score_high": score.high if score else None,
         "notes": "; ".join(candidate.notes),
+    }
+
+
+def propose(
+    budget: float | None = None,
+    *,
+    model: str | None = None,
+    gpu: str | None = None,
+    gpus: int | None = None,
+    gpus_per_trial: int | None = None,
+    response_tokens: int | None = None,
+    recipe: str | None = None,
+    recipes: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    difficulty: str | None = None,
+    pass_rate: float | None = None,
+    pass_rates_file: str | Path | None = None,
+    task: str | None = None,
+    config: str | Path | None = None,
+    db: str | Path | None = None,
+) -> Plan:
+    """Price and rank every allocation for a budget of GPU-hours, split pilots and final run, and store the plan.
+
+    The arguments are the flags of `rlplan propose`; what is left out is taken from `./rlplan.toml`, if there is one,
+    and else from the defaults.
+
+    Args:
+        budget: GPU-hours for pilots and final run together.
+        model: A model of the catalogue, or a path to a config.json.
+        gpu: A GPU of the catalogue, or one that the configuration file describes.
+        gpus: How many GPUs there are.
+        gpus_per_trial: How many GPUs one run gets.
+        response_tokens: Most tokens of a response.
+        recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
+        recipes: Recipes to compare with each other.
+        models: Base models to compare with each other.
+        difficulty: easy, medium, hard or mixed problems.
+        pass_rate: Mean pass rate of the base model.
+        pass_rates_file: A file with one pass rate per prompt.
+        task: An embedded task, on this machine's CPU.
+        config: A configuration file.
+        db: The results database: a path, or an SQLAlchemy URL; by default RLPLAN_DB, else rlplan.db.
+
+    Returns:
+        The plan, with the name that it is stored under.
+
+    Raises:
+        InputError: What is given is not allowed, not known, or does not fit the hardware.
+        BudgetError: The GPU-hours do not suffice for a comparison.
+
+    Example:
+        >>> plan = rlplan.propose(budget=5000, model="qwen3-8b", gpu="h100", gpus=64)
+        >>> plan.name
+        'plan-1'
+        >>> plan.pilot_gpu_hours + plan.final_gpu_hours <= 5000
+        True
+    """
+    asked = dict(locals())
+    from rlplan.actions.proposing import flagged, load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
+
+    database = database_at(db)
+    with arguments_named():
+        file = None if config is None else Path(config)
+        stored = make_plan(load_configuration(file, task, flagged(asked)), database)
+    document = plan_data(stored.name, stored.proposal, stored.assumptions)
+    return Plan(database, document, tuple(stored.notices))
+
+
+_PLAIN = (
+    *STORED,
+    "gpu_hours_per_step_low",
+    "gpu_hours_per_step_high",
+    "segment_steps",
+    "pilot_reason",
+)
+
+
+def stored_document(plan: tables.Plan) -> dict[str, Any]:
+    """Return what the database keeps of a plan, named as `rlplan propose --format json` names it."""
+    axes: dict[str, Any] = dict(values_by_axis(each.axes for each in plan.candidates))
+    if between := (plan.config.get("axes") or {}).get("learning_rate_range"):
+        axes[LEARNING_RATE] = {"low": between[0], "high": between[1]}
+    return {
+        "plan": plan.name,
+        "budget_gpu_hours": plan.budget_gpu_hours,
+        "pilot_gpu_hours": plan.pilot_gpu_hours,
+        "final_gpu_hours": plan.final_gpu_hours,
+        "workload": plan.workload,
+        "hardware": plan.hardware,
+        "recipe": plan.recipe,
+        "difficulty": plan.difficulty,
+        **({"axes": axes} if axes else {}),
+        "candidates": [_stored_candidate(each) for each in plan.candidates],
+        "outlook": plan.outlook,
+        "assumptions": plan.assumptions,
+    }
+
+
+def _stored_candidate(row: tables.Candidate) -> dict[str, Any]:
+    median, low, high = row.expected_score, row.score_low, row.score_high
+    return {
+        **{name: getattr(row, name) for name in _PLAIN},
+        **({"axes": dict(row.axes)} if row.axes else {}),
+        "expected_score": None if median is None else {"median": median, "low": low, "high": high},
+        "notes": row.notes,
     }

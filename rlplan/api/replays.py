@@ -9,11 +9,9 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
-from rlplan.api.columns import TRACE
-from rlplan.api.frames import Frame, Library, make_frame, spread_axes
-from rlplan.api.html import page_part
+from rlplan.api.frames import TRACE, Frame, Library, make_frame, spread_axes
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
-from rlplan.api.words import arguments_named, reworded
+from rlplan.api.wording import arguments_named, page_part, reworded
 from rlplan.printing.replay_output import replay_data
 from rlplan.wording.numbers import hours
 from rlplan.wording.typed_numbers import plain_number

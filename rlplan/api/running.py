@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
-from rlplan.api.place import database_at
 from rlplan.api.plan import Plan
 from rlplan.api.sweep import Sweep
-from rlplan.api.words import arguments_named
+from rlplan.api.wording import arguments_named, database_at
 from rlplan.live.sweep_running import Began, followed
 
 if TYPE_CHECKING:

@@ -5,12 +5,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
+
+from planner.layering import flattened
+from planner.store import Store
+from planner.store import schema as tables
 from planner.store.schema import SweepStatus
-from rlplan.api.columns import CURVES, DECISIONS, RANKED, SEGMENTS, TRIALS
-from rlplan.api.frames import Frame, Library, make_frame, spread_axes
-from rlplan.api.html import page_part
-from rlplan.api.points import point_rows
-from rlplan.api.words import arguments_named
+from rlplan.api.frames import (
+    CURVES,
+    DECISIONS,
+    POINTS,
+    RANKED,
+    SEGMENTS,
+    TRIALS,
+    Columns,
+    Frame,
+    Kind,
+    Library,
+    make_frame,
+    spread_axes,
+)
+from rlplan.api.wording import arguments_named, page_part
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Answer as StoredAnswer
@@ -26,6 +41,7 @@ if TYPE_CHECKING:
     from rlplan.api.book import Book
     from rlplan.charts.figures import PictureKind
     from rlplan.reading.story import Beliefs
+
 
 SHOWN = 12
 
@@ -126,7 +142,7 @@ class Sweep:
     def points(self, frame: Library | None = None) -> Frame:
         """Return a row for each point that was reported, with what training measured; read when it is asked for."""
         with self._book.reading() as store:
-            columns, rows = point_rows(store, self.name)
+            columns, rows = _point_rows(store, self.name)
         return make_frame(columns, rows, frame)
 
     def ranked(self, frame: Library | None = None, *, stored: bool = False) -> Frame:
@@ -253,3 +269,40 @@ class Sweep:
         ]
         said = sentence(self.answer) if self.answer else f"{self!r}"[1:-1]
         return page_part(f"{self.name}: {said}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))
+
+
+def _point_rows(store: Store, sweep: str) -> tuple[Columns, list[dict[str, Any]]]:
+    """Return the points by trial, step and attempt, and their columns: one `metric_…` for each number of training."""
+    wanted = (
+        select(
+            tables.Trial.name.label("trial"),
+            tables.Point.attempt,
+            tables.Point.optimizer_step.label("step"),
+            tables.Point.rollouts,
+            tables.Point.tokens,
+            tables.Point.seconds,
+            tables.Point.gpu_hours,
+            tables.Point.score,
+            tables.Point.score_standard_error,
+            tables.Point.metrics,
+        )
+        .join(tables.Trial, tables.Trial.id == tables.Point.trial_id)
+        .join(tables.Sweep, tables.Sweep.id == tables.Trial.sweep_id)
+        .where(tables.Sweep.name == sweep)
+        .order_by(tables.Point.trial_id, tables.Point.optimizer_step, tables.Point.attempt)
+    )
+    with store.read() as session:
+        rows = [row._asdict() for row in session.execute(wanted)]
+    measured = [_numbers(row.pop("metrics") or {}) for row in rows]
+    names = dict.fromkeys(name for each in measured for name in each)
+    columns = {**POINTS, **dict.fromkeys(names, Kind.NUMBER)}
+    return columns, [{**dict.fromkeys(names), **row, **own} for row, own in zip(rows, measured, strict=True)]
+
+
+def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
+    """Flatten metrics to their numbers, `{"seconds": {"train": 2}}` to `metric_seconds_train`."""
+    return {
+        f"metric_{name.replace('.', '_')}": float(value)
+        for name, value in flattened(metrics)
+        if isinstance(value, int | float)
+    }

@@ -7,8 +7,7 @@ import pytest
 
 from budgets.errors import ConfigError, InputError
 from planner.config import Layer, build_request, flag_layer, resolve, resolved_values
-from planner.config.axes import settled
-from planner.config.layers import Resolved
+from planner.config.layers import Resolved, settled
 
 BUDGET = {"budget": {"gpu_hours": 5000.0}}
 

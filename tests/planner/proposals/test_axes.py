@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from budgets import catalogue
 from budgets.errors import BudgetError
 from planner.proposals import GridBounds, PilotRules, Proposal, Variant, propose
-from planner.proposals.pilots import PILOTS_APART
+from planner.proposals.pilots import PILOTS_APART, octaves
 from planner.proposals.request import Request
-from planner.proposals.spacing import octaves
 from planner.recipes import load_recipe
 from planner.view import Configuration
 from tests.planner.proposals.requests import request

@@ -4,7 +4,7 @@ import pytest
 
 from budgets.allocation import Allocation
 from budgets.workload import Workload
-from planner.proposals.prior import applicable_prior, effective_updates, expected_score
+from planner.proposals.grid import applicable_prior, effective_updates, expected_score
 from planner.proposals.published import FRONTIERS
 from tests.planner.proposals.requests import request
 

@@ -13,23 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlplan
-from rlplan.api import columns, frames
+from rlplan.api import frames
 from rlplan.api.frames import Kind, make_frame, spread_axes
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
 DOCUMENTED = {
-    "book.plans()": columns.PLANS,
-    "book.sweeps()": columns.SWEEPS,
-    "plan.frame()": columns.CANDIDATES,
-    "sweep.trials()": columns.TRIALS,
-    "sweep.curves()": columns.CURVES,
-    "sweep.points()": columns.POINTS,
-    "sweep.ranked()": columns.RANKED,
-    "sweep.decisions()": columns.DECISIONS,
-    "sweep.segments()": columns.SEGMENTS,
-    "answer.frame()": columns.CHOICES,
-    "fits.frame()": columns.FITS,
-    "replay.frame()": columns.TRACE,
+    "book.plans()": frames.PLANS,
+    "book.sweeps()": frames.SWEEPS,
+    "plan.frame()": frames.CANDIDATES,
+    "sweep.trials()": frames.TRIALS,
+    "sweep.curves()": frames.CURVES,
+    "sweep.points()": frames.POINTS,
+    "sweep.ranked()": frames.RANKED,
+    "sweep.decisions()": frames.DECISIONS,
+    "sweep.segments()": frames.SEGMENTS,
+    "answer.frame()": frames.CHOICES,
+    "fits.frame()": frames.FITS,
+    "replay.frame()": frames.TRACE,
 }
 ALL = {"id": Kind.WHOLE, "steps": Kind.WHOLE_OR_MISSING, "score": Kind.NUMBER, "name": Kind.TEXT, "at": Kind.TIME}
 WHOLE = st.integers(-(2**62), 2**62)

@@ -12,7 +12,7 @@ import pytest
 import rlplan
 from planner.store import open_store
 from planner.store.schema import SweepStatus
-from rlplan.api import columns
+from rlplan.api import frames
 from rlplan.api.book import Book
 from rlplan.api.frames import Columns
 from rlplan.reading.sweep_data import sweep_data
@@ -22,12 +22,12 @@ from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 
 FRAMES: dict[str, Columns] = {
-    "trials": columns.TRIALS,
-    "curves": columns.CURVES,
-    "points": columns.POINTS,
-    "ranked": columns.RANKED,
-    "decisions": columns.DECISIONS,
-    "segments": columns.SEGMENTS,
+    "trials": frames.TRIALS,
+    "curves": frames.CURVES,
+    "points": frames.POINTS,
+    "ranked": frames.RANKED,
+    "decisions": frames.DECISIONS,
+    "segments": frames.SEGMENTS,
 }
 
 
@@ -114,7 +114,7 @@ def test_it_recommends_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> Non
     assert len(answer.cautions) == len(printed["warnings"])
     assert (answer.runner_up is None) == (printed["runner_up"] is None)
     rows = answer.frame("rows")
-    assert columns_of(rows) == list(columns.CHOICES)
+    assert columns_of(rows) == list(frames.CHOICES)
     assert rows[0]["rollouts_per_prompt"] == answer.best.rollouts_per_prompt
     assert len(answer._repr_html_()) < 10_000
 

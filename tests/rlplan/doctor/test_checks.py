@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rlplan.doctor import deep, machine, packages, storage
-from rlplan.doctor.deep import Tried
+from rlplan.doctor import machine, packages, storage
+from rlplan.doctor.examination import Tried, check_tries
 from rlplan.doctor.finding import Finding, Health, ok, verdict
 from rlplan.doctor.machine import GIB, Disk, Gpu, Machine
 from rlplan.doctor.packages import Packages, Requirement
@@ -159,7 +159,7 @@ def test_a_sweep_without_its_driver_and_what_it_left_are_told() -> None:
 
 def test_tries_that_fail_are_bad() -> None:
     tried = (Tried("Ray starts", True, 9.2, "2.56.0"), Tried("torch works", False, 1.0, "ImportError: no"))
-    passed, failed = deep.check(tried)
+    passed, failed = check_tries(tried)
     assert (passed.health, passed.found) == (Health.OK, "2.56.0, after 9 s")
     assert (failed.health, failed.found) == (Health.BAD, "ImportError: no")
 

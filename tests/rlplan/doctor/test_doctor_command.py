@@ -15,7 +15,8 @@ import pytest
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.sweeps import sweep_named
-from rlplan.doctor import deep, storage
+from rlplan.doctor import storage
+from rlplan.doctor.examination import run as run_try
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
 from rlplan.printing import doctor_output
 from rlplan.wording.canvas import Canvas
@@ -129,9 +130,9 @@ def test_databases_that_cannot_be_reached_are_bad(database: str) -> None:
 
 
 def test_a_try_ends_with_its_time_and_leaves_nothing(tmp_path: Path) -> None:
-    passed = deep.run("works", "print('first'); print('it does')", 30.0)
+    passed = run_try("works", "print('first'); print('it does')", 30.0)
     assert (passed.passed, passed.said) == (True, "it does")
-    failed = deep.run("fails", "raise ImportError('no such thing')", 30.0)
+    failed = run_try("fails", "raise ImportError('no such thing')", 30.0)
     assert (failed.passed, failed.said) == (False, "ImportError: no such thing")
-    late = deep.run("hangs", "import time; time.sleep(60)", 0.5)
+    late = run_try("hangs", "import time; time.sleep(60)", 0.5)
     assert (late.passed, late.said) == (False, "not done after 0.5 s")

@@ -1,0 +1,47 @@
+"""How the API speaks: errors name arguments, objects show themselves in a notebook, and which database is meant."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+
+from budgets.errors import RlplanError
+from rlplan.wording.formats import DEFAULT_DATABASE
+
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
+_COMMAND = re.compile(r"`?rlplan [a-z]+ ")
+
+
+def reworded(text: str) -> str:
+    """Write flags as arguments; a text with a command of the shell stays as it is."""
+    if _COMMAND.search(text):
+        return text
+    return _FLAG.sub(lambda flag: flag[1].replace("-", "_") + ("=" if flag[2] else ""), text)
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Let errors that are raised within speak of arguments instead of flags."""
+    try:
+        yield
+    except RlplanError as error:
+        error.args = tuple(reworded(each) if isinstance(each, str) else each for each in error.args)
+        raise
+
+
+def page_part(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, hidden: int = 0) -> str:
+    """Return a heading, a table, and a line that says how many rows are not shown."""
+    head = "".join(f"<th>{escape(each)}</th>" for each in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows)
+    more = f"<p>… and {hidden:,} more</p>" if hidden > 0 else ""
+    return (
+        f"<div><p>{escape(heading)}</p>"
+        f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
+    )
+
+
+def database_at(db: str | Path | None) -> str:
+    """Return the path or URL that is given, else that of the environment, else rlplan.db in the working directory."""
+    return os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE if db is None else str(db)
