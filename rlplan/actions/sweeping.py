@@ -25,7 +25,7 @@ from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from runner.sweep.concluding import Conclusions
-from runner.sweep.driver import Interrupts, Outcome, SweepDriver
+from runner.sweep.driver import Interrupts, SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
@@ -146,7 +146,7 @@ def _go_on(
     return _finished(row.name, _drive(store, row.name, here, plan, seat))
 
 
-def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> Outcome:
+def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepOutcome:
     """Run a sweep whose lease the driver holds, until it is over or interrupted."""
     executor: RayExecutor | None = None
     try:
@@ -248,7 +248,7 @@ def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
         raise explained(error, SweepSpec, {"workers": "--workers"}, "the sweep") from error
 
 
-def _finished(sweep: str, outcome: Outcome) -> Finished:
+def _finished(sweep: str, outcome: SweepOutcome) -> Finished:
     notes = []
     if outcome.overrun_gpu_hours > 0:
         notes.append(f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers")

@@ -43,7 +43,7 @@ class OpenSegment:
 
 
 @dataclass(slots=True)
-class Facts:
+class TrialFacts:
     """What a policy need not see of a trial."""
 
     config: dict[str, Any]
@@ -67,7 +67,7 @@ class Board:
         self.running: dict[int, OpenSegment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
-        self.facts: dict[int, Facts] = {}
+        self.facts: dict[int, TrialFacts] = {}
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = standing.plan.candidates
@@ -156,7 +156,7 @@ class Board:
             proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed,
             axes=trial.axes,
         )
-        self.facts[trial.id] = Facts(
+        self.facts[trial.id] = TrialFacts(
             config=trial.config,
             folder=Path(self.spec.folder) / trial.name,
             attempt=trial.attempt,

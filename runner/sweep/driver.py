@@ -45,7 +45,7 @@ class NeverInterrupted:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SweepOutcome:
     """A sweep as far as it went."""
 
     status: SweepStatus
@@ -93,7 +93,7 @@ class SweepDriver:
         for note in notes:
             self._log.note("recovered", None, note)
 
-    def run(self) -> Outcome:
+    def run(self) -> SweepOutcome:
         """Run until nothing is left to do or the user wants to stop; a second interrupt stops at once."""
         try:
             interrupted = self._turns()
@@ -198,11 +198,11 @@ class SweepDriver:
         counts = self._board.counts()
         return SweepStatus.FAILED if counts[TrialState.FAILED] == len(self._board.trials) else SweepStatus.FINISHED
 
-    def _finished(self, status: SweepStatus) -> Outcome:
+    def _finished(self, status: SweepStatus) -> SweepOutcome:
         failed = [trial for trial in self._board.trials.values() if trial.state is TrialState.FAILED]
         got_somewhere = any(trial.step for trial in self._board.trials.values())
         reasons = self._intake.failures
-        return Outcome(
+        return SweepOutcome(
             status=status,
             failed_trials=len(failed),
             all_failed=max(reasons, key=reasons.__getitem__) if failed and reasons and not got_somewhere else None,

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import CLIENT, HostedSession, Session, Settings, import_tune, start_thread
+from runner.sweep.on_ray.session import CLIENT, HostedSession, SessionSettings, TuneSession, import_tune, start_thread
 from runner.sweep.processes import end_session, sweep_orphans
 
 _PR_SET_PDEATHSIG = 1
@@ -58,17 +58,17 @@ class _Child:
             self.leave(f"Ray Tune has failed: {type(error).__name__}: {error}")
         self.leave("Ray Tune has ended")
 
-    def _session(self, address: str | None) -> Session | HostedSession:
-        settings = Settings(**self._given["settings"])
+    def _session(self, address: str | None) -> TuneSession | HostedSession:
+        settings = SessionSettings(**self._given["settings"])
         if address is not None and address.startswith(CLIENT):
             return HostedSession(settings, self.post)
-        session = Session(settings, self.post)
+        session = TuneSession(settings, self.post)
         if address is None:
             self._post_nodes(cluster.nodes())
             start_thread("servers", lambda: cluster.watch_servers(self.leave))
         else:
             start_thread("nodes", lambda: cluster.watch_nodes(self._post_nodes, self.leave))
-        start_thread("mailbox", lambda: self._guard(session))
+        start_thread("mailbox", lambda: session.watch_mailbox(self.leave))
         return session
 
     def post(self, message: Message) -> None:
@@ -94,7 +94,7 @@ class _Child:
             self._commands.put(decoded(line))
         self.leave("the driver is gone")
 
-    def _obey(self, session: Session | HostedSession) -> None:
+    def _obey(self, session: TuneSession | HostedSession) -> None:
         while True:
             command = self._commands.get()
             if command["do"] == "sweep":
@@ -104,10 +104,6 @@ class _Child:
                 self.leave("it was told to")
             else:
                 session.do(command)
-
-    def _guard(self, session: Session) -> None:
-        session.wait_for_the_end_of_the_mailbox()
-        self.leave("the mailbox of the workers has died")
 
 
 def _die_with_parent(leave: Callable[[str], NoReturn]) -> None:

@@ -13,7 +13,7 @@ from runner.ports.executor import Ended, Event, Failed, Gone, Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Bundles, ClusterResources, Lease, Leases, require_fits, room, with_real_cores
-from runner.sweep.on_ray.link import Link, Start
+from runner.sweep.on_ray.link import Link, RayStart
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.restarts import Restarts
 from runner.sweep.processes import sweep_orphans
@@ -64,7 +64,7 @@ class RayExecutor:
             gpus: That it occupies, a part of one or several.
         """
         local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
-        self._start = Start(folder, tag, address, math.ceil(workers * cpus), local_gpus)
+        self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), local_gpus)
         self._most_workers = self._last_workers = workers
         self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
         self._clock = RealClock()

@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from runner.sweep.on_ray.messages import Message, decoded, encoded
-from runner.sweep.on_ray.session import Settings
+from runner.sweep.on_ray.session import SessionSettings
 from runner.sweep.processes import SWEEP_TAG, end_session, sweep_orphans
 
 LOGS = "logs"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RayStart:
     """How a Ray process is to be started."""
 
     folder: Path  # of the sweep
@@ -34,13 +34,13 @@ class Start:
 class Link:
     """One Ray process, from its start to its end."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: RayStart) -> None:
         self._tag = start.tag
         # Short, because the names of Ray's sockets begin with it and may have 107 characters.
         self._temporary = tempfile.mkdtemp(prefix="rlp-", dir="/tmp" if os.path.isdir("/tmp") else None)
         self.log = _next_log(start.folder / LOGS)
         reading, writing = os.pipe()
-        settings = Settings(
+        settings = SessionSettings(
             start.tag, f"{start.tag}-{self.log.stem}", str(start.folder.absolute()), os.getcwd(), self._temporary
         )
         given = {
@@ -105,7 +105,7 @@ class Link:
         self._messages.put({"event": "end"})
 
 
-def _environment(start: Start) -> dict[str, str]:
+def _environment(start: RayStart) -> dict[str, str]:
     # The packages need not be installed where the driver finds them by its sys.path alone.
     here = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))

@@ -22,7 +22,7 @@ _SECONDS_OF_A_CALL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SessionSettings:
     """What all leases of a run have in common."""
 
     tag: str  # of the sweep
@@ -32,10 +32,10 @@ class Settings:
     temporary: str  # for what Tune writes and nobody reads
 
 
-class Session:
+class TuneSession:
     """Runs Tune in the thread that calls `run`; `do` may be called from any other."""
 
-    def __init__(self, settings: Settings, post: Callable[[Message], None]) -> None:
+    def __init__(self, settings: SessionSettings, post: Callable[[Message], None]) -> None:
         """Open the mailbox. Ray must be connected."""
         import ray  # noqa: PLC0415
 
@@ -98,14 +98,14 @@ class Session:
         """Sweep for the last time; the caller ends next, and its leases with it."""
         self.sweep(workers, seconds)
 
-    def wait_for_the_end_of_the_mailbox(self) -> None:
-        """Return when no worker can be told anything any more."""
+    def watch_mailbox(self, lost: Callable[[str], object]) -> None:
+        """Report when no worker can be told anything any more."""
         import ray  # noqa: PLC0415
 
         try:
             ray.get(self._mailbox.live.remote())
         except ray.exceptions.RayError:
-            return
+            lost("the mailbox of the workers has died")
 
     def _handed(self, lease: str) -> None:
         # Only now: Tune keeps the parked lease's process for the new one if the new one waits already.
@@ -137,22 +137,18 @@ class Session:
 class SessionActor:
     """The actor: a session, whose events wait here until the client fetches them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SessionSettings) -> None:
         os.environ.update(cluster.ENVIRONMENT)
         self._temporary = settings.temporary
         self._events: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self._session = Session(settings, self._events.put)
+        self._session = TuneSession(settings, self._events.put)
         start_thread("nodes", lambda: cluster.watch_nodes(self._nodes_are, self._is_lost))
-        start_thread("mailbox", self._guard)
+        start_thread("mailbox", lambda: self._session.watch_mailbox(self._is_lost))
         start_thread("tune", self._session.run)
 
-    def do(self, command: Message) -> None:
-        """Pass a command of the driver on."""
-        self._session.do(command)
-
-    def sweep(self, workers: list[list[str]], seconds: float) -> None:
-        """End what lost workers have left behind."""
-        self._session.sweep(workers, seconds)
+    def call(self, method: str, *arguments: Any) -> None:
+        """Have the session do something."""
+        getattr(self._session, method)(*arguments)
 
     def events(self, seconds: float) -> list[Message]:
         """Return what has happened, waiting for something."""
@@ -174,15 +170,11 @@ class SessionActor:
     def _is_lost(self, reason: str) -> None:
         self._events.put({"event": "leaving", "reason": reason})
 
-    def _guard(self) -> None:
-        self._session.wait_for_the_end_of_the_mailbox()
-        self._is_lost("the mailbox of the workers has died")
-
 
 class HostedSession:
     """The client's side; it is used like a session."""
 
-    def __init__(self, settings: Settings, post: Callable[[Message], None]) -> None:
+    def __init__(self, settings: SessionSettings, post: Callable[[Message], None]) -> None:
         """Have the session opened in the cluster."""
         import ray  # noqa: PLC0415
 
@@ -197,15 +189,11 @@ class HostedSession:
 
     def do(self, command: Message) -> None:
         """Pass a command of the driver on."""
-        import ray  # noqa: PLC0415
-
-        ray.get(self._host.do.remote(command))
+        self._call("do", command)
 
     def sweep(self, workers: list[list[str]], seconds: float) -> None:
         """End what lost workers have left behind."""
-        import ray  # noqa: PLC0415
-
-        ray.get(self._host.sweep.remote(workers, seconds))
+        self._call("sweep", workers, seconds)
 
     def end(self, workers: list[list[str]], seconds: float) -> None:
         """Sweep for the last time, remove what Tune has written, and take leave: else the cluster waits a while."""
@@ -214,6 +202,11 @@ class HostedSession:
         self.sweep(workers, seconds)
         ray.get(self._host.clear.remote())
         ray.shutdown()
+
+    def _call(self, method: str, *arguments: Any) -> None:
+        import ray  # noqa: PLC0415
+
+        ray.get(self._host.call.remote(method, *arguments))
 
     def run(self) -> None:
         """Fetch events until the session is over; Ray's error when the cluster is lost."""
@@ -227,7 +220,7 @@ class HostedSession:
 
 
 def import_tune() -> None:
-    """Import what `Session.run` needs."""
+    """Import what `TuneSession.run` needs."""
     importlib.import_module("runner.sweep.on_ray.tune_parts")
 
 

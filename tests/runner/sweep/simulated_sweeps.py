@@ -20,7 +20,7 @@ from runner.ports.executor import Executor
 from runner.ports.simulation import SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
-from runner.sweep.driver import Outcome, SweepDriver
+from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
 from runner.sweep.spec import SweepSpec
 
@@ -94,7 +94,7 @@ class SimulatedSweep:
         options = {"tick_seconds": 5.0, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 
-    def run(self, policy: Policy, **options: Any) -> Outcome:
+    def run(self, policy: Policy, **options: Any) -> SweepOutcome:
         """Run the sweep from where it stands to its end."""
         with self.store() as store:
             return self.driver(self.executor(**options), policy, store).run()

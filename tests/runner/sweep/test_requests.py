@@ -16,7 +16,7 @@ from planner.store.schema import Decision, Request, RequestKind, Segment, Segmen
 from planner.sweeping.policies import open_policy
 from runner.ports.executor import Event, Work
 from runner.simulation.executor import SimulatedExecutor
-from runner.sweep.driver import Outcome
+from runner.sweep.driver import SweepOutcome
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import KilledError, essence, rows, spent
 from tests.runner.sweep.test_driver import sweep as larger_sweep
@@ -69,7 +69,7 @@ def asking(given: SimulatedSweep, store: Store, times: dict[float, RequestKind])
     return executor
 
 
-def run(given: SimulatedSweep, times: dict[float, RequestKind], number: int = 1) -> tuple[Outcome, Asked]:
+def run(given: SimulatedSweep, times: dict[float, RequestKind], number: int = 1) -> tuple[SweepOutcome, Asked]:
     with given.store() as store:
         executor = asking(given, store, times)
         return given.driver(executor, open_policy("full"), store, number).run(), executor
@@ -112,7 +112,7 @@ class Paused:
     """A sweep that was paused and went on."""
 
     given: SimulatedSweep
-    outcome: Outcome
+    outcome: SweepOutcome
     executor: Asked
     meanwhile: list[tuple[Sweep, float]]  # its row near the end of the pause, and the age of its heartbeat
 
