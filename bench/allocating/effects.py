@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.allocating.frontiers import Frontier, OptimalGroup, OptimalGroupFit, frontier
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.optimal_group import Frontier, OptimalGroup, OptimalGroupFit, frontier
 from planner.curves.fitting import fit_curves
 from planner.curves.verdicts import Verdict
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.curves.families.optimal_group import OptimalGroupFit
+from bench.allocating.frontiers import OptimalGroupFit
 from planner.curves.verdicts import Verdict
 from planner.proposals.published import FRONTIERS
 

@@ -1,68 +1,146 @@
-"""Recipes compared as ScaleRL compares them (arXiv 2510.13786): first the asymptote, then how fast it is approached."""
+"""Recipes compared as ScaleRL compares them (arXiv 2510.13786): first the asymptote, then how early it is neared."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
-from planner.curves.families.sigmoid import Sigmoid, SigmoidFit
+from planner.curves.curve import Curve, Vector
+from planner.curves.families.base import CannotTellError, LawDraws, interval
+from planner.curves.families.sigmoid import Sigmoid
+from planner.curves.fitting import LEVEL, Interval
+from planner.curves.laws import averaged
 
 # Three runs of one recipe differed by up to 0.015 in A; the study calls differences within 0.02 noise.
 ASYMPTOTE_MARGIN = 0.02
 _ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
-_TWO_SIDED_90 = 1.645
+_DRAWS = 4000
 
 
 @dataclass(frozen=True)
 class ComparedRecipe:
-    """A recipe's rank and the numbers it rests on.
+    """A recipe's rank, and what it rests on.
 
-    `A` is of the recipe's own fit, and so are the computes that reach 80, 90 and 95 % of the gain; `B` and `C_mid` are
-    refitted with A fixed at `common_asymptote`, the mean of the recipes in the same tie group (1 is the best group).
+    Recipes of one tie group (1 is the best) have the same A within the margin, and are ranked by the C_mid that they
+    have at the A they share. `probability_best` is that of the first rank, `probability_tied` that of an A within the
+    margin of the highest.
     """
 
     name: str
     rank: int
-    A: float
     tie_group: int
-    common_asymptote: float
-    B: float
-    C_mid: float
-    compute_80: float
-    compute_90: float
-    compute_95: float
+    runs: int
+    A: Interval
+    B: Interval
+    C_mid: Interval
+    probability_best: float
+    probability_tied: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Recipes from the best to the worst; `margin` is the difference of A that counts as none."""
+
+    recipes: tuple[ComparedRecipe, ...]
+    margin: float
+    level: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Draws of one recipe; `slope` is how log C_mid goes with A, since a higher A is reached later."""
+
+    A: Vector
+    B: Vector
+    log_midpoint: Vector
+    slope: float
+    runs: int
+
+    def midpoint_at(self, asymptote: float | Vector) -> Vector:
+        """Return draws of log C_mid, had A been this."""
+        return np.asarray(self.log_midpoint - self.slope * (self.A - asymptote))
 
 
 def compare(
-    curves: Mapping[str, Curve],
-    *,
-    asymptote_sds: Mapping[str, float] | None = None,
-    margin: float = ASYMPTOTE_MARGIN,
-    family: Sigmoid | None = None,
-) -> tuple[ComparedRecipe, ...]:
-    """Fit every curve and rank: higher A first; within a tie the larger B, then the smaller C_mid, at the common A.
+    curves: Mapping[str, Sequence[Curve]], *, margin: float = ASYMPTOTE_MARGIN, level: float = LEVEL
+) -> Comparison:
+    """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
-    A recipe ties with the best of its group when their A differ by at most the margin, or by what 90 % of draws would
-    where `asymptote_sds` are given and that is more.
+    Of several runs of a recipe the mean counts, as uncertain as they differ. The margin is a part of the scale: of
+    [0, 1], or of the range of all scores where they lie beyond.
     """
     if not (math.isfinite(margin) and margin >= 0):
         raise InputError(f"margin {margin}: give the difference of A that counts as a tie, at least 0")
-    sds = _checked_sds(curves, asymptote_sds or {})
-    family = family or Sigmoid()
-    fits = {name: family.fit(curve) for name, curve in curves.items()}
+    drawn, notes = {}, []
+    for number, (name, runs) in enumerate(curves.items()):
+        try:
+            fits = [Sigmoid().draw(averaged(run)) for run in runs]
+        except CannotTellError as reason:
+            notes.append(f"{name} left out: {reason}")
+            continue
+        drawn[name] = _drawn(fits, number)
+        notes += [f"{name}: {doubt}" for doubt in dict.fromkeys(doubt for fit in fits for doubt in fit.doubts)]
+    if len(drawn) < 2:
+        raise InputError(
+            f"{len(drawn)} of {len(curves)} recipes have a curve that can be fitted ({'; '.join(notes) or 'no more'}): "
+            "a comparison needs two at least"
+        )
+    every = [run for runs in curves.values() for run in runs]
+    if not all(run.bounded for run in every):
+        margin *= max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
+    return Comparison(_ranked(drawn, margin, level), margin, level, tuple(notes))
+
+
+def _drawn(fits: Sequence[LawDraws], number: int) -> _Drawn:
+    """Average the draws of a recipe's runs, and add what the mean of so many runs may be off by."""
+    # Draws of different recipes must not go together, as those of one random sequence may.
+    generator = np.random.default_rng(number)
+    rows = [generator.choice(len(fit.parameters["A"]), _DRAWS) for fit in fits]
+
+    def of(name: str, transform: "np.ufunc | None" = None) -> Vector:
+        each = np.stack([fit.parameters[name][row] for fit, row in zip(fits, rows, strict=True)])
+        values = each if transform is None else transform(each)
+        between = float(np.median(values, axis=1).std(ddof=1)) / math.sqrt(len(fits)) if len(fits) > 1 else 0.0
+        return np.asarray(values.mean(axis=0) + between * generator.standard_normal(_DRAWS))
+
+    asymptote, log_midpoint = of("A"), of("C_mid", np.log)
+    spread = float(asymptote.var())
+    slope = float(np.cov(asymptote, log_midpoint)[0, 1]) / spread if spread > 0 else 0.0
+    return _Drawn(asymptote, np.exp(of("B", np.log)), log_midpoint, slope, len(fits))
+
+
+def _ranked(drawn: Mapping[str, _Drawn], margin: float, level: float) -> tuple[ComparedRecipe, ...]:
+    best, tied = _chances(list(drawn.values()), margin)
+    chances = {name: (float(best[row]), float(tied[row])) for row, name in enumerate(drawn)}
+    medians = {name: float(np.median(each.A)) for name, each in drawn.items()}
     rows: list[ComparedRecipe] = []
-    for group, names in enumerate(_tie_groups({name: fit.A for name, fit in fits.items()}, sds, margin), start=1):
-        common = math.fsum(fits[name].A for name in names) / len(names)
-        refits = {name: fits[name] for name in names}
-        if len(names) > 1:
-            refits = {name: replace(family, asymptote=common).fit(curves[name]) for name in names}
-        for name in sorted(names, key=lambda name: (-refits[name].B, refits[name].C_mid, name)):
-            rows.append(_row(name, len(rows) + 1, fits[name], group, refits[name]))
+    for group, names in enumerate(_tie_groups(medians, margin), start=1):
+        common = math.fsum(medians[name] for name in names) / len(names)
+        midpoints = {name: interval(np.exp(drawn[name].midpoint_at(common)), None, level) for name in names}
+        for name in sorted(names, key=lambda name: (float(midpoints[name][0]), name)):
+            each = drawn[name]
+            a, b, c_mid = (
+                Interval(*map(float, found))
+                for found in (interval(each.A, None, level), interval(each.B, None, level), midpoints[name])
+            )
+            rows.append(ComparedRecipe(name, len(rows) + 1, group, each.runs, a, b, c_mid, *chances[name]))
     return tuple(rows)
 
 
-def _tie_groups(asymptotes: Mapping[str, float], sds: Mapping[str, float], margin: float) -> list[list[str]]:
+def _chances(drawn: Sequence[_Drawn], margin: float) -> tuple[Vector, Vector]:
+    """Return how often each recipe is ranked first, and how often its A is the highest or ties with it."""
+    asymptotes = np.stack([each.A for each in drawn])
+    tied = asymptotes >= asymptotes.max(axis=0) - margin - _ROUNDING
+    common = (asymptotes * tied).sum(axis=0) / tied.sum(axis=0)
+    midpoints = np.stack([each.midpoint_at(common) for each in drawn])
+    first = np.where(tied, midpoints, np.inf).argmin(axis=0)
+    return np.bincount(first, minlength=len(drawn)) / _DRAWS, tied.mean(axis=1)
+
+
+def _tie_groups(asymptotes: Mapping[str, float], margin: float) -> list[list[str]]:
     """Split names into groups, each led by the highest A that is left; who ties with the leader belongs to it.
 
     Ties are with the leader only: chains of small differences would otherwise join recipes that clearly differ.
@@ -70,28 +148,6 @@ def _tie_groups(asymptotes: Mapping[str, float], sds: Mapping[str, float], margi
     left = sorted(asymptotes, key=lambda name: (-asymptotes[name], name))
     groups = []
     while left:
-        leader = left[0]
-        group = [
-            name
-            for name in left
-            if asymptotes[leader] - asymptotes[name]
-            <= max(margin, _TWO_SIDED_90 * math.hypot(sds[leader], sds[name])) + _ROUNDING
-        ]
-        groups.append(group)
-        left = [name for name in left if name not in group]
+        groups.append([name for name in left if asymptotes[left[0]] - asymptotes[name] <= margin + _ROUNDING])
+        left = [name for name in left if name not in groups[-1]]
     return groups
-
-
-def _row(name: str, rank: int, own: SigmoidFit, group: int, refit: SigmoidFit) -> ComparedRecipe:
-    reached = [own.compute_at_gain(fraction) for fraction in (0.80, 0.90, 0.95)]
-    return ComparedRecipe(name, rank, own.A, group, refit.A, refit.B, refit.C_mid, *reached)
-
-
-def _checked_sds(curves: Mapping[str, Curve], sds: Mapping[str, float]) -> dict[str, float]:
-    if not curves:
-        raise InputError("no curves to compare: give one for each recipe")
-    if unknown := sorted(set(sds) - set(curves)):
-        raise InputError(f"sd of A for {', '.join(unknown)}: there are curves of {', '.join(sorted(curves))}")
-    if wrong := sorted(name for name, sd in sds.items() if not (math.isfinite(sd) and sd >= 0)):
-        raise InputError(f"sd of A for {', '.join(wrong)} is not a number of at least 0")
-    return {name: sds.get(name, 0.0) for name in curves}

@@ -10,20 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class OptimalGroupLaw:
-    """log2 n*(C) = rise / (1 + exp(−steepness·(log10 C − midpoint))) + floor, with C in rollouts."""
-
-    rise: float
-    steepness: float
-    midpoint: float
-    floor: float
-
-    def __call__(self, rollouts: float) -> float:
-        """Return n* at so many rollouts."""
-        exponent = min(700.0, -self.steepness * (math.log10(rollouts) - self.midpoint))
-        return math.exp2(self.rise / (1 + math.exp(exponent)) + self.floor)
+from planner.group_law import OptimalGroupLaw
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.families.sigmoid import Sigmoid
-from planner.proposals.published import OptimalGroupLaw
+from planner.group_law import OptimalGroupLaw
 from planner.recommending.prospect import LEVEL, Prospect, Vector
 
 SURE = 0.8  # P(the best n grows, or falls) from which on it is said that it does

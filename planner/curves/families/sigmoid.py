@@ -1,8 +1,8 @@
-"""The sigmoid in log compute of ScaleRL (Khatri, Madaan et al., arXiv 2510.13786), as a point fit."""
+"""The sigmoid in log compute of ScaleRL (Khatri, Madaan et al., arXiv 2510.13786), as a point fit and as draws."""
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,8 +10,16 @@ from scipy.special import expit
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.base import Array, compute_values, require_variation, score_limits
-from planner.curves.families.separable import SeparableModel, fit_separable
+from planner.curves.families.base import (
+    Array,
+    LawDraws,
+    compute_values,
+    doubts_of_a_rise,
+    effective_points,
+    require_variation,
+    score_limits,
+)
+from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable, residuals_of
 
 _SLOWEST = 0.05
 _STARTS = (7, 24)  # values of B, and of log C_mid
@@ -53,36 +61,55 @@ def gain(x: Array, B: float, C_mid: float) -> Array:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """The sigmoid family; `start_score` and `asymptote` fix R0 and A, `limits` bounds both where they are fitted."""
+    """The sigmoid family; `limits` bounds R0 and A, which by default lie where the scores may."""
 
-    robust: bool = False
-    start_score: float | None = None
-    asymptote: float | None = None
     limits: tuple[float, float] | None = None
     steepest: float = 20.0
-    name: ClassVar[str] = "sigmoid"
 
     def fit(self, curve: Curve, /) -> SigmoidFit:
         """Return the least-squares fit to all points, which weigh the same, as in the literature."""
-        given = (self.start_score, self.asymptote)
-        if not all(value is None or math.isfinite(value) for value in given):
-            raise InputError(f"start score {given[0]} and asymptote {given[1]}: give finite scores, or leave them out")
-        require_variation(curve, "sigmoid", 2 + given.count(None))
+        problem = self._problem(curve)
+        found = fit_separable(problem.model, problem.log_x, problem.y)
+        start, asymptote = (float(problem.origin + problem.unit * value) for value in found.coefficients)
+        steepness, midpoint = (math.exp(value) for value in found.theta)
+        return SigmoidFit(start, asymptote, steepness, midpoint, found.rss * problem.unit**2)
+
+    def draw(self, curve: Curve, /) -> LawDraws:
+        """Return what R0, A, B and C_mid may be, if the curve is a sigmoid."""
+        problem = self._problem(curve)
+        model, log_x, y, origin, unit = problem
+        found = fit_separable(model, log_x, y)
+        residuals = residuals_of(model, log_x, y, found)
+        drawn = draw_separable(model, log_x, y, found, effective_points([residuals]))
+
+        def scores(x: Array) -> Array:
+            with np.errstate(divide="ignore"):
+                return origin + unit * drawn.values(_basis, np.log(compute_values(x)))
+
+        (start, asymptote), (steepness, midpoint) = drawn.coefficients.T, drawn.theta.T
+        found_a = origin + unit * asymptote
+        return LawDraws(
+            {"R0": origin + unit * start, "A": found_a, "B": np.exp(steepness), "C_mid": np.exp(midpoint)},
+            {"": scores},
+            unit * drawn.noise_sd,
+            tuple(doubts_of_a_rise(curve, found_a, drawn.levels, unit * residuals)),
+            levels=drawn.levels,
+        )
+
+    def _problem(self, curve: Curve) -> "_Problem":
+        require_variation(curve, "sigmoid", 4)
         # Scores are fitted in units of their range, so that tolerances mean the same for every metric.
         origin, unit = float(curve.y.min()), float(np.ptp(curve.y))
         with np.errstate(divide="ignore"):
             log_x = np.log(curve.x)
+        low, high = score_limits(curve) if self.limits is None else self.limits
         model = SeparableModel(
             basis=_basis,
             starts=self._starts(log_x),
             theta_bounds=_theta_bounds(log_x, self.steepest),
-            coefficient_bounds=self._coefficient_bounds(curve, origin, unit),
-            fixed={index: (value - origin) / unit for index, value in enumerate(given) if value is not None},
+            coefficient_bounds=(np.full(2, (low - origin) / unit), np.full(2, (high - origin) / unit)),
         )
-        found = fit_separable(model, log_x, (curve.y - origin) / unit, robust=self.robust)
-        start, asymptote = (float(origin + unit * value) for value in found.coefficients)
-        steepness, midpoint = (math.exp(value) for value in found.theta)
-        return SigmoidFit(start, asymptote, steepness, midpoint, found.rss * unit**2)
+        return _Problem(model, log_x, (curve.y - origin) / unit, origin, unit)
 
     def _starts(self, log_x: Array) -> Array:
         finite = log_x[np.isfinite(log_x)]
@@ -90,9 +117,13 @@ class Sigmoid:
         midpoints = np.linspace(finite.min(), finite.max() + math.log(10), _STARTS[1])
         return np.stack(np.meshgrid(steepness, midpoints), axis=-1).reshape(-1, 2)
 
-    def _coefficient_bounds(self, curve: Curve, origin: float, unit: float) -> tuple[Array, Array]:
-        low, high = score_limits(curve) if self.limits is None else self.limits
-        return np.full(2, (low - origin) / unit), np.full(2, (high - origin) / unit)
+
+class _Problem(NamedTuple):
+    model: SeparableModel
+    log_x: Array
+    y: Array
+    origin: float
+    unit: float
 
 
 def _basis(theta: Array, log_x: Array) -> Array:

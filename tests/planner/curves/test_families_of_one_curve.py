@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,14 +9,13 @@ from hypothesis.extra.numpy import arrays
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.base import Family
-from planner.curves.families.optimal_group import OptimalGroupFit
-from planner.curves.families.power import PowerLaw, PowerLawFit
+from planner.curves.families.base import CannotTellError, LawDraws, effective_points, interval
+from planner.curves.families.power import draw_power_law
 from planner.curves.families.sigmoid import Sigmoid, SigmoidFit
-from tests.planner.curves.family_samples import EASY, PUBLISHED_SIZES, curve_of
+from tests.planner.curves.family_samples import curve_of
 
-CURVE_FAMILIES: list[Family[Curve]] = [Sigmoid(), Sigmoid(robust=True), PowerLaw(), PowerLaw(robust=True)]
-LABELS = ["sigmoid", "robust sigmoid", "power law", "robust power law"]
+Draw = Callable[[Curve], LawDraws]
+DRAW = [pytest.param(Sigmoid().draw, id="sigmoid"), pytest.param(draw_power_law, id="power law")]
 
 
 # Sigmoid and power law
@@ -50,51 +50,24 @@ def test_a_gain_that_is_never_reached_is_refused(fraction: float) -> None:
         SigmoidFit(0.2, 0.7, 2.0, 100.0, 0.0).compute_at_gain(fraction)
 
 
-def test_given_parameters_are_kept_and_the_rest_fits_no_worse_than_the_truth() -> None:
-    truth = SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)
-    curve = curve_of(truth, np.linspace(500, 16_000, 60), noise=0.005)
-    fit = Sigmoid(start_score=0.3, asymptote=0.61).fit(curve)
-    assert math.isclose(fit.R0, 0.3)
-    assert math.isclose(fit.A, 0.61)
-    assert fit.rss <= float(((truth.predict(curve.x) - curve.y) ** 2).sum())
-    assert (fit.B, fit.C_mid) == pytest.approx((1.92, 2542), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("family", "truth"),
-    [
-        (Sigmoid(robust=True), SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)),
-        (PowerLaw(robust=True), PowerLawFit(0.8, 0.5, 0.4, 500.0, 0.0)),
-    ],
-    ids=["sigmoid", "power law"],
-)
-def test_a_robust_fit_is_moved_less_by_outliers(family: Sigmoid | PowerLaw, truth: SigmoidFit | PowerLawFit) -> None:
-    curve = curve_of(truth, np.linspace(500, 16_000, 60), noise=0.004)
-    spoiled = curve.y.copy()
-    spoiled[[20, 41, 55]] = 0.05
-    with_outliers = Curve.of("spoiled", curve.x, spoiled)
-    robust, plain = family.fit(with_outliers), type(family)().fit(with_outliers)
-    error, plain_error = (np.abs(fit.predict(curve.x) - truth.predict(curve.x)).max() for fit in (robust, plain))
-    assert error < 0.01
-    assert error < plain_error / 2
-    assert robust.rss >= plain.rss
-
-
-@given(asymptote=st.floats(0.6, 1), exponent=st.floats(0.1, 3), gap=st.floats(0.1, 0.5))
-@settings(max_examples=25, deadline=None)
-def test_a_power_law_without_noise_is_recovered(asymptote: float, exponent: float, gap: float) -> None:
-    x = np.geomspace(50, 5e4, 40)
-    y = asymptote - gap * (x / 50) ** -exponent
-    fit = PowerLaw().fit(Curve.of("power", np.append(0, x), np.append(0.01, y)))
-    assert fit.parameters == pytest.approx({"A": asymptote, "B": exponent, "D": gap * 50**exponent}, rel=1e-4)
-    assert fit.predict(x) == pytest.approx(y)
+def test_a_power_law_without_noise_is_recovered() -> None:
+    for asymptote, exponent, gap in ((0.7, 0.4, 0.4), (0.95, 2.5, 0.2), (0.6, 0.1, 0.5)):
+        x = np.geomspace(50, 5e4, 40)
+        y = asymptote - gap * (x / 50) ** -exponent
+        draws = draw_power_law(Curve.of("power", np.append(0, x), np.append(0.01, y)))
+        found = {name: float(np.median(values)) for name, values in draws.parameters.items()}
+        assert found == pytest.approx({"A": asymptote, "B": exponent, "D": gap * 50**exponent}, rel=1e-3)
+        assert np.median(draws.series[""](x), axis=0) == pytest.approx(y, abs=1e-4)
 
 
 def test_the_power_law_misses_the_ceiling_of_a_sigmoid_as_published() -> None:
     # ScaleRL's 8B run with a batch of 2048, A = 0.645: the power law gave 1.0 from 1.5k-50k GPU-hours, 0.74 from 5k on.
     run = SigmoidFit(0.3, 0.645, 1.7, 10_909.0, 0.0)
-    asymptotes = [PowerLaw().fit(curve_of(run, np.linspace(start, 5e4, 40))).A for start in (1500, 5000)]
-    assert asymptotes[0] == pytest.approx(1.0)
+    asymptotes = [
+        float(np.median(draw_power_law(curve_of(run, np.linspace(start, 5e4, 40), noise=0.002)).parameters["A"]))
+        for start in (1500, 5000)
+    ]
+    assert asymptotes[0] > 0.9
     assert 0.70 < asymptotes[1] < 0.85
 
 
@@ -117,20 +90,30 @@ points = st.integers(0, 12).flatmap(
 )
 
 
-@pytest.mark.parametrize("family", CURVE_FAMILIES, ids=LABELS)
 @given(points=points)
-@settings(max_examples=40, deadline=None)
-def test_any_curve_gives_finite_predictions_or_an_error(
-    family: Family[Curve], points: tuple[np.ndarray, np.ndarray]
-) -> None:
+@settings(max_examples=60, deadline=None)
+def test_any_curve_gives_finite_predictions_or_an_error(points: tuple[np.ndarray, np.ndarray]) -> None:
     curve = Curve.of("arbitrary", *points)
     try:
-        fit = family.fit(curve)
+        fit = Sigmoid().fit(curve)
     except InputError:
         return
     assert not any(math.isnan(value) for value in fit.parameters.values())
     assert fit.rss >= 0
     assert np.all(np.isfinite(fit.predict(curve.x[curve.x > 0])))
+
+
+@pytest.mark.parametrize("draw", DRAW)
+@given(points=points)
+@settings(max_examples=4, deadline=None)
+def test_draws_of_any_curve_are_finite(draw: Draw, points: tuple[np.ndarray, np.ndarray]) -> None:
+    curve = Curve.of("arbitrary", *points)
+    try:
+        draws = draw(curve)
+    except InputError:
+        return
+    assert not any(np.isnan(values).any() for values in draws.parameters.values())
+    assert np.all(np.isfinite(draws.series[""](curve.x[curve.x > 0])))
 
 
 def test_parameters_without_effect_do_not_spoil_the_fit() -> None:
@@ -157,7 +140,7 @@ def test_parameters_without_effect_do_not_spoil_the_fit() -> None:
     assert fit.rss <= float(((curve.y - curve.y.mean()) ** 2).sum()) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("family", CURVE_FAMILIES, ids=LABELS)
+@pytest.mark.parametrize("draw", DRAW)
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
@@ -168,36 +151,52 @@ def test_parameters_without_effect_do_not_spoil_the_fit() -> None:
         (np.arange(1, 9), [0.0] * 8, "the score 0 everywhere"),
     ],
 )
-def test_a_degenerate_curve_is_refused_with_what_is_missing(
-    family: Family[Curve], x: list[float], y: list[float], message: str
+def test_a_degenerate_curve_cannot_tell_and_says_what_is_missing(
+    draw: Draw, x: list[float], y: list[float], message: str
 ) -> None:
-    with pytest.raises(InputError, match=message):
-        family.fit(Curve.of("degenerate", x, y))
+    with pytest.raises(CannotTellError, match=message):
+        draw(Curve.of("degenerate", x, y))
 
 
-@pytest.mark.parametrize("family", CURVE_FAMILIES, ids=LABELS)
-def test_prediction_below_zero_compute_is_refused(family: Family[Curve]) -> None:
-    fit = family.fit(curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(100, 9000, 20)))
+@pytest.mark.parametrize("draw", DRAW)
+def test_prediction_below_zero_compute_is_refused(draw: Draw) -> None:
+    draws = draw(curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(100, 9000, 20)))
     with pytest.raises(InputError, match="negative"):
-        fit.predict([100.0, -1.0])
-
-
-@pytest.mark.parametrize("given", [math.nan, math.inf])
-def test_a_given_parameter_that_is_not_a_number_is_refused(given: float) -> None:
-    curve = curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(100, 9000, 20))
-    with pytest.raises(InputError, match="finite"):
-        Sigmoid(asymptote=given).fit(curve)
-
-
-def test_laws_without_a_start_refuse_to_predict_it() -> None:
-    laws = [PowerLawFit(0.8, 0.5, 0.4, 500.0, 0.0), OptimalGroupFit(EASY, 0.0)]
-    for law in laws:
-        with pytest.raises(InputError, match="compute 0"):
-            law.predict([0.0, 1.0])
-    with pytest.raises(InputError, match="x = 0"):
-        PUBLISHED_SIZES.scores(7e9, 0.0)
+        draws.series[""](np.array([100.0, -1.0]))
 
 
 def test_a_curve_that_was_not_cleaned_is_refused() -> None:
     with pytest.raises(InputError, match="not finite"):
         Sigmoid().fit(Curve("raw", np.arange(1.0, 9.0), np.full(8, np.nan), True))
+
+
+# How honest the intervals are
+
+SCALERL = SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)
+
+
+def test_intervals_of_a_sigmoid_hold_its_asymptote_as_often_as_they_say() -> None:
+    inside = []
+    for seed in range(24):
+        draws = Sigmoid().draw(curve_of(SCALERL, np.linspace(125, 5000, 40), noise=0.01, seed=seed))
+        _, low, high = interval(draws.parameters["A"], draws.levels, 0.9)
+        inside.append(low <= SCALERL.A <= high)
+    assert np.mean(inside) >= 0.75  # of 24 at 90 %, fewer than 18 in one suite of two hundred
+
+
+def test_a_curve_that_has_not_bent_yet_cannot_tell_where_it_ends() -> None:
+    early = Sigmoid().draw(curve_of(SCALERL, np.linspace(50, 2000, 60), noise=0.01))
+    assert "A may lie between" in early.doubts[0]
+    assert not Sigmoid().draw(curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)).doubts
+
+
+def test_noise_about_one_level_is_no_rise() -> None:
+    noise = Curve.of("flat", np.arange(1, 61), 0.5 + np.random.default_rng(0).normal(0, 0.01, 60))
+    assert Sigmoid().draw(noise).doubts == ("the scores do not change by more than their noise",)
+
+
+def test_noise_that_goes_with_its_neighbour_counts_for_fewer_points() -> None:
+    white = np.random.default_rng(0).normal(size=4000)
+    walk = np.convolve(white, 0.8 ** np.arange(30), mode="same")
+    assert effective_points([white]) == pytest.approx(4000, rel=0.1)
+    assert effective_points([walk]) == pytest.approx(4000 / 9, rel=0.3)  # (1 − 0.8)/(1 + 0.8)

@@ -12,7 +12,7 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.families.base import Array, compute_values
 from planner.curves.families.sigmoid import Sigmoid
-from planner.proposals.published import OptimalGroupLaw
+from planner.group_law import OptimalGroupLaw
 
 _GRID = 200  # values of compute along the frontier
 _SMOOTHING = 0.05  # running average of the labels, as a part of the grid; the study does not state its window
