@@ -16,8 +16,8 @@ from planner.curves.curve import Curve
 from planner.curves.verdicts import Verdict
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files
-from rlplan.charts.fit_picture import write_png
-from rlplan.charts.fit_plot import Panel, panels
+from rlplan.charts.fit_drawing import write_png
+from rlplan.charts.fit_panels import Panel, curve_panels
 
 LEVEL = 0.9
 COLOURS = 128  # of the palette: flat areas need few, and the file is a third as large
@@ -94,7 +94,7 @@ def panel(curve: Curve, name: str, request: FitRequest) -> Panel:
         rows = "".join(f"{x},{y}\n" for x, y in zip(curve.x, curve.y, strict=True))
         path.write_text("gpu_hours,score\n" + rows, encoding="utf-8")
         fits = fit_files([path], request)
-    return panels(fits.curves, LEVEL)[0]
+    return curve_panels(fits)[0]
 
 
 def save(path: Path, drawn: list[Panel]) -> None:

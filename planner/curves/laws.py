@@ -1,15 +1,17 @@
 """The laws that a table can be fitted with: which columns each is about, and what the table says of it."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
-from planner.curves.families.base import CannotTellError, LawDraws, interval
+from planner.curves.families.base import CannotTellError, LawDraws, interval, size_name
 from planner.curves.families.group_size import draw_group_law
 from planner.curves.families.model_size import draw_model_sizes
 from planner.curves.families.power import draw_power_law
@@ -97,7 +99,7 @@ def fit_law_over(law: Law, name: str, curves: Mapping[float, Sequence[Curve]]) -
     notes = tuple(dict.fromkeys(note for runs in curves.values() for run in runs for note in run.notes))
     thin = {value: [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
     if law is Law.MODEL_SIZE:
-        points = {f"{size:.4g}": _together(runs) for size, runs in sorted(curves.items())}
+        points = {size_name(size): _together(runs) for size, runs in sorted(curves.items())}
         return _fit(law, name, points, lambda: draw_model_sizes(thin), notes)
     if broken := [value for value in thin if not float(value).is_integer()]:
         raise InputError(f"{broken[0]:g} rollouts per prompt in '{name}': give whole numbers")
@@ -107,13 +109,15 @@ def fit_law_over(law: Law, name: str, curves: Mapping[float, Sequence[Curve]]) -
 
 def fit_value_based(table: Table) -> LawFit:
     """Fit the law of value-based RL to rows of updates per step, parameters and environment steps."""
-    columns = [numbers_of(table, column, Law.VALUE_BASED) for column in COLUMNS[Law.VALUE_BASED]]
+    names = [column_of(table, column, Law.VALUE_BASED) for column in COLUMNS[Law.VALUE_BASED]]
+    columns = [numbers_in(table, name) for name in names]
     rows = np.column_stack(columns)
     whole = np.isfinite(rows).all(axis=1)
     notes = (*table.notes, *([f"{int((~whole).sum())} rows left out: a number is missing"] if not whole.all() else []))
     rows = rows[whole]
     points = {
-        f"{size:.4g}": Curve.of(f"{size:.4g}", *rows[rows[:, 1] == size][:, [0, 2]].T) for size in np.unique(rows[:, 1])
+        size_name(size): Curve.of(size_name(size), *rows[rows[:, 1] == size][:, [0, 2]].T)
+        for size in np.unique(rows[:, 1])
     }
     return _fit(Law.VALUE_BASED, table.name, points, lambda: draw_value_based(rows), notes)
 
@@ -144,21 +148,23 @@ def _together(runs: Sequence[Curve]) -> Curve:
     return replace(together, x_name=runs[0].x_name, y_name=runs[0].y_name)
 
 
-def numbers_of(table: Table, column: LawColumn, law: Law) -> Vector:
-    """Return a column that a law is about; sizes may be written as 7B or 0.5b."""
+def column_of(table: Table, column: LawColumn, law: Law) -> str:
+    """Return the name that a column has in a table; InputError with what the law needs and what there is."""
     names = {name.casefold(): name for name in [*table.columns, *table.text]}
     found = next((names[name] for name in column.names if name in names), None)
-    if found is None:
-        needed = ", ".join(f"'{each.names[0]}' ({each.what})" for each in COLUMNS[law])
-        others = "" if law is Law.VALUE_BASED else ", beside compute and score"
-        raise InputError(
-            f"--law {law} needs the column{'s' if law is Law.VALUE_BASED else ''} {needed}{others}; '{table.name}' has "
-            f"{listing([*table.columns, *table.text])}: rename the one that holds {column.what} (known are "
-            f"{', '.join(column.names)})"
-        )
-    if found in table.columns:
-        return table.columns[found]
-    return np.array([_size(text, found, table) for text in table.text[found]])
+    if found is not None:
+        return found
+    needed = " and ".join(f"'{each.names[0]}' ({each.what})" for each in COLUMNS[law])
+    others = "" if law is Law.VALUE_BASED else ", beside compute and score"
+    raise InputError(
+        f"--law {law} needs {needed}{others}; '{table.name}' has {listing([*table.columns, *table.text])}: give the "
+        f"one that holds {column.what} one of the names {', '.join(column.names)}"
+    )
+
+
+def numbers_in(table: Table, name: str) -> Vector:
+    """Return the numbers of a column; sizes may be written as 7B or 0.5b."""
+    return table.columns[name] if name in table.columns else np.array([_size(t, name, table) for t in table.text[name]])
 
 
 def _size(text: str, column: str, table: Table) -> float:
@@ -173,16 +179,16 @@ def _size(text: str, column: str, table: Table) -> float:
         ) from None
 
 
-def parts_by(table: Table, values: Sequence[object]) -> dict[object, Table]:
-    """Split a table into one for each distinct value; rows whose value is missing are left out."""
-    rows: dict[object, list[int]] = {}
-    for row, value in enumerate(values):
-        if value != "" and value == value:  # noqa: PLR0124 - NaN is missing, and is not equal to itself
+def parts_by(table: Table, column: str, values: Vector | Sequence[str]) -> dict[float | str, Table]:
+    """Split a table by the values of a column, which the parts leave out, as they do rows where it is missing."""
+    rows: dict[float | str, list[int]] = {}
+    for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+        if value != "" and not (isinstance(value, float) and math.isnan(value)):
             rows.setdefault(value, []).append(row)
-    return {value: _rows(table, np.array(chosen)) for value, chosen in rows.items()}
+    return {value: _part(table, column, np.array(chosen)) for value, chosen in rows.items()}
 
 
-def _rows(table: Table, rows: np.ndarray) -> Table:
-    columns = {name: values[rows] for name, values in table.columns.items()}
-    text = {name: [values[row] for row in rows] for name, values in table.text.items()}
+def _part(table: Table, without: str, rows: NDArray[np.intp]) -> Table:
+    columns = {name: values[rows] for name, values in table.columns.items() if name != without}
+    text = {name: [values[row] for row in rows] for name, values in table.text.items() if name != without}
     return replace(table, columns=columns, text=text, pace=None if table.pace is None else table.pace[rows])

@@ -1,13 +1,14 @@
-"""What is asked of `rlplan fit`: columns, the window, the cut, where to predict; refused when it makes no sense."""
+"""What is asked of `rlplan fit`: columns, the window, the cut, where to predict, which law."""
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from budgets.errors import InputError
+from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
 from planner.curves.fitting import LEVEL
+from planner.curves.laws import Law
 from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used
@@ -44,8 +45,11 @@ class FitRequest:
     predict_at: tuple[str, ...] = ()
     level: float = LEVEL
     plot: Path | None = None
+    law: str | None = None
+    compare_by: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_law()
         if self.fraction is not None and self.until is not None:
             raise InputError(
                 f"--fit-fraction {self.fraction:g} and --fit-until {self.until:g} both say where to stop: give one"
@@ -65,6 +69,39 @@ class FitRequest:
             raise InputError(f"--plot {self.plot}: a plot is a .html or a .png file, so give it a name that ends so")
         if self.plot is not None and not self.plot.parent.is_dir():
             raise InputError(f"--plot {self.plot}: there is no folder '{self.plot.parent}'; make it first")
+
+    def _check_law(self) -> None:
+        """Refuse a law that is not known, and what cannot be asked of a law or of a comparison."""
+        if self.law is not None and self.law not in list(Law):
+            raise UnknownNameError("law", self.law, list(Law))
+        if self.law is not None and self.compare_by is not None:
+            raise InputError(
+                f"--law {self.law} and --compare-by {self.compare_by}: recipes are compared by sigmoids; give one"
+            )
+        what = f"--law {self.law}" if self.law is not None else f"--compare-by {self.compare_by}"
+        refused: list[tuple[str, bool, str]] = []
+        if self.law is not None or self.compare_by is not None:
+            refused.append(("--answers", self.answers is not None, "weighs all points alike"))
+        if self.compare_by is not None:
+            refused += [
+                ("--predict-at", bool(self.predict_at), "compares asymptotes, and predicts nothing"),
+                ("--plot", self.plot is not None, "has no picture: draw the curves with --law sigmoid --plot"),
+            ]
+        if self.law == Law.VALUE_BASED:
+            flags = {
+                "--x": self.x,
+                "--y": self.y,
+                "--by": self.by,
+                "--percent": self.percent or None,
+                "--fit-fraction": self.fraction,
+                "--fit-until": self.until,
+                "--cut": self.cut,
+                "--predict-at": self.predict_at or None,
+            }
+            refused += [(flag, given is not None, "reads rows and no curves") for flag, given in flags.items()]
+        for flag, given, why in refused:
+            if given:
+                raise InputError(f"{flag} is not for {what}, which {why}: leave it out")
 
     def cut_point(self) -> float | Literal["auto", "published"]:
         """Return where to cut: an x, 0 for nowhere, or the rule that says where."""

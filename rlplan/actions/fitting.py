@@ -45,7 +45,7 @@ class Fits:
 
 
 @dataclass(frozen=True)
-class _Job:
+class FitJob:
     """A curve and the part of it that is fitted."""
 
     file: Path
@@ -71,19 +71,25 @@ def fit_files(files: Sequence[Path], request: FitRequest) -> Fits:
 def fit_read(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest, failures: Sequence[str] = ()) -> Fits:
     """Fit curves that were read already, each list with the name of where it comes from."""
     targets = request.targets()
+    jobs, refused = fit_jobs(read, request)
+    return Fits(tuple(_fit(jobs, targets, request.level)), targets, request.level, (*failures, *refused))
+
+
+def fit_jobs(read: Sequence[tuple[Path, Sequence[Curve]]], request: FitRequest) -> tuple[list[FitJob], list[str]]:
+    """Choose what is fitted of every curve; a line for each that leaves nothing."""
     cut = request.cut_point()
-    jobs: list[_Job] = []
-    failures = list(failures)
+    jobs: list[FitJob] = []
+    failures: list[str] = []
     for file, curves in read:
         for curve in curves:
             try:
                 jobs.append(_job(file, curve, request, cut))
             except InputError as failure:
                 failures.append(f"{file}: {failure}")
-    return Fits(tuple(_fit(_distinctly_named(jobs), targets, request.level)), targets, request.level, tuple(failures))
+    return _distinctly_named(jobs), failures
 
 
-def _fit(jobs: list[_Job], targets: tuple[Target, ...], level: float) -> list[FittedCurve]:
+def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[FittedCurve]:
     if not jobs:
         return []
     wanted = [[float(job.used.x[-1]), *(target.of(job.whole, job.used) for target in targets)] for job in jobs]
@@ -105,7 +111,7 @@ def _fit(jobs: list[_Job], targets: tuple[Target, ...], level: float) -> list[Fi
     ]
 
 
-def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["auto", "published"]) -> _Job:
+def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["auto", "published"]) -> FitJob:
     """Take the window and then the cut; a cut that is chosen sees no point beyond the window."""
     if request.answers is not None:
         whole = whole.evaluated_on(request.answers)
@@ -122,7 +128,7 @@ def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["au
             f"'{whole.x_name}': name a column of GPU-hours with --x, or give the cut in '{whole.x_name}' or as auto"
         )
     at = best_cut(used) if cut == "auto" else PUBLISHED_CUT_GPU_HOURS if cut == "published" else cut
-    return _Job(file, whole, cut_before(used, at) if at > 0 else used, at)
+    return FitJob(file, whole, cut_before(used, at) if at > 0 else used, at)
 
 
 def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:
@@ -139,18 +145,18 @@ def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:
     )
 
 
-def _observed(job: _Job, target: Target) -> float | None:
+def _observed(job: FitJob, target: Target) -> float | None:
     """Return what the file holds at its end, if that was kept from the fit."""
     middle, mean = job.whole.end
     unseen = bool(job.used.x[-1] < job.whole.x[-1])
     return mean if unseen and target.of(job.whole, job.used) == middle else None
 
 
-def _distinctly_named(jobs: list[_Job]) -> list[_Job]:
+def _distinctly_named(jobs: list[FitJob]) -> list[FitJob]:
     """Write the folder before the name of a curve that another file has as well."""
     count = Counter(job.whole.name for job in jobs)
 
-    def named(job: _Job) -> _Job:
+    def named(job: FitJob) -> FitJob:
         if count[job.whole.name] == 1:
             return job
         name = str(job.file.parent / job.whole.name)

@@ -34,16 +34,24 @@ def fit(
     level: Annotated[
         str, typer.Option(metavar="<float>", help="How much of the probability an interval holds.")
     ] = "0.9",
+    law: Annotated[
+        str | None,
+        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
+    ] = None,
+    compare_by: Annotated[
+        str | None, typer.Option(metavar="<column>", help="Rank what a column tells apart by asymptote, then midpoint.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html or .png.")] = None,
     format: FormatOption = Format.TABLE,
 ) -> int:
-    """Fit learning curves and predict where they go, with intervals and a verdict.
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
 
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
     from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
-    from rlplan.printing.fit_output import print_fits  # noqa: PLC0415
+    from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
+    from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
     from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     request = FitRequest(
@@ -58,5 +66,12 @@ def fit(
         predict_at=tuple(predict_at or ()),
         level=plain_number(level, "--level"),
         plot=plot,
+        law=law,
+        compare_by=compare_by,
     )
-    return print_fits(fit_files(files, request), format, plot)
+    if law is None and compare_by is None:
+        return print_fits(fit_files(files, request), format, plot)
+    tables, failures = read_tables(files)
+    if compare_by is not None:
+        return print_comparison(*compare_recipes(tables, request, failures), format)
+    return print_laws(fit_law(tables, request, failures), format, plot)

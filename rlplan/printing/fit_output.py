@@ -1,25 +1,35 @@
-"""Prints fitted curves: as a table for a person, as JSON or CSV for a program; and has them drawn."""
+"""Prints fitted curves, laws and compared recipes: as a table for a person, as JSON or CSV; and has them drawn."""
 
-import json
-import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.curves.comparison import Comparison
 from planner.curves.fitting import Interval, Prediction
+from planner.curves.laws import Law
 from planner.curves.verdicts import MOST_OF_THE_SCALE
-from rlplan.actions.fit_data import csv_rows, fits_data
+from rlplan.actions.fit_data import comparison_data, comparison_rows, csv_rows, fits_data, law_rows, laws_data
 from rlplan.actions.fitting import Fits, FittedCurve
+from rlplan.actions.law_fitting import LawFits
 from rlplan.exits import ExitCode
-from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.console import plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import count, hours
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
+    from rich.table import Table
 
+FORMS = {
+    Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",
+    Law.POWER: "R(C) = A − D / C^B",
+    Law.MODEL_SIZE: "log10(1 − R) = −k(N)·log10 X + E(N), k(N) = K_max / (1 + N_0/N)",
+    Law.GROUP_SIZE: "log2 n*(C) = L / (1 + exp(−k·(log10 C − c0))) + b",
+    Law.VALUE_BASED: "D(σ, N) = D_min·[1 + (a/σ)^alpha + (b/N)^beta], σ updates per step",
+}
 WIDE = 140  # columns from which every prediction, the noise and the evidence stand in the table itself
 EXPLAINED = 5  # curves up to which the evidence is written out
 NAMED = 3  # curves that are named beside a note they share
@@ -29,45 +39,126 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
     """Print what was fitted, draw it if asked to, report what failed, and return the exit code."""
     if fits.curves:
         if format is Format.JSON:
-            json.dump(fits_data(fits), sys.stdout, indent=2, allow_nan=False)
-            sys.stdout.write("\n")
+            print_json(fits_data(fits))
         elif format is Format.CSV:
             rows = csv_rows(fits)
-            write_csv(sys.stdout, list(rows[0]), rows)
+            print_csv(list(rows[0]), rows)
         else:
-            _print_table(fits)
+            print_tables(tables_console(), _parts(fits))
         if plot is not None:
-            from rlplan.charts.fit_plot import write_plot  # noqa: PLC0415
+            from rlplan.charts.fit_drawing import write_fits  # noqa: PLC0415
 
-            tell(write_plot(fits, plot))
-    for failure in fits.failures:
+            tell(write_fits(fits, plot))
+    return _failed(fits.failures)
+
+
+def print_laws(fits: LawFits, format: Format, plot: Path | None) -> int:
+    """Print what tables say of a law, as `print_fits` does of curves."""
+    if fits.fits:
+        if format is Format.JSON:
+            print_json(laws_data(fits))
+        elif format is Format.CSV:
+            print_csv(("law", "name", "identified", "what", "x", "median", "low", "high", "level"), law_rows(fits))
+        else:
+            print_tables(tables_console(), _law_parts(fits))
+        if plot is not None:
+            from rlplan.charts.fit_drawing import write_laws  # noqa: PLC0415
+
+            tell(write_laws(fits, plot))
+    return _failed(fits.failures)
+
+
+def print_comparison(comparison: Comparison, failures: Sequence[str], format: Format) -> int:
+    """Print recipes from the best to the worst."""
+    if format is Format.JSON:
+        print_json(comparison_data(comparison))
+    elif format is Format.CSV:
+        rows = comparison_rows(comparison)
+        print_csv(list(rows[0]), rows)
+    else:
+        print_tables(tables_console(), _comparison_parts(comparison))
+    return _failed(failures)
+
+
+def _failed(failures: Sequence[str]) -> int:
+    for failure in failures:
         tell(f"rlplan: {failure}")
-    return ExitCode.BAD_INPUT if fits.failures else ExitCode.DONE
+    return ExitCode.BAD_INPUT if failures else ExitCode.DONE
 
 
-def _print_table(fits: Fits) -> None:
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+def _law_parts(fits: LawFits) -> Iterator["RenderableType"]:
+    from rich.text import Text  # noqa: PLC0415
 
-    console = HarmlessConsole(highlight=False, markup=False)  # a curve may be called 'run[1]'
-    with console.capture() as captured:
-        _write_table(console, fits)
-    # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.
-    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
+    yield Text(f"The law '{fits.law}': {FORMS[fits.law]}", "bold")
+    yield Text(f"Intervals hold {fits.level * 100:g} %, if the law holds.", "dim")
+    for fitted in fits.fits:
+        fit = fitted.fit
+        yield ""
+        yield Text(f"{fit.name}: {'' if fit.identified else 'this table cannot tell'}".rstrip(": "), "bold")
+        table = plain_table(("", fits.law.value, f"{fits.level * 100:g} % interval"))
+        for name, value in fit.parameters(fits.level).items():
+            table.add_row(name, f"{value.median:.4g}", f"{value.low:.4g} – {value.high:.4g}")
+        for each in fitted.predictions:
+            what = f"{each.series or 'score'} at {compute(each.x)}"
+            table.add_row(what, f"{each.median:.4g}", f"{each.low:.4g} – {each.high:.4g}")
+        if table.row_count:
+            yield table
+        yield from _listed("Why not", fit.doubts)
+        yield from _listed("Mind", fit.notes)
 
 
-def _write_table(console: "Console", fits: Fits) -> None:
+def _comparison_parts(comparison: Comparison) -> Iterator["RenderableType"]:
+    from rich.text import Text  # noqa: PLC0415
+
+    best = comparison.recipes[0]
+    tied = [each.name for each in comparison.recipes[1:] if each.tie_group == best.tie_group]
+    how = f"of those whose A is the highest within {comparison.margin:.2g}, it has the earliest C_mid"
+    why = how if tied else f"its A is the highest by more than {comparison.margin:.2g}"
+    yield Text(f"{best.name} is the best (P = {best.probability_best:.2f}): {why}", "bold")
+    yield Text(
+        f"Intervals hold {comparison.level * 100:g} %, if the curves are sigmoids. Equal: P(A is the highest, or "
+        f"within {comparison.margin:.2g} of it). C_mid is at the A that a group shares.",
+        "dim",
+    )
+    yield ""
+    wide = tables_console().width >= WIDE
+    table = plain_table(())
+    table.add_column("recipe", overflow="fold")
+    for heading in ("rank", "A", "C_mid", "equal", "best", *(("B", "group", "runs") if wide else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in comparison.recipes:
+        cells = [
+            each.name,
+            str(each.rank),
+            f"{each.A.median:.3f} ({each.A.low:.3f}–{each.A.high:.3f})",
+            f"{compute(each.C_mid.median)} ({compute(each.C_mid.low)}–{compute(each.C_mid.high)})",
+            f"{each.probability_tied:.2f}",
+            f"{each.probability_best:.2f}",
+        ]
+        table.add_row(*cells, *((score(each.B.median), str(each.tie_group), str(each.runs)) if wide else ()))
+    yield table
+    yield from _listed("Mind", comparison.notes)
+
+
+def _listed(heading: str, lines: Sequence[str]) -> Iterator["RenderableType"]:
     from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    wide = console.width >= WIDE
-    console.print(_title(fits), style="bold")
-    console.print(_legend(fits), style="dim")
-    console.print()
-    console.print(_table(fits, wide))
-    for heading, lines in (("Why", [] if wide else _reasons(fits)), ("Mind", _notes(fits))):
-        if lines:
-            console.print(f"\n{heading}", style="bold")
-            for line in lines:
-                console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    if lines:
+        yield Text(f"\n{heading}", "bold")
+        yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+
+
+def _parts(fits: Fits) -> Iterator["RenderableType"]:
+    from rich.text import Text  # noqa: PLC0415
+
+    wide = tables_console().width >= WIDE
+    yield Text(_title(fits), "bold")
+    yield Text(_legend(fits), "dim")
+    yield ""
+    yield _table(fits, wide)
+    yield from _listed("Why", [] if wide else _reasons(fits))
+    yield from _listed("Mind", _notes(fits))
 
 
 def _title(fits: Fits) -> str:
@@ -90,10 +181,8 @@ def _legend(fits: Fits) -> str:
     )
 
 
-def _table(fits: Fits, wide: bool) -> object:
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+def _table(fits: Fits, wide: bool) -> "Table":
+    table = plain_table(())
     table.add_column("curve", overflow="fold")
     table.add_column("points", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -170,6 +259,8 @@ def _notes(fits: Fits) -> list[str]:
 
 def compute(x: float) -> str:
     """Write an x, in GPU-hours, steps, rollouts or tokens."""
+    if x >= 1e15:  # FLOPs
+        return f"{x:.3g}"
     return hours(x) if x < 1e6 else count(x)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.synthetic import draw
+from tests.planner.curves.family_samples import EASY, PAIRS, SIZES, group_curve, size_curve, steps_needed
 from tests.planner.replaying.tables import grid
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
@@ -49,9 +50,24 @@ def _shapes_of_curves(folder: Path) -> None:
     (folder / "run.csv").write_text("gpu_hours,score\n" + single, encoding="utf-8")
     several = "".join(f"{run},{x},{y}\n" for run in "ab" for x, y in points)
     (folder / "sweep.csv").write_text("run,gpu_hours,score\n" + several, encoding="utf-8")
+    _tables_of_laws(folder)
     (folder / "logs").mkdir()
     rows = [{"step": i, "gpu_hours": x, "val-core/gsm8k/acc/mean@8": y} for i, (x, y) in enumerate(points)]
     (folder / "logs" / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _tables_of_laws(folder: Path) -> None:
+    """Write a table for each law that goes across runs, and one of recipes."""
+    columns = {
+        "sizes": ("parameters", [(f"{size / 1e9:g}B", size_curve(size, 0.01)) for size in SIZES[::2]]),
+        "groups": ("rollouts_per_prompt", [(group, group_curve(group, EASY, 0.005)) for group in (8, 32, 128)]),
+        "recipes": ("recipe", [(name, draw("sigmoid", np.random.default_rng(5)).curve) for name in ("ours", "theirs")]),
+    }
+    for name, (column, curves) in columns.items():
+        rows = "".join(f"{value},{x},{y}\n" for value, c in curves for x, y in zip(c.x, c.y, strict=True))
+        (folder / f"{name}.csv").write_text(f"{column},compute,score\n{rows}", encoding="utf-8")
+    rows = "".join(f"{utd},{size},{data}\n" for (utd, size), data in zip(PAIRS, steps_needed(0.01), strict=True))
+    (folder / "updates.csv").write_text("utd,parameters,env_steps\n" + rows, encoding="utf-8")
 
 
 MORE: dict[str, Callable[[Path], None]] = {

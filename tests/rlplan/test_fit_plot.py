@@ -7,7 +7,7 @@ import pytest
 from bench.synthetic import draw
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import fit_files
-from rlplan.charts.fit_plot import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, panels
+from rlplan.charts.fit_panels import BAND_POINTS, MOST_PANELS, MOST_POINTS, columns, curve_panels
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_samples import rising, write
 
@@ -54,22 +54,24 @@ def test_a_million_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) ->
     fits = fit_files([path], FitRequest())
     assert fits.curves[0].fit.used_points == 1_000_000
     assert fits.curves[0].fit.verdict.value in ("rising", "saturated")
-    assert panels(fits.curves, 0.9)[0].used.x.size <= MOST_POINTS
+    assert curve_panels(fits)[0].lines[0].used.x.size <= MOST_POINTS
 
 
 @pytest.mark.parametrize("shape", ["sigmoid", "collapse", "zero", "reward-scale", "late-start"])
 def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
     curve = draw(shape, np.random.default_rng(3)).curve
     fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fraction=0.5))
-    (panel,) = panels(fits.curves, 0.9)
-    band = panel.band
+    (panel,) = curve_panels(fits)
+    (line,) = panel.lines
+    band = line.band
+    assert band is not None
     assert band.x.size == BAND_POINTS
     assert np.all(np.diff(band.x) >= 0)
     assert np.all((band.low <= band.median) & (band.median <= band.high))
-    last = panel.predictions[-1]
+    last = line.predictions[-1]
     assert (band.x[-1], band.low[-1], band.high[-1]) == pytest.approx((last.x, last.low, last.high))
-    assert panel.used.x.size + panel.unused.x.size == curve.x.size
-    assert panel.leftmost < panel.used.x[panel.used.x > 0].min()
+    assert line.used.x.size + line.unused.x.size == curve.x.size
+    assert panel.leftmost < line.used.x[line.used.x > 0].min()
 
 
 @pytest.mark.parametrize(("count", "wide"), [(1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (24, 4)])

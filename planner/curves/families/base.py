@@ -90,6 +90,14 @@ def effective_points(residuals: Sequence[Array]) -> float:
     return sum(each.size for each in residuals) * (1 - correlation) / (1 + correlation)
 
 
+def size_name(size: float) -> str:
+    """Write a number of parameters as models are called: 500M or 1.5B; small numbers stay as they are."""
+    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if size >= unit:
+            return f"{size / unit:.4g}{name}"
+    return f"{size:.4g}"
+
+
 def compute_values(x: ArrayLike) -> Array:
     """Return x as an array, having checked that every value is a compute: at least 0 and not NaN."""
     values = np.asarray(x, dtype=float)

@@ -17,6 +17,7 @@ from planner.curves.families.base import (
     compute_values,
     effective_points,
     require_variation,
+    size_name,
     vague,
 )
 from planner.curves.families.separable import (
@@ -79,7 +80,7 @@ def _law(drawn: SeparableDraws, sizes: Array, middles: Array, ends: tuple[float,
         return scores
 
     law = {"K_max": drawn.coefficients[:, 0], "N_0": np.exp(drawn.theta[:, 0])}
-    names = [f"{size:.4g}" for size in sizes]
+    names = [size_name(size) for size in sizes]
     return LawDraws(
         law | {f"E[{name}]": intercepts[:, row] for row, name in enumerate(names)},
         {name: of_size(row) for row, name in enumerate(names)},

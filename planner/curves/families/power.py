@@ -50,7 +50,13 @@ def draw_power_law(curve: Curve) -> LawDraws:
     with np.errstate(over="ignore"):
         decline = unit * drawn.coefficients[:, 1] * np.exp(np.minimum(exponent * reference, 700.0))
     doubts = doubts_of_a_rise(used, asymptote, drawn.levels, unit * residuals)
-    return LawDraws({"A": asymptote, "B": exponent, "D": decline}, {"": scores}, unit * drawn.noise_sd, tuple(doubts))
+    return LawDraws(
+        {"A": asymptote, "B": exponent, "D": decline},
+        {"": scores},
+        unit * drawn.noise_sd,
+        tuple(doubts),
+        levels=drawn.levels,
+    )
 
 
 def _basis(theta: Array, log_x: Array) -> Array:

@@ -14,7 +14,7 @@ _POLISHED_STARTS = 4
 _TOLERANCE = 1e-12
 
 WALKERS_PER_PARAMETER, FEWEST_WALKERS = 6, 32
-WARM_UP, STEPS, KEPT_EVERY = 250, 600, 5
+WARM_UP, STEPS, KEPT_EVERY = 400, 900, 6
 STRETCH = 2.0
 LEAST_NOISE = 1e-6  # of the range of y; without noise the draws would have no width
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from budgets.errors import InputError
-from planner.curves.families.base import Array, CannotTellError, LawDraws, vague
+from planner.curves.families.base import Array, CannotTellError, LawDraws, size_name, vague
 from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable
 
 _EXPONENTS = (0.05, 5.0)
@@ -58,7 +58,7 @@ def draw_value_based(triples: ArrayLike) -> LawDraws:
         return needed
 
     doubts = vague(law, drawn.levels, {"alpha": _EXPONENTS, "beta": _EXPONENTS})
-    series = {f"{each:.4g}": of_size(float(each)) for each in np.unique(sizes)}
+    series = {size_name(each): of_size(float(each)) for each in np.unique(sizes)}
     return LawDraws(law, series, drawn.noise_sd, tuple(doubts), levels=drawn.levels)
 
 

@@ -1,0 +1,221 @@
+"""`rlplan fit --law` and `--compare-by`: known parameters come back, and what a table cannot tell is said."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.curves.families.sigmoid import SigmoidFit
+from tests.planner.curves.family_samples import (
+    EASY,
+    INTERCEPTS,
+    K_MAX,
+    MEDIUM,
+    N_0,
+    PAIRS,
+    SIZES,
+    curve_of,
+    group_curve,
+    size_curve,
+    steps_needed,
+)
+from tests.rlplan.conftest import Run
+from tests.rlplan.fit_answers import refused
+
+SCALERL = SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)
+PNG_HEADER = b"\x89PNG\r\n\x1a\n"
+
+
+def table(path: Path, header: str, rows: Iterable[Iterable[object]]) -> str:
+    path.write_text(header + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return path.name
+
+
+def rising(path: Path, until: float = 12_000, law: SigmoidFit = SCALERL) -> str:
+    curve = curve_of(law, np.linspace(until / 60, until, 60), noise=0.01, seed=2)
+    return table(path, "gpu_hours,score", zip(curve.x, curve.y, strict=True))
+
+
+def saturating(path: Path) -> str:
+    x = np.geomspace(50, 50_000, 60)
+    y = 0.7 - 0.4 * (x / 50) ** -0.4 + np.random.default_rng(0).normal(0, 0.01, 60)
+    return table(path, "gpu_hours,score", zip(x, y, strict=True))
+
+
+def sizes(path: Path, which: Iterable[float] = SIZES) -> str:
+    curves = {size: size_curve(size, 0.01) for size in which}
+    rows = [(f"{size / 1e9:g}B", x, y) for size, curve in curves.items() for x, y in zip(curve.x, curve.y, strict=True)]
+    return table(path, "parameters,compute,accuracy", rows)
+
+
+def groups(path: Path, which: Iterable[int] = (8, 16, 32, 64, 128, 256, 512)) -> str:
+    curves = {group: group_curve(group, EASY, 0.005) for group in which}
+    rows = [(group, x, y) for group, curve in curves.items() for x, y in zip(curve.x, curve.y, strict=True)]
+    return table(path, "rollouts_per_prompt,rollouts,score", rows)
+
+
+def updates(path: Path, noise: float = 0.01) -> str:
+    return table(path, "utd,parameters,env_steps", zip(*PAIRS.T, steps_needed(noise), strict=True))
+
+
+def recipes(path: Path) -> str:
+    laws = {"steady": (0.61, 2542.0), "early": (0.605, 1700.0), "low": (0.52, 2500.0)}
+    rows = []
+    for name, (asymptote, midpoint) in laws.items():
+        for seed in (0, 1):
+            curve = curve_of(
+                SigmoidFit(0.3, asymptote, 2.0, midpoint, 0.0), np.linspace(200, 12_000, 60), 0.01, seed * 7 + len(name)
+            )
+            rows += [(name, seed, x, y) for x, y in zip(curve.x, curve.y, strict=True)]
+    return table(path, "variant,seed,gpu_hours,score", rows)
+
+
+def fitted(run: Run, law: str, *args: str) -> list[dict[str, Any]]:
+    ran = run("fit", "--law", law, *args, "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert document["law"] == law
+    return document["fits"]
+
+
+@pytest.mark.parametrize(
+    ("law", "make", "truth"),
+    [
+        ("sigmoid", rising, {"R0": 0.3, "A": 0.61, "B": 1.92, "C_mid": 2542}),
+        ("power", saturating, {"A": 0.7, "B": 0.4, "D": 0.4 * 50**0.4}),
+        ("model-size", sizes, {"K_max": K_MAX, "N_0": N_0, "E[72B]": INTERCEPTS[-1]}),
+        ("group-size", groups, {"L": EASY.rise, "k": EASY.steepness, "c0": EASY.midpoint, "b": EASY.floor}),
+        ("value-based", updates, MEDIUM),
+    ],
+)
+def test_known_parameters_lie_in_their_intervals(
+    run: Run, tmp_path: Path, law: str, make: Callable[[Path], str], truth: dict[str, float]
+) -> None:
+    (fit,) = fitted(run, law, make(tmp_path / "data.csv"), "--level", "0.98")
+    assert (fit["identified"], fit["evidence"], fit["name"]) == (True, [], "data")
+    for name, value in truth.items():
+        found = fit["parameters"][name]
+        assert found["low"] <= value <= found["high"], name
+        assert found["low"] <= found["median"] <= found["high"]
+
+
+@pytest.mark.parametrize(
+    ("law", "make", "why"),
+    [
+        ("sigmoid", lambda path: rising(path, 1500), "A may lie between"),
+        ("power", lambda path: rising(path, 1500), "A may lie between"),
+        ("sigmoid", lambda path: table(path, "step,score", [(1, 0.2), (2, 0.3)]), "2 distinct x values"),
+        ("model-size", lambda path: sizes(path, SIZES[:2]), "N_0 may be anything up to the end"),
+        ("model-size", lambda path: sizes(path, SIZES[:1]), "curves of 1 model size"),
+        ("group-size", lambda path: groups(path, (8,)), "1 values of n can be fitted"),
+        ("value-based", lambda path: updates(path, 0.3), "only known to lie between"),
+    ],
+)
+def test_a_table_that_cannot_tell_says_so_and_why(
+    run: Run, tmp_path: Path, law: str, make: Callable[[Path], str], why: str
+) -> None:
+    ran = run("fit", "--law", law, make(tmp_path / "data.csv"), width=200)
+    assert (ran.code, ran.err) == (0, "")
+    assert "data: this table cannot tell" in ran.out
+    assert why in ran.out.split("Why not")[1]
+
+
+def test_laws_predict_where_they_are_asked_to(run: Run, tmp_path: Path) -> None:
+    (fit,) = fitted(run, "sigmoid", rising(tmp_path / "one.csv"), "--fit-until", "8000", "--predict-at", "20000")
+    (prediction,) = fit["predictions"]
+    assert (prediction["series"], prediction["x"]) == ("", 20_000)
+    assert prediction["low"] <= float(SCALERL.predict(20_000)) <= prediction["high"]
+    assert fit["points"] == 40
+    (fit,) = fitted(run, "group-size", groups(tmp_path / "n.csv"), "--predict-at", "1e5", "--predict-at", "end")
+    assert [each["series"] for each in fit["predictions"]] == ["n*", "n*"]
+    assert fit["predictions"][0]["high"] < 32 < fit["predictions"][1]["low"]
+
+
+def test_curves_of_several_files_are_one_table_where_a_law_goes_across_runs(run: Run, tmp_path: Path) -> None:
+    names = [sizes(tmp_path / f"{size:g}.csv", [size]) for size in SIZES[::2]]
+    (fit,) = fitted(run, "model-size", *names)
+    assert fit["name"] == "4 tables"
+    assert {name for name in fit["parameters"] if name.startswith("E")} == {"E[500M]", "E[3B]", "E[14B]", "E[72B]"}
+
+
+def test_csv_has_a_row_for_each_parameter_and_each_prediction(run: Run, tmp_path: Path) -> None:
+    ran = run("fit", "--law", "sigmoid", rising(tmp_path / "one.csv"), "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert [row["what"] for row in rows] == ["R0", "A", "B", "C_mid", "prediction", "prediction"]
+    assert all(float(row["low"]) <= float(row["median"]) <= float(row["high"]) for row in rows)
+    assert [row["x"] for row in rows[3:]] == ["", "24000.0", "48000.0"]
+
+
+@pytest.mark.parametrize(
+    ("law", "make"), [("sigmoid", rising), ("model-size", sizes), ("group-size", groups), ("value-based", updates)]
+)
+def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path], str]) -> None:
+    path = make(tmp_path / "data.csv")
+    assert run("fit", "--law", law, path, "--plot", "law.html").err == "drew law.html\n"
+    page = (tmp_path / "law.html").read_text()
+    assert '"name":"90 % band"' in page
+    drawn = {"sigmoid": "used", "model-size": "500M", "group-size": "median of the fit", "value-based": "5M"}
+    assert f'"name":"{drawn[law]}"' in page
+    if law == "value-based":
+        assert run("fit", "--law", law, path, "--plot", "law.png").err == "drew law.png\n"
+        assert (tmp_path / "law.png").read_bytes().startswith(PNG_HEADER)
+
+
+def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path: Path) -> None:
+    path = recipes(tmp_path / "recipes.csv")
+    ran = run("fit", path, "--compare-by", "variant", "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    assert [(each["name"], each["tie_group"], each["runs"]) for each in found["recipes"]] == [
+        ("early", 1, 2),
+        ("steady", 1, 2),
+        ("low", 2, 2),
+    ]
+    assert sum(each["probability_best"] for each in found["recipes"]) == pytest.approx(1)
+    assert found["recipes"][2]["probability_tied"] < 0.01
+    out = run("fit", path, "--compare-by", "variant").out
+    assert out.startswith("early is the best (P = ")
+    assert max(len(line) for line in out.splitlines()) <= 80
+    rows = list(csv.DictReader(io.StringIO(run("fit", path, "--compare-by", "variant", "--format", "csv").out)))
+    assert [row["rank"] for row in rows] == ["1", "2", "3"]
+    assert float(rows[0]["C_mid_median"]) < float(rows[1]["C_mid_low"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--law", "powr"], "did you mean 'power'"),
+        (["--law", "group-size"], "needs 'rollouts_per_prompt' (rollouts per prompt), beside compute and score; 'one'"),
+        (["--law", "value-based"], "'utd' (updates per environment step) and 'parameters'"),
+        (["--law", "sigmoid", "--compare-by", "recipe"], "give one"),
+        (["--law", "sigmoid", "--answers", "64"], "--answers is not for --law sigmoid, which weighs all points alike"),
+        (["--law", "value-based", "--predict-at", "3"], "--predict-at is not for --law value-based"),
+        (["--compare-by", "recipe"], "unknown column 'recipe'"),
+        (["--compare-by", "score", "--plot", "x.html"], "--plot is not for --compare-by score"),
+        (["--compare-by", "gpu_hours", "--x", "gpu_hours"], "gpu_hours"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_line(run: Run, tmp_path: Path, flags: list[str], says: str) -> None:
+    assert says in refused(run, rising(tmp_path / "one.csv"), *flags)
+
+
+def test_one_recipe_alone_is_no_comparison(run: Run, tmp_path: Path) -> None:
+    curve = curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)
+    path = table(tmp_path / "one.csv", "recipe,step,score", (("a", *row) for row in zip(curve.x, curve.y, strict=True)))
+    assert "all curves are of a; add those of another" in refused(run, path, "--compare-by", "recipe")
+
+
+def test_a_picture_without_matplotlib_names_the_extra(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    path = rising(tmp_path / "one.csv")
+    ran = run("fit", path, "--plot", "fit.png")
+    assert ran.code == 2
+    assert "a PNG needs matplotlib, which is not installed; run pip install 'rlplan[png]', or name a .html" in ran.err
+    assert run("fit", path, "--plot", "fit.html").code == 0
