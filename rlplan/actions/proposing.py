@@ -1,6 +1,5 @@
 """What `rlplan propose` does, callable from Python: load the configuration, price the grid, store the plan."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from planner.store import Store, open_store
 from planner.store.engine import locate
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.wording.typed_numbers import names_in
+from runner.machine import cpu_cores
 
 DEFAULT_FILE = Path("rlplan.toml")
 # What a plan can be asked for by flags and from Python, and which key of the configuration that sets.
@@ -63,7 +63,7 @@ def load_configuration(
         file = DEFAULT_FILE
     from_file = [file_layer(file)] if file is not None else []
     named_task = task or _task_in(from_file)
-    from_task = task_layers(named_task, _cores()) if named_task else []
+    from_task = task_layers(named_task, cpu_cores()) if named_task else []
     return resolve([*from_task, *from_file, *flag_layer(flags or {})])
 
 
@@ -139,7 +139,3 @@ def _task_in(layers: list[Layer]) -> str | None:
         if isinstance(section, dict) and isinstance(section.get("task"), str):
             return str(section["task"])
     return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

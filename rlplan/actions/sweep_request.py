@@ -1,6 +1,5 @@
 """What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.proposing import flagged, load_configuration, make_plan
 from rlplan.wording.typed_numbers import names_in
+from runner.machine import cpu_cores
 from runner.sweep.planning import SweepChoice, TrainingChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import SweepSpec
 
@@ -159,5 +159,4 @@ def _folder(given: Path | None, database: str) -> Path:
 
 def machine() -> tuple[float, float]:
     """Return how many CPU cores and GPUs this machine has."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return float(cores), float(len(list(Path("/dev").glob("nvidia[0-9]*"))))
+    return float(cpu_cores()), float(len(list(Path("/dev").glob("nvidia[0-9]*"))))

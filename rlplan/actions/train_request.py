@@ -1,12 +1,10 @@
 """What is asked of `rlplan train`, and the run that comes of it: flags over the configuration file over defaults."""
 
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -21,6 +19,7 @@ from planner.layering import merged
 from planner.recipes import Recipe, load_recipe
 from rlplan.actions.proposing import DEFAULT_FILE, load_configuration
 from rlplan.wording.train_flags import TRIAL_FLAGS
+from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 
 T = TypeVar("T")
@@ -33,44 +32,62 @@ RUNS = Path("runs")
 PROBLEM_SUFFIXES = (".jsonl", ".json")
 
 
-@dataclass(frozen=True, slots=True)
-class TrainRequest:
-    """The flags of `rlplan train`; None stands for what was not given."""
+class TrainRequest(Section):
+    """The flags of `rlplan train`; None, or False, stands for what was not given."""
 
     task: str | None = None
     model: str | None = None
     reward: str | None = None
     validation: str | None = None
     recipe: str | None = None
-    rollouts_per_prompt: Any = None
-    prompts_per_batch: Any = None
-    steps: Any = None
+    rollouts_per_prompt: Annotated[int, Field(ge=2)] | None = None
+    prompts_per_batch: Count | None = None
+    steps: Count | None = None
     growth: str | None = None
-    learning_rate: Any = None
-    seed: Any = None
-    temperature: Any = None
-    response_tokens: Any = None
-    warmup: Any = None
-    validate_every: Any = None
-    problems: Any = None
-    samples: Any = None
+    learning_rate: float | None = None
+    seed: int | None = None
+    temperature: float | None = None
+    response_tokens: int | None = None
+    warmup: int | None = None
+    validate_every: int | None = None
+    problems: int | None = None
+    samples: int | None = None
     engine: str | None = None
     device: str | None = None
-    threads: Any = None
+    threads: int | None = None
     weights: str | None = None
-    micro_batch_tokens: Any = None
-    split: bool | None = None
-    compile: bool | None = None
-    checkpoint_every: Any = None
+    micro_batch_tokens: int | None = None
+    split: bool = False
+    compile: bool = False
+    checkpoint_every: Count | None = None
     out: Path | None = None
     resume: bool = False
     from_pilot: Path | None = None
     config: Path | None = None
 
+    @classmethod
+    def of(cls, asked: Mapping[str, object]) -> Self:
+        """Return the request among named values; ConfigError for one that it cannot be."""
+        try:
+            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
+        except ValidationError as error:
+            flags = {name: f"--{name.replace('_', '-')}" for name in cls.model_fields}
+            raise explained(error, cls, flags, DEFAULT) from error
+
+    @property
+    def allocation(self) -> Allocation:
+        """The run's size, of which the defaults of the rest follow."""
+        n, B, steps = self.rollouts_per_prompt, self.prompts_per_batch, self.steps
+        return Allocation(n or ROLLOUTS_PER_PROMPT, B or PROMPTS_PER_BATCH, steps or UPDATE_STEPS)
+
     def trial_flags(self) -> dict[str, tuple[str, Any]]:
         """Return what was given about the trial: flag and value by the key of its configuration."""
         given = ((key, flag, getattr(self, name)) for name, (flag, key) in TRIAL_FLAGS.items())
-        return {key: (flag, _as_stored(key, value)) for key, flag, value in given if value is not None}
+        return {
+            key: (flag, _as_stored(key, value))
+            for key, flag, value in given
+            if value is not None and value is not False
+        }
 
 
 class Run(Section):
@@ -82,29 +99,11 @@ class Run(Section):
     trial: TrialConfig
 
 
-class _Size(Section):
-    """What the defaults of the rest follow from."""
-
-    rollouts_per_prompt: Annotated[int, Field(ge=2)] = ROLLOUTS_PER_PROMPT
-    prompts_per_batch: Count = PROMPTS_PER_BATCH
-    steps: Count = UPDATE_STEPS
-    checkpoint_every: Count | None = None
-
-
 def new_run(request: TrainRequest) -> tuple[Run, Path]:
     """Return the run that is asked for and the folder it belongs into."""
-    size = _checked(
-        _Size,
-        {
-            "rollouts_per_prompt": ("--rollouts-per-prompt", request.rollouts_per_prompt),
-            "prompts_per_batch": ("--prompts-per-batch", request.prompts_per_batch),
-            "steps": ("--steps", request.steps),
-            "checkpoint_every": ("--checkpoint-every", request.checkpoint_every),
-        },
-    )
     resolved, task = _configuration(request)
     recipe = _recipe(resolved)
-    layers = [Layer("default", _defaults(request, resolved, task, size))]
+    layers = [Layer("default", _defaults(request, resolved, task))]
     layers += [Layer(flag, _nested(key, value)) for key, (flag, value) in request.trial_flags().items()]
     tables, sources = merged(layers)
     try:
@@ -112,7 +111,8 @@ def new_run(request: TrainRequest) -> tuple[Run, Path]:
     except ValidationError as error:
         raise explained(error, TrialConfig, sources, f"recipe {recipe.name}") from error
     _require_whole(trial)
-    run = Run(rlplan=version("rlplan"), update_steps=size.steps, checkpoint_every=size.checkpoint_every, trial=trial)
+    steps = request.allocation.update_steps
+    run = Run(rlplan=version("rlplan"), update_steps=steps, checkpoint_every=request.checkpoint_every, trial=trial)
     return run, request.out or _default_folder(trial)
 
 
@@ -161,9 +161,9 @@ def _recipe(resolved: Resolved) -> Recipe:
     return load_recipe(name or recipe_traits(resolved.config, difficulty_and_rates(resolved.config)[0]).name)
 
 
-def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size) -> dict[str, Any]:
+def _defaults(request: TrainRequest, resolved: Resolved, task: str) -> dict[str, Any]:
     config = resolved.config
-    allocation = Allocation(size.rollouts_per_prompt, size.prompts_per_batch, size.steps)
+    allocation = request.allocation
     own = task not in embedded_tasks()
 
     def in_file(key: str, value: T) -> T | None:
@@ -173,15 +173,16 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
 
     device = request.device or (_device() if own else "cpu")
     every_rollouts = in_file("validation.every_rollouts", config.validation.every_rollouts)
-    every = in_file("validation.every_steps", config.validation.every_steps) or validation_steps(size.steps)
+    every_steps = in_file("validation.every_steps", config.validation.every_steps)
+    every = every_steps or validation_steps(allocation.update_steps)
     of_own = {
         "model": in_file("workload.model", config.workload.model),
         "max_response_tokens": in_file("workload.response_tokens", config.workload.response_tokens),
     }
     return {
         "task": {"name": task, **(of_own if own else {"reward": "exact"})},
-        "rollouts_per_prompt": size.rollouts_per_prompt,
-        "prompts_per_batch": size.prompts_per_batch,
+        "rollouts_per_prompt": allocation.rollouts_per_prompt,
+        "prompts_per_batch": allocation.prompts_per_batch,
         "learning_rate": allocation.learning_rate(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
         "validation": {
             "problems": config.validation.problems,
@@ -191,7 +192,7 @@ def _defaults(request: TrainRequest, resolved: Resolved, task: str, size: _Size)
         "machine": {
             "device": device,
             "weights": "bfloat16" if device == "cuda" else "float32",
-            "threads": _cores() if own else 1,  # more threads slow a tiny model down
+            "threads": cpu_cores() if own else 1,  # more threads slow a tiny model down
         },
     }
 
@@ -211,14 +212,6 @@ def _default_folder(trial: TrialConfig) -> Path:
         f"{Path(trial.task.name).stem}-{trial.recipe.name}-n{trial.rollouts_per_prompt}-B{trial.prompts_per_batch}"
         f"{growth}-seed{trial.seed}"
     )
-
-
-def _checked(model: type[_Size], flags: Mapping[str, tuple[str, Any]]) -> _Size:
-    given = {key: value for key, (_, value) in flags.items() if value is not None}
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        raise explained(error, model, {key: flag for key, (flag, _) in flags.items()}, DEFAULT) from error
 
 
 def _as_stored(key: str, value: Any) -> Any:
@@ -242,7 +235,3 @@ def _device() -> str:
     import torch  # noqa: PLC0415
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

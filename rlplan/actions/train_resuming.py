@@ -1,12 +1,11 @@
 """A run that goes on: what its folder says counts, and flags that say otherwise are refused."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import ValidationError
 
 from budgets.errors import InputError, RlplanError
-from planner.checking import Count, Section, explained
+from planner.checking import explained
 from planner.layering import Layer, flattened, merged
 from planner.recipes import load_recipe
 from rlplan.actions.train_request import Run, TrainRequest
@@ -15,17 +14,10 @@ from runner.ports.trial import TrialConfig
 MACHINE = "machine."  # another machine may finish a run; the backend notes that the last bits may differ
 
 
-class _Changeable(Section):
-    """What may be given anew."""
-
-    steps: Count
-    checkpoint_every: Count | None = None
-
-
 def resumed_run(request: TrainRequest, stored: Run, folder: str) -> Run:
     """Return the stored run with more steps or another machine; InputError names every flag that contradicts it."""
-    changes = _changeable(request, stored)
-    contradictions = [*_contradictions(request, stored), *_fewer_steps(changes.steps, stored.update_steps)]
+    steps = request.steps or stored.update_steps
+    contradictions = [*_contradictions(request, stored), *_fewer_steps(steps, stored.update_steps)]
     if request.config is not None:
         contradictions.append(f"--config {request.config} has no say: the run's own config.json counts")
     if contradictions:
@@ -41,20 +33,8 @@ def resumed_run(request: TrainRequest, stored: Run, folder: str) -> Run:
         trial = TrialConfig.model_validate({**tables, "recipe": stored.trial.recipe})
     except ValidationError as error:
         raise explained(error, TrialConfig, sources, "config.json") from error
-    return stored.model_copy(
-        update={"trial": trial, "update_steps": changes.steps, "checkpoint_every": changes.checkpoint_every}
-    )
-
-
-def _changeable(request: TrainRequest, stored: Run) -> _Changeable:
-    kept: dict[str, Any] = {"steps": stored.update_steps, "checkpoint_every": stored.checkpoint_every}
-    given = {"steps": request.steps, "checkpoint_every": request.checkpoint_every}
-    values = {**kept, **{key: value for key, value in given.items() if value is not None}}
-    try:
-        return _Changeable.model_validate(values)
-    except ValidationError as error:
-        flags = {"steps": "--steps", "checkpoint_every": "--checkpoint-every"}
-        raise explained(error, _Changeable, flags, "config.json") from error
+    every = request.checkpoint_every or stored.checkpoint_every
+    return stored.model_copy(update={"trial": trial, "update_steps": steps, "checkpoint_every": every})
 
 
 def _contradictions(request: TrainRequest, stored: Run) -> Iterator[str]:

@@ -39,16 +39,6 @@ def _read_by(
     return typer.Option(*names, metavar=metavar, parser=parsed, help=help)
 
 
-def number(text: str | None) -> int | float | str | None:
-    """Read a number where there is one; what is none goes on as text, and the configuration's check explains it."""
-    for kind in (int, float):
-        try:
-            return kind(text or "")
-        except ValueError:
-            continue
-    return text
-
-
 def one_name(argument: str | None, option: str | None, flag: str) -> str | None:
     """Return the name that was given as an argument or with a flag; both must not differ."""
     if argument is not None and option is not None and argument != option:

@@ -7,6 +7,7 @@ import typer
 
 from rlplan.commands.completing import recipes, tasks
 from rlplan.commands.options import (
+    ConfigOption,
     DeviceOption,
     EngineOption,
     FormatOption,
@@ -15,7 +16,8 @@ from rlplan.commands.options import (
     RewardOption,
     ValidationOption,
     WeightsOption,
-    number,
+    plain,
+    whole,
 )
 from rlplan.wording.formats import Format
 
@@ -32,37 +34,34 @@ def train(
         typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.", autocompletion=recipes),
     ] = None,
     rollouts_per_prompt: Annotated[
-        str | None, typer.Option("--rollouts-per-prompt", "-n", metavar="<int>", help="Responses to each prompt; 16.")
+        int | None, whole("--rollouts-per-prompt", "Responses to each prompt; 16.", short="-n")
     ] = None,
     prompts_per_batch: Annotated[
-        str | None, typer.Option("--prompts-per-batch", "-B", metavar="<int>", help="Prompts of an update; 32.")
+        int | None, whole("--prompts-per-batch", "Prompts of an update; 32.", short="-B")
     ] = None,
     growth: Annotated[
         str | None, typer.Option(metavar="<factor>x", help="Let the batch grow to B by a factor, such as 4x.")
     ] = None,
-    steps: Annotated[str | None, typer.Option(metavar="<int>", help="Update steps; 100.")] = None,
+    steps: Annotated[int | None, whole("--steps", "Update steps; 100.")] = None,
     learning_rate: Annotated[
-        str | None, typer.Option(metavar="<float>", help="Otherwise the configuration's, scaled with √(n·B).")
+        float | None, plain("--learning-rate", "Otherwise the configuration's, scaled with √(n·B).")
     ] = None,
-    warmup: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Update steps of warm-up; else the recipe's.")
-    ] = None,
-    temperature: Annotated[str | None, typer.Option(metavar="<float>", help="Of the sampling; 1.")] = None,
-    seed: Annotated[str | None, typer.Option(metavar="<int>", help="Decides every random number; 0.")] = None,
+    warmup: Annotated[int | None, whole("--warmup", "Update steps of warm-up; else the recipe's.")] = None,
+    temperature: Annotated[float | None, plain("--temperature", "Of the sampling; 1.")] = None,
+    seed: Annotated[int | None, whole("--seed", "Decides every random number; 0.")] = None,
     model: ModelOption = None,
     reward: RewardOption = None,
-    response_tokens: Annotated[str | None, typer.Option(metavar="<int>", help="Most tokens of a response.")] = None,
+    response_tokens: Annotated[int | None, whole("--response-tokens", "Most tokens of a response.")] = None,
     validation: ValidationOption = None,
-    problems: Annotated[str | None, typer.Option(metavar="<int>", help="Validation problems.")] = None,
-    samples: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Answers to each; the score is their mean.")
-    ] = None,
+    problems: Annotated[int | None, whole("--problems", "Validation problems.")] = None,
+    samples: Annotated[int | None, whole("--samples", "Answers to each; the score is their mean.")] = None,
     validate_every: Annotated[
-        str | None, typer.Option(metavar="<rollouts>", help="Rollouts between validations; about 20 validations.")
+        int | None,
+        whole("--validate-every", "Rollouts between validations; about 20 validations.", metavar="<rollouts>"),
     ] = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
-    threads: Annotated[str | None, typer.Option(metavar="<int>", help="CPU threads.")] = None,
+    threads: Annotated[int | None, whole("--threads", "CPU threads.")] = None,
     weights: WeightsOption = None,
     micro_batch_tokens: MicroBatchOption = None,
     split: Annotated[
@@ -76,58 +75,27 @@ def train(
         Path | None, typer.Option(metavar="<folder>", help="Go on from a sweep's trial, whose folder stays as it is.")
     ] = None,
     checkpoint_every: Annotated[
-        str | None, typer.Option(metavar="<steps>", help="Update steps between checkpoints; at each validation.")
+        int | None,
+        whole("--checkpoint-every", "Update steps between checkpoints; at each validation.", metavar="<steps>"),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A configuration file; ./rlplan.toml is read without this.")
-    ] = None,
+    config: ConfigOption = None,
     format: FormatOption = Format.TABLE,
 ) -> int:
     """Train a model with GRPO and keep the learning curve; Ctrl-C saves it, --resume goes on.
 
     Example: rlplan train --task sum-easy --recipe grpo -n 16 -B 32 --steps 100
     """
+    asked = dict(locals())
     from rlplan.actions.train_request import TrainRequest  # noqa: PLC0415
     from rlplan.actions.train_signals import Interrupts  # noqa: PLC0415
     from rlplan.actions.training import train as run  # noqa: PLC0415
     from rlplan.live.train_display import choose_display  # noqa: PLC0415
     from rlplan.printing.train_output import print_trained  # noqa: PLC0415
 
-    request = TrainRequest(
-        task=task,
-        model=model,
-        reward=reward,
-        validation=validation,
-        recipe=recipe,
-        rollouts_per_prompt=number(rollouts_per_prompt),
-        prompts_per_batch=number(prompts_per_batch),
-        growth=growth,
-        steps=number(steps),
-        learning_rate=number(learning_rate),
-        seed=number(seed),
-        temperature=number(temperature),
-        response_tokens=number(response_tokens),
-        warmup=number(warmup),
-        validate_every=number(validate_every),
-        problems=number(problems),
-        samples=number(samples),
-        engine=engine,
-        device=device,
-        threads=number(threads),
-        weights=weights,
-        micro_batch_tokens=micro_batch_tokens,
-        split=split or None,
-        compile=compile or None,
-        checkpoint_every=number(checkpoint_every),
-        out=out,
-        resume=resume,
-        from_pilot=from_pilot,
-        config=config,
-    )
     display = choose_display()
     try:
         with Interrupts() as interrupts:
-            trained = run(request, display=display, interrupts=interrupts)
+            trained = run(TrainRequest.of(asked), display=display, interrupts=interrupts)
     finally:
         display.close()
     return print_trained(trained, format)

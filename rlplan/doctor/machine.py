@@ -1,6 +1,5 @@
 """Cores, memory, GPUs, shared memory, disks and the terminal of this machine."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlplan.doctor.finding import Finding, bad, mind, ok
+from runner.machine import cpu_cores
 
 GIB = 2**30
 SMI_SECONDS = 4.0
@@ -61,7 +61,7 @@ def probe(torch_cuda: str | None) -> Machine:
     allowed = _container_bytes()
     gpus, trouble = _gpus()
     return Machine(
-        cores=float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
+        cores=float(cpu_cores()),
         total_bytes=min(memory.total, allowed or memory.total),
         free_bytes=min(memory.available, allowed or memory.available),
         gpus=gpus,

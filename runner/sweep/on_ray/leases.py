@@ -1,12 +1,12 @@
 """The driver's book of leases, and how many of them a cluster has room for: without Ray and without a clock."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from budgets.errors import InputError
+from runner.machine import cpu_cores
 from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker
@@ -151,7 +151,7 @@ class ClusterResources:
 
 def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return this machine with the cores that it has, instead of those that Ray was told of when it was started."""
-    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    cores = float(cpu_cores())
     return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
 
 
