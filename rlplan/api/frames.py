@@ -4,21 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from budgets.errors import InputError, UnknownNameError
 from planner.view import Axes
 
-if TYPE_CHECKING:
-    import polars
-
-
-Library: TypeAlias = Literal["pandas", "polars", "rows"]
-# A pandas.DataFrame, a polars.DataFrame or a list of dicts: which one is known only where it runs.
+Library: TypeAlias = Literal["pandas", "polars", "pyarrow", "rows"]
+# A pandas.DataFrame, a polars.DataFrame, a pyarrow.Table or a list of dicts: which one is known only where it runs.
 Frame: TypeAlias = Any
 Row: TypeAlias = Mapping[str, Any]
 
-LIBRARIES = ("pandas", "polars", "rows")
+LIBRARIES = ("pandas", "polars", "pyarrow", "rows")
 
 
 class Kind(Enum):
@@ -39,13 +35,13 @@ def make_frame(columns: Columns, rows: Iterable[Row], library: Library | None) -
     found = list(rows)
     match _chosen(library):
         case "pandas":
-            pandas: Any = import_module("pandas")  # it has no types of its own
+            pandas: Any = import_module("pandas")  # by itself: only its own dtypes know whole numbers that are missing
             series = {
                 name: pandas.Series([row[name] for row in found], dtype=kind.value) for name, kind in columns.items()
             }
             return pandas.DataFrame(series)
-        case "polars":
-            return _polars(columns, found)
+        case "polars" | "pyarrow" as other:
+            return _by_narwhals(columns, found, other)
         case _:
             return [{name: row[name] for name in columns} for row in found]
 
@@ -80,18 +76,20 @@ def _chosen(library: str | None) -> str:
     return library
 
 
-def _polars(columns: Columns, rows: Sequence[Row]) -> "polars.DataFrame":
-    import polars  # noqa: PLC0415
+def _by_narwhals(columns: Columns, rows: Sequence[Row], library: Literal["polars", "pyarrow"]) -> Frame:
+    import narwhals  # noqa: PLC0415
 
     types = {
-        Kind.WHOLE: polars.Int64(),
-        Kind.WHOLE_OR_MISSING: polars.Int64(),
-        Kind.NUMBER: polars.Float64(),
-        Kind.TEXT: polars.String(),
-        Kind.TIME: polars.Datetime("us", "UTC"),
+        Kind.WHOLE: narwhals.Int64(),
+        Kind.WHOLE_OR_MISSING: narwhals.Int64(),
+        Kind.NUMBER: narwhals.Float64(),
+        Kind.TEXT: narwhals.String(),
+        Kind.TIME: narwhals.Datetime("us", "UTC"),
     }
     values = {name: [row[name] for row in rows] for name in columns}
-    return polars.DataFrame(values, schema={name: types[kind] for name, kind in columns.items()})
+    return narwhals.from_dict(
+        values, {name: types[kind] for name, kind in columns.items()}, backend=library
+    ).to_native()
 
 
 _CONFIGURATION: Final[Columns] = {"rollouts_per_prompt": Kind.WHOLE, "prompts_per_batch": Kind.WHOLE}

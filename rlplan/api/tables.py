@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import narwhals
 import numpy as np
 
 from budgets.errors import InputError
@@ -12,8 +13,6 @@ from planner.curves.reading.table import Table, Vector
 NAME = "frame"  # how errors and results call what has no file
 # A pandas or polars DataFrame, a pyarrow Table, a mapping of columns, or a list of dicts; a path is a file.
 Tabular: TypeAlias = Any
-
-LIBRARIES = ("pandas", "polars")
 
 
 def is_path(data: object) -> bool:
@@ -24,7 +23,7 @@ def is_path(data: object) -> bool:
 def is_table(data: object) -> bool:
     """Whether what was given is a table that `table_of` can read."""
     rows = isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    return rows or isinstance(data, Mapping) or hasattr(data, "to_pydict") or _library(data) in LIBRARIES
+    return rows or isinstance(data, Mapping) or narwhals.dependencies.is_into_dataframe(data)
 
 
 def table_of(data: Tabular) -> Table:
@@ -52,32 +51,33 @@ def _columns(data: Tabular) -> dict[str, list[Any]]:
     if isinstance(data, list):
         names = dict.fromkeys(name for row in data for name in row)
         return {str(name): [_missing(row.get(name)) for row in data] for name in names}
-    if hasattr(data, "to_pydict"):  # pyarrow
-        return _columns(data.to_pydict())
-    if _library(data) in LIBRARIES and type(data).__name__ == "DataFrame":
-        return _of_pandas(data) if _library(data) == "pandas" else _columns(data.to_dict(as_series=False))
+    if narwhals.dependencies.is_into_dataframe(data):
+        return _of_frame(data)
     raise InputError(
-        f"{type(data).__name__} is no table that can be read: give a pandas or polars DataFrame, a dict of columns, a "
-        "list of dicts, or a path"
+        f"{type(data).__name__} is no table that can be read: give a pandas or polars DataFrame, a pyarrow Table, a "
+        "dict of columns, a list of dicts, or a path"
     )
 
 
-def _library(data: object) -> str:
-    return type(data).__module__.partition(".")[0]
-
-
-def _of_pandas(data: Any) -> dict[str, list[Any]]:
-    if any(name is not None for name in data.index.names):  # what has a name is a column that was made the index
+def _of_frame(data: Any) -> dict[str, list[Any]]:
+    # In pandas what has a name is a column that was made the index.
+    if any(name is not None for name in getattr(getattr(data, "index", None), "names", ())):
         data = data.reset_index()
-    names = [str(name) for name in data.columns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"the DataFrame has several columns called {', '.join(twice)}: name each differently")
-    found = {}
-    for position, name in enumerate(names):
-        column = data.iloc[:, position]
-        there = column.notna().tolist()
-        found[name] = [value if known else None for value, known in zip(column.tolist(), there, strict=True)]
-    return found
+    try:
+        frame = narwhals.from_native(data, eager_only=True)
+    except narwhals.exceptions.DuplicateError:
+        names = [str(name) for name in data.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(
+            f"the DataFrame has several columns called {', '.join(twice)}: name each differently"
+        ) from None
+    return {
+        str(column.name): [
+            None if missing else value
+            for value, missing in zip(column.to_list(), column.is_null().to_list(), strict=True)
+        ]
+        for column in frame.iter_columns()
+    }
 
 
 def _whole(name: object, values: object) -> list[Any]:

@@ -59,14 +59,17 @@ def plain(frame: Any) -> list[dict[str, Any]]:
 def test_what_goes_in_comes_out(rows: list[dict[str, Any]]) -> None:
     assert make_frame(ALL, rows, "rows") == rows
     assert plain(make_frame(ALL, rows, "polars")) == rows
+    assert make_frame(ALL, rows, "pyarrow").to_pylist() == rows
     assert plain(make_frame(ALL, rows, "pandas")) == rows
 
 
 @given(ROWS)
 def test_types_do_not_depend_on_what_is_there(rows: list[dict[str, Any]]) -> None:
+    library: Any
     empty, filled = (make_frame(ALL, these, "pandas") for these in ([], rows))
     assert list(filled.dtypes) == list(empty.dtypes) == [kind.value for kind in ALL.values()]
-    assert make_frame(ALL, rows, "polars").schema == make_frame(ALL, [], "polars").schema
+    for library in ("polars", "pyarrow"):
+        assert make_frame(ALL, rows, library).schema == make_frame(ALL, [], library).schema
 
 
 def test_without_a_wish_it_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
