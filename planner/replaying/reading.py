@@ -5,6 +5,7 @@ more measure of its progress and is left out; one that stays the same within eac
 axis of the configuration.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,23 +13,13 @@ from typing import Final
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.reading import Table
-from planner.curves.reading.table import Rows, Vector, listing
+from planner.curves.reading import Table, read_table
+from planner.curves.reading.table import Flags, Rows, Vector, listing
 from planner.replaying.recorded import Recorded, Run
-from planner.replaying.rows import (
-    NEEDED,
-    constant,
-    line,
-    numbers,
-    read_runs,
-    require,
-    require_columns,
-    runs_of,
-    where_there,
-    whole,
-)
 from planner.view import Axes, Configuration
 
+NEEDED: Final = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
+FEWEST: Final = {"rollouts_per_prompt": 1, "prompts_per_batch": 1, "seed": 0, "step": 0, "rollouts": 0, "tokens": 0}
 ERRORS: Final = ("standard_error", "score_standard_error")
 # They measure how far a run has come, even where it has but one row.
 PROGRESS: Final = frozenset(
@@ -58,7 +49,7 @@ def recorded_in(table: Table, path: Path) -> ReadTable:
     require_columns(table, path, OPTIONAL)
     notes = list(table.notes)
     of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in runs_of(table)]
-    plain = {name: _cell(table, path, name, rows) for name, rows in of_runs}
+    plain = {name: cell_of(table, path, name, rows) for name, rows in of_runs}
     axes = _axes(table, of_runs, plain, notes)
     runs = tuple(_run(table, path, name, rows, plain[name], axes) for name, rows in of_runs)
     recorded = Recorded(runs)
@@ -84,7 +75,11 @@ def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) ->
         raise InputError(f"{place} has no score (lines {line(rows[0])} to {line(rows[-1])}): leave the run out")
     if missing := int((~scored).sum()):
         notes.append(f"run '{run}': {missing} of {rows.size} rows have no score and are left out")
-    rows, hours = rows[scored], hours[scored]
+    return in_order(rows[scored], hours[scored], place)
+
+
+def in_order(rows: Rows, hours: Vector, place: str) -> Rows:
+    """Return the rows of a run by their GPU-hours, none of which may occur twice."""
     order = np.argsort(hours, kind="stable")
     twice = np.flatnonzero(np.diff(hours[order]) == 0)
     if twice.size:
@@ -96,7 +91,7 @@ def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) ->
     return np.asarray(rows[order])
 
 
-def _cell(table: Table, path: Path, run: str, rows: Rows) -> tuple[int, int, int]:
+def cell_of(table: Table, path: Path, run: str, rows: Rows) -> tuple[int, int, int]:
     """Return n, B and seed of a run."""
     place = f"'{path}', run '{run}'"
     n, B, seed = (constant(whole(table, name, rows, place), name, rows, place) for name in NEEDED[1:4])
@@ -181,3 +176,71 @@ def _note_scores(recorded: Recorded, notes: list[str]) -> None:
             f"scores outside of 0 to 1 in {listing(outside)}: policy rlplan takes scores for pass rates and reads them "
             "as 0 or 1; rescale them"
         )
+
+
+def read_runs(path: Path, optional: str) -> Table:
+    """Return the table of a file that has the columns of a table of runs; the error says what it may have as well."""
+    (table, *_) = read_table(path)
+    require_columns(table, path, optional)
+    return table
+
+
+def require_columns(table: Table, path: Path, optional: str) -> None:
+    """Refuse a table that lacks a column that each table of runs has."""
+    missing = [name for name in NEEDED if name not in table.columns and name not in table.text]
+    if missing:
+        there = listing([*table.columns, *table.text])
+        raise InputError(
+            f"'{path}' has no column {' or '.join(missing)}: a table of runs has {', '.join(NEEDED)}, and may have "
+            f"{optional}. It has {there}"
+        )
+
+
+def runs_of(table: Table) -> Iterator[tuple[str, Rows]]:
+    """Yield each run with its rows, in the order in which the runs begin."""
+    named = table.text.get("run") or [f"{value:g}" for value in table.columns["run"]]
+    _, first, runs = np.unique(np.asarray(named), return_index=True, return_inverse=True)
+    for run in np.argsort(first):
+        yield named[first[run]], np.flatnonzero(runs == run)
+
+
+def numbers(table: Table, name: str, rows: Rows, place: str) -> Vector:
+    """Return a column that must hold a number in each of the rows."""
+    if name not in table.columns:
+        raise InputError(f"{place}: {name} holds text: it must hold numbers")
+    values = table.columns[name][rows]
+    require(np.isfinite(values), rows, f"{place}: {name} is missing or not a number")
+    return values
+
+
+def whole(table: Table, name: str, rows: Rows, place: str) -> Vector:
+    """Return a column that must hold whole numbers, not below the least that its meaning allows."""
+    values = numbers(table, name, rows, place)
+    least = FEWEST[name]
+    require((values >= least) & (values == np.rint(values)), rows, f"{place}: {name} must be whole and ≥ {least}")
+    return values
+
+
+def where_there(table: Table, name: str, rows: Rows, place: str) -> list[float | None]:
+    """Return a column that may be missing altogether or here and there, but holds no text."""
+    if name in table.text and any(table.text[name]):
+        raise InputError(f"{place}: {name} holds text: it must hold numbers, or nothing where there is none")
+    values = table.columns.get(name)
+    return [None if values is None or np.isnan(values[row]) else float(values[row]) for row in rows]
+
+
+def constant(values: Vector, name: str, rows: Rows, place: str) -> int:
+    """Return the whole number that a run has in all of its rows."""
+    require(values == values[0], rows, f"{place}: {name} changes within the run; name each run differently")
+    return int(values[0])
+
+
+def require(holds: Flags, rows: Rows, complaint: str) -> None:
+    """Refuse the first row for which something does not hold; rows are counted as an editor shows them."""
+    if not holds.all():
+        raise InputError(f"{complaint} (line {line(rows[int(np.argmin(holds))])})")
+
+
+def line(row: int) -> int:
+    """Return the line of a file, as an editor counts, in which a row stands below the header."""
+    return int(row) + 2

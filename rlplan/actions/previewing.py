@@ -1,10 +1,11 @@
 """What `rlplan preview` does, callable from Python: plays a policy on a stored plan in worlds drawn from the prior."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import Final
+from statistics import fmean, stdev
+from typing import Final, Literal
 
 from budgets.errors import BudgetError, InputError
 from planner.pooling.pool import Pool
@@ -14,13 +15,13 @@ from planner.store import open_store
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
-from rlplan.actions.preview_results import Outcome, Preview, Without
 from rlplan.wording.progress import progress_shown
 from runner.simulation.drawn import DrawnWorld
 
 FRACTIONS: Final = (0.05, 0.1, 0.2, 0.4)
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
+NEAR: Final = 0.02  # differences within it are seed noise in the best study there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,129 @@ class PreviewRequest:
         open_policy(self.policy, search=None)  # refuses what is not known
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedWorld:
+    """One world at one pilot fraction."""
+
+    score: float  # of the chosen one, at what its final run has
+    best: float  # of all candidates, there
+    gpu_hours_spent: float
+    wall_hours: float
+
+    @property
+    def regret(self) -> float:
+        """How far the choice falls short."""
+        return self.best - self.score
+
+
+@dataclass(frozen=True, slots=True)
+class UnpilotedWorld:
+    """One world in which the whole budget goes into a final run, and no pilot says which."""
+
+    first_ranked: float
+    random: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its standard error; of a single draw the error is not known."""
+
+    mean: float
+    standard_error: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Estimate":
+        """Return the mean of independent draws."""
+        error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
+        return cls(fmean(values), error)
+
+
+@dataclass(frozen=True, slots=True)
+class FractionSummary:
+    """What is to be expected at one pilot fraction."""
+
+    pilot_fraction: float
+    pilot_gpu_hours: float
+    final_gpu_hours: float
+    final_wall_hours: float
+    gpu_hours_spent: Estimate
+    pilot_wall_hours: Estimate
+    score: Estimate
+    regret: Estimate
+    probability_near_best: Estimate
+    gain_over_first_ranked: Estimate
+
+
+@dataclass(frozen=True)
+class Preview:
+    """All worlds at all fractions."""
+
+    plan: str
+    policy: str
+    seed: int
+    budget_gpu_hours: float
+    workers: int
+    gpus_per_trial: int
+    pilot_gpu_hours: dict[float, float]  # by fraction
+    outcomes: dict[float, tuple[PlayedWorld, ...]]  # by fraction
+    without: tuple[UnpilotedWorld, ...]
+    first_ranked: Configuration
+    assumptions: tuple[str, ...]
+
+    @property
+    def draws(self) -> int:
+        """How many worlds were drawn."""
+        return len(self.without)
+
+    @property
+    def summaries(self) -> tuple[FractionSummary, ...]:
+        """The fractions in their order."""
+        return tuple(self._summary(fraction) for fraction in sorted(self.outcomes))
+
+    @property
+    def best_fraction(self) -> float:
+        """The fraction with the highest expected score of the final run; the smallest of equals."""
+        return max(self.summaries, key=lambda summary: summary.score.mean).pilot_fraction
+
+    @property
+    def as_good(self) -> tuple[float, ...]:
+        """The other fractions whose expected score is within two standard errors of the best one's, world by world."""
+        best = self.outcomes[self.best_fraction]
+        return tuple(
+            fraction
+            for fraction, outcomes in sorted(self.outcomes.items())
+            if fraction != self.best_fraction
+            and _alike([a.score - b.score for a, b in zip(best, outcomes, strict=True)])
+        )
+
+    def without_pilots(self, choice: Literal["first_ranked", "random", "best"]) -> Estimate:
+        """Return the score of a final run on all of the budget, for one way to choose what is run."""
+        return Estimate.of([getattr(one, choice) for one in self.without])
+
+    def _summary(self, fraction: float) -> FractionSummary:
+        outcomes, pilot = self.outcomes[fraction], self.pilot_gpu_hours[fraction]
+        final = self.budget_gpu_hours - pilot
+        pairs = zip(outcomes, self.without, strict=True)
+        return FractionSummary(
+            pilot_fraction=fraction,
+            pilot_gpu_hours=pilot,
+            final_gpu_hours=final,
+            final_wall_hours=final / self.gpus_per_trial,
+            gpu_hours_spent=Estimate.of([one.gpu_hours_spent for one in outcomes]),
+            pilot_wall_hours=Estimate.of([one.wall_hours for one in outcomes]),
+            score=Estimate.of([one.score for one in outcomes]),
+            regret=Estimate.of([one.regret for one in outcomes]),
+            probability_near_best=Estimate.of([float(one.regret <= NEAR) for one in outcomes]),
+            gain_over_first_ranked=Estimate.of([one.score - none.first_ranked for one, none in pairs]),
+        )
+
+
+def _alike(differences: Sequence[float]) -> bool:
+    estimate = Estimate.of(differences)
+    return estimate.standard_error is None or abs(estimate.mean) <= 2 * estimate.standard_error
+
+
 def preview(request: PreviewRequest, database: str, clock: Callable[[], float] = time.monotonic) -> Preview:
     """Play the policy in world after world at each pilot fraction; BudgetError when none of them pays for pilots."""
     with open_store(database, read_only=True) as store:
@@ -57,8 +181,8 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     setting = setting_of(splits)
     first_ranked = splits[0].first_ranked
     workers = max(1, asked.hardware.gpus // asked.hardware.gpus_per_trial)
-    outcomes: dict[float, list[Outcome]] = {split.fraction: [] for split in splits}
-    without: list[Without] = []
+    outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
+    without: list[UnpilotedWorld] = []
     began, most = clock(), request.draws or MOST_DRAWS
     with progress_shown(f"playing {request.policy} in drawn worlds", most * len(splits)) as progress:
         for number in range(most):
@@ -84,7 +208,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     )
 
 
-def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> Outcome:
+def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> PlayedWorld:
     pool, proposal = Pool(), split.proposal
     played = play(
         world.recorded,
@@ -99,8 +223,7 @@ def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: i
         idle_gpu_hours=split.idle_gpu_hours(workers),
     )
     truth = world.truth(proposal.final_gpu_hours)
-    return Outcome(
-        chosen=played.chosen,
+    return PlayedWorld(
         score=truth[played.chosen],
         best=max(truth.values()),
         gpu_hours_spent=played.gpu_hours_spent,
@@ -108,6 +231,6 @@ def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: i
     )
 
 
-def _without(world: DrawnWorld, gpu_hours: float, first_ranked: Configuration) -> Without:
+def _without(world: DrawnWorld, gpu_hours: float, first_ranked: Configuration) -> UnpilotedWorld:
     truth = world.truth(gpu_hours)
-    return Without(truth[first_ranked], fmean(truth.values()), max(truth.values()))
+    return UnpilotedWorld(truth[first_ranked], fmean(truth.values()), max(truth.values()))

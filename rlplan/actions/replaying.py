@@ -14,6 +14,7 @@ from planner.replaying.recorded import Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.wording.progress import Progress, progress_shown
+from rlplan.wording.typed_numbers import plain_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,13 @@ class ReplayRequest:
         ):
             if number < least:
                 raise InputError(f"{flag} {number}: it must be at least {least}")
+
+
+def budget_of(text: str) -> tuple[float, bool]:
+    """Return the amount of a budget such as 50, or 10% of the full grid, and whether it is a share."""
+    is_share = text.strip().endswith("%")
+    amount = plain_number(text.strip().removesuffix("%"), "--budget")
+    return amount / 100 if is_share else amount, is_share
 
 
 @dataclass(frozen=True, slots=True)

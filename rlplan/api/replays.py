@@ -8,13 +8,12 @@ from planner.axes import named_configuration
 from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
-from rlplan.actions.replaying import ReplayRequest, Replays, replay_table
+from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
 from rlplan.api.frames import TRACE, Frame, Library, make_frame, spread_axes
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
 from rlplan.api.wording import arguments_named, page_part, reworded
 from rlplan.printing.replay_output import replay_data
 from rlplan.wording.numbers import hours
-from rlplan.wording.typed_numbers import plain_number
 
 
 @dataclass(frozen=True)
@@ -128,13 +127,11 @@ def replay(
         BudgetError: The budget pays for no score.
     """
     with arguments_named():
-        given = str(budget).strip()
-        is_share = given.endswith("%")
-        amount = plain_number(given.removesuffix("%"), "--budget")
+        amount, is_share = budget_of(str(budget))
         table = Path(data) if is_path(data) else Path(NAME)
         request = ReplayRequest(
             table=table,
-            budget=amount / 100 if is_share else amount,
+            budget=amount,
             budget_is_share=is_share,
             target=target,
             policy=policy,

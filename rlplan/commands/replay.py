@@ -30,16 +30,15 @@ def replay(
 
     Example: rlplan replay runs.csv --budget 10% --target 100 --policy asha --repeat 20
     """
-    from rlplan.actions.replaying import ReplayRequest, replay_table  # noqa: PLC0415
+    from rlplan.actions.replaying import ReplayRequest, budget_of, replay_table  # noqa: PLC0415
     from rlplan.printing.replay_output import print_replays  # noqa: PLC0415
     from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
-    percent = budget.strip().endswith("%")
-    amount = plain_number(budget.strip().removesuffix("%"), "--budget")
+    amount, is_share = budget_of(budget)
     request = ReplayRequest(
         table=table,
-        budget=amount / 100 if percent else amount,
-        budget_is_share=percent,
+        budget=amount,
+        budget_is_share=is_share,
         target=plain_number(target, "--target"),
         policy=policy,
         seed=whole_number(seed, "--seed"),

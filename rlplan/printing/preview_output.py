@@ -1,9 +1,10 @@
 """Prints a preview: as a table for a person, as JSON or CSV for a program."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
-from rlplan.actions.preview_results import NEAR, Estimate, FractionSummary, Preview
+from rlplan.actions.previewing import NEAR, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
 from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
@@ -11,15 +12,6 @@ from rlplan.wording.numbers import aligned_hours, duration, hours
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-ESTIMATES = {
-    "gpu_hours_spent": "spent",
-    "pilot_wall_hours": "pilot_wall_hours",
-    "score": "score",
-    "regret": "regret",
-    "probability_near_best": "near_best",
-    "gain_over_first_ranked": "gain_over_first_ranked",
-}
 
 
 def print_preview(preview: Preview, format: Format) -> None:
@@ -35,9 +27,7 @@ def print_preview(preview: Preview, format: Format) -> None:
 
 def preview_data(preview: Preview) -> dict[str, Any]:
     """Return the document of `preview --format json`."""
-    first = Estimate.of([one.first_ranked for one in preview.without])
-    chance = Estimate.of([one.random for one in preview.without])
-    best = Estimate.of([one.best for one in preview.without])
+    first, chance, best = (asdict(preview.without_pilots(choice)) for choice in ("first_ranked", "random", "best"))
     return {
         "plan": preview.plan,
         "policy": preview.policy,
@@ -47,34 +37,20 @@ def preview_data(preview: Preview) -> dict[str, Any]:
         "workers": preview.workers,
         "best_pilot_fraction": preview.best_fraction,
         "as_good": list(preview.as_good),
-        "fractions": [_summary_data(summary) for summary in preview.summaries],
+        "fractions": [asdict(summary) for summary in preview.summaries],
         "without_pilots": {
-            "first_ranked": {**chosen_data(preview.first_ranked), "score": _estimate_data(first)},
-            "random": {"score": _estimate_data(chance)},
-            "best": {"score": _estimate_data(best)},
+            "first_ranked": {**chosen_data(preview.first_ranked), "score": first},
+            "random": {"score": chance},
+            "best": {"score": best},
         },
         "near_best_within": NEAR,
         "assumptions": list(preview.assumptions),
     }
 
 
-def _summary_data(summary: FractionSummary) -> dict[str, Any]:
-    return {
-        "pilot_fraction": summary.fraction,
-        "pilot_gpu_hours": summary.pilot_gpu_hours,
-        "final_gpu_hours": summary.final_gpu_hours,
-        "final_wall_hours": summary.final_wall_hours,
-        **{key: _estimate_data(getattr(summary, name)) for key, name in ESTIMATES.items()},
-    }
-
-
-def _estimate_data(estimate: Estimate) -> dict[str, float | None]:
-    return {"mean": estimate.mean, "standard_error": estimate.standard_error}
-
-
 def _flat(summary: FractionSummary) -> dict[str, Any]:
     flat: dict[str, Any] = {}
-    for key, value in _summary_data(summary).items():
+    for key, value in asdict(summary).items():
         if isinstance(value, dict):
             flat |= {key: value["mean"], f"{key}_standard_error": value["standard_error"]}
         else:
@@ -98,12 +74,12 @@ def _print_table(preview: Preview) -> None:
     table = plain_table(["pilots", "GPU-hours", "they take", "final score", "regret", f"within {NEAR:g}"])
     for each in preview.summaries:
         table.add_row(
-            f"{each.fraction:.3g}",
-            aligned_hours(each.spent.mean),
+            f"{each.pilot_fraction:.3g}",
+            aligned_hours(each.gpu_hours_spent.mean),
             duration(each.pilot_wall_hours.mean),
             paper.spelled(_told(each.score)),
             paper.spelled(_told(each.regret)),
-            f"{each.near_best.mean:.0%}",
+            f"{each.probability_near_best.mean:.0%}",
         )
     parts += [table, ""]
     for line in (*_findings(preview), *(f"Assumed: {each}." for each in preview.assumptions)):
@@ -112,20 +88,20 @@ def _print_table(preview: Preview) -> None:
 
 
 def _findings(preview: Preview) -> list[str]:
-    best = next(each for each in preview.summaries if each.fraction == preview.best_fraction)
+    best = next(each for each in preview.summaries if each.pilot_fraction == preview.best_fraction)
     alike = (
         f", and {' and '.join(f'{each:.3g}' for each in preview.as_good)} not distinguishable"
         if preview.as_good
         else ""
     )
     without = [
-        f"{_told(Estimate.of([one.first_ranked for one in preview.without]))} with the plan's first, "
+        f"{_told(preview.without_pilots('first_ranked'))} with the plan's first, "
         f"{named_configuration(preview.first_ranked)}",
-        f"{_told(Estimate.of([one.random for one in preview.without]))} with one at random",
-        f"{_told(Estimate.of([one.best for one in preview.without]))} with the best, if it were known",
+        f"{_told(preview.without_pilots('random'))} with one at random",
+        f"{_told(preview.without_pilots('best'))} with the best, if it were known",
     ]
     return [
-        f"Best expected final score: a pilot fraction of {best.fraction:.3g}{alike}. Its pilots take "
+        f"Best expected final score: a pilot fraction of {best.pilot_fraction:.3g}{alike}. Its pilots take "
         f"{duration(best.pilot_wall_hours.mean)} and the final run {duration(best.final_wall_hours)}; that "
         f"is {_gain(best.gain_over_first_ranked)} than to run the plan's first without pilots.",
         f"All on a final run without pilots: {'; '.join(without)}.",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -17,12 +18,14 @@ from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.curves.reading import Table
 from planner.curves.reading.table import Rows, listing
-from planner.replaying.rows import FEWEST, NEEDED, constant, numbers, read_runs, require, runs_of, where_there, whole
+from planner.replaying.reading import cell_of, in_order, numbers, read_runs, require, runs_of, where_there, whole
 from runner.ports.backend import Point
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.chance import mixed
 from runner.simulation.world import Course, require_constant_batch
+
+COUNTS: Final = ("step", "rollouts", "tokens")
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,10 @@ def _recording(path: Path, table: Table, run: str, rows: Rows) -> Recording:
     place = f"'{path}', run '{run}'"
     hours = numbers(table, "gpu_hours", rows, place)
     require(hours >= 0, rows, f"{place}: gpu_hours is below 0")
-    require(np.append(True, np.diff(hours) > 0), rows, f"{place}: gpu_hours does not grow")
-    counts = {name: whole(table, name, rows, place) for name in FEWEST if name in table.columns or name in table.text}
-    (n, B, seed) = (constant(counts[name], name, rows, place) for name in NEEDED[1:4])
+    n, B, seed = cell_of(table, path, run, rows)
+    rows = in_order(rows, hours, place)
+    hours = table.columns["gpu_hours"][rows]
+    counts = {name: whole(table, name, rows, place) for name in COUNTS if name in table.columns or name in table.text}
     steps = counts.get("step", np.arange(rows.size) + int(hours[0] > 0))
     require(np.append(True, np.diff(steps) > 0), rows, f"{place}: step does not grow")
     return Recording(

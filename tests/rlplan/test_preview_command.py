@@ -8,12 +8,20 @@ from statistics import fmean
 import pytest
 
 from planner.view import Configuration
-from rlplan.actions.preview_results import Estimate, Outcome, Preview, Without
-from rlplan.actions.previewing import FEWEST_DRAWS, PATIENCE_SECONDS, PreviewRequest, preview
+from rlplan.actions.previewing import (
+    FEWEST_DRAWS,
+    PATIENCE_SECONDS,
+    Estimate,
+    PlayedWorld,
+    Preview,
+    PreviewRequest,
+    UnpilotedWorld,
+    preview,
+)
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")
-A, B = Configuration(8, 4), Configuration(16, 4)
+FIRST = Configuration(16, 4)
 
 
 @pytest.fixture
@@ -125,18 +133,18 @@ def test_without_any_plan_it_says_how_to_make_one(run: Run) -> None:
 def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:
     """Make a preview from pairs of the chosen one's score and the best."""
     made = {
-        fraction: tuple(Outcome(A, score, best, 10.0, 2.0) for score, best in each)
+        fraction: tuple(PlayedWorld(score, best, 10.0, 2.0) for score, best in each)
         for fraction, each in outcomes.items()
     }
-    without = tuple(Without(0.5, 0.4, 0.9) for _ in next(iter(outcomes.values())))
-    return Preview("plan-1", "rlplan", 0, 100.0, 2, 4, {f: 100 * f for f in made}, made, without, B, ())
+    without = tuple(UnpilotedWorld(0.5, 0.4, 0.9) for _ in next(iter(outcomes.values())))
+    return Preview("plan-1", "rlplan", 0, 100.0, 2, 4, {f: 100 * f for f in made}, made, without, FIRST, ())
 
 
 def test_figures_are_means_over_the_worlds() -> None:
     (summary,) = of({0.2: [(0.6, 0.61), (0.5, 0.7), (0.7, 0.7)]}).summaries
     assert summary.regret.mean == pytest.approx(0.07)
     assert summary.regret.standard_error == pytest.approx(0.06506, abs=1e-4)
-    assert summary.near_best.mean == pytest.approx(2 / 3)
+    assert summary.probability_near_best.mean == pytest.approx(2 / 3)
     assert summary.score.mean == pytest.approx(fmean([0.6, 0.5, 0.7]))
     assert summary.gain_over_first_ranked.mean == pytest.approx(0.1)
     assert (summary.final_gpu_hours, summary.final_wall_hours) == (80, 20)

@@ -34,6 +34,8 @@ def test_runs_are_read_in_their_order_with_one_update_a_row(table: Path) -> None
     assert list(a.gpu_hours) == [0, 0.5, 1.5]
     assert (b.run, b.trial, list(b.steps)) == ("b", (16, 4, 1), [1, 2])
     assert list(b.scores) == [0.15, None]
+    write(table, HEADER, [ROWS[3], *ROWS[:3]])  # rows of a run may come in any order
+    assert list(read_recordings(table)[0].gpu_hours) == [0, 0.5, 1.5]
 
 
 def test_a_trial_lives_as_its_run_did(table: Path) -> None:
@@ -96,7 +98,7 @@ def test_a_trial_that_was_not_recorded_is_refused(table: Path, config: dict[str,
             ["a,8,4,0,0.1"],
             r"has no column seed: a table of runs has run, .* It has rollouts_per_prompt,",
         ),
-        (HEADER, ["a,8,4,0,0.1,0.1", "a,8,4,0,0.1,0.2"], r"run 'a': gpu_hours does not grow \(line 3\)"),
+        (HEADER, ["a,8,4,0,0.1,0.1", "a,8,4,0,0.1,0.2"], r"run 'a': gpu_hours 0.1 occurs twice \(lines 2 and 3\)"),
         (HEADER, ["a,8,4,0,-1,0.1"], r"gpu_hours is below 0 \(line 2\)"),
         (HEADER, ["a,8,4,0,1,0.1", "b,8,4,1,,0.1"], r"run 'b': gpu_hours is missing or not a number \(line 3\)"),
         (HEADER, ["a,8.5,4,0,1,0.1"], r"rollouts_per_prompt must be whole and ≥ 1 \(line 2\)"),
