@@ -116,6 +116,14 @@ class Plan:
         columns, spread = spread_axes(CANDIDATES, rows, (each.axes for each in self.candidates))
         return make_frame(columns, spread, frame)
 
+    def report(self, path: str | Path) -> Path:
+        """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""
+        from rlplan.web.report import checked, save, stored_plan_report  # noqa: PLC0415 (jinja2)
+
+        file = checked(Path(path))
+        save(file, stored_plan_report(self.database, self.name))
+        return file
+
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan propose --format json` prints.
 

@@ -88,6 +88,27 @@ def budget_chart(story: Story) -> Chart:
     return Chart("budget", "Where the GPU-hours went", said, figure, HEIGHT)
 
 
+def split_chart(pilots: Sequence[tuple[str, float]], pilot_gpu_hours: float, final: float) -> Chart:
+    """Return how a plan shares out its GPU-hours: what each pilot takes, and what is left for the final run."""
+    taken = sum(gpu_hours for _, gpu_hours in pilots)
+    bars = [_bar(name, PILOTS, each, faded(ACCENT, 0.55)) for name, each in pilots]
+    if (left := pilot_gpu_hours - taken) > 0:
+        bars.append(_bar("not given out", PILOTS, left, faded(QUIET, 0.35)))
+    bars += [_bar("pilots", WHOLE, pilot_gpu_hours, faded(ACCENT, 0.55)), _bar("final run", WHOLE, final, SERIES[2])]
+    figure = {
+        "data": [{**bar, "marker": {**bar["marker"], "line": {"width": 1, "color": PAPER}}} for bar in bars],
+        "layout": layout(
+            barmode="stack",
+            uniformtext={"minsize": 11, "mode": "hide"},
+            bargap=0.35,
+            xaxis=axis("GPU-hours", rangemode="tozero"),
+            yaxis=axis(autorange="reversed", showgrid=False, ticks=""),
+        ),
+    }
+    words = f"{len(pilots)} pilots take {aligned_hours(taken)} of {aligned_hours(pilot_gpu_hours)} GPU-hours"
+    return Chart("split", "How the budget is split", f"{words}; {aligned_hours(final)} for the final run.", figure, 170)
+
+
 def _bar(name: str, row: str, gpu_hours: float, colour: str) -> Trace:
     return {
         "type": "bar", "orientation": "h", "name": text(name), "x": [gpu_hours], "y": [row],

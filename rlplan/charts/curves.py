@@ -51,9 +51,9 @@ class Panels:
     logarithmic: bool
 
 
-def curve_panels(story: Story, beliefs: Beliefs | None) -> Panels:
-    """Return a panel for each configuration that has a trial, by rank."""
-    shown = [group for group in groups(story, beliefs) if group.trials]
+def curve_panels(story: Story, beliefs: Beliefs | None, most: int | None = None) -> Panels:
+    """Return a panel for each configuration that has a trial, by rank, or for the first of them alone."""
+    shown = [group for group in groups(story, beliefs) if group.trials][:most]
     frame = _Frame.of(story, beliefs, shown)
     stretches: dict[int, list[Stretch]] = {}
     for stretch in story.stretches:

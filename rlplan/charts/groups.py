@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from planner.axes import named_configuration
 from planner.recommending.choice import Choice
+from planner.store.schema import Candidate
 from planner.view import Configuration
 from rlplan.reading.story import Beliefs, Cell, Story
 from rlplan.reading.sweep_picture import Ranked, TrialRow
@@ -14,7 +15,7 @@ from rlplan.reading.sweep_picture import Ranked, TrialRow
 class Expected:
     """What is expected of a configuration at the target."""
 
-    expected_score: float
+    expected_score: float | None
     score_low: float | None
     score_high: float | None
     probability_best: float | None
@@ -35,7 +36,7 @@ class Group:
         return named_configuration(self.configuration)
 
 
-def configuration_of(row: TrialRow | Ranked | Choice | Cell) -> Configuration:
+def configuration_of(row: TrialRow | Ranked | Choice | Cell | Candidate) -> Configuration:
     """Return what a row is of: (n, B) with the further axes."""
     return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
 

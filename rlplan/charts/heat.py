@@ -1,14 +1,15 @@
 """Heat maps over (n, B): what every configuration is expected to score at the target, and how likely it is the best."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from planner.axes import said
+from planner.store.schema import Candidate
 from planner.view import Axes, Configuration
 from rlplan.charts.chart import INK, PAPER, QUIET, SCALE, Chart, Trace, axis, faded, layout, text
 from rlplan.charts.groups import Expected, chosen, configuration_of, expected_of
 from rlplan.reading.story import Beliefs, Story
-from rlplan.wording.numbers import probability
+from rlplan.wording.numbers import aligned_hours, probability
 
 HATCHES = 4  # strokes of a cell that no trial has seen
 ROW, ABOVE = 46, 90  # pixels
@@ -37,6 +38,14 @@ class _Grid:
     seen: frozenset[tuple[int, int]]
     planned: frozenset[tuple[int, int]]
     chosen: tuple[int, int] | None
+    words: tuple[str, str] = ("seen by a trial", "no trial has seen it: this comes from its neighbours")
+
+
+@dataclass(frozen=True, slots=True)
+class Priced(Expected):
+    """What is known of a candidate before anything has run."""
+
+    gpu_hours_per_step: float
 
 
 def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
@@ -55,9 +64,31 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     )
 
 
+def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
+    """Return what a plan expects of its candidates and what a step of each costs, for each setting of further axes."""
+    priced = {configuration_of(each): _priced(each) for each in candidates}
+    piloted = frozenset(configuration_of(each) for each in candidates if each.pilot_steps)
+    settings = list(dict.fromkeys(each.axes for each in priced))  # the best first, as candidates are
+    words = ("gets a pilot", "gets no pilot")
+    grids = [replace(_grid(axes, priced, piloted, set(priced), None), words=words) for axes in settings]
+    return tuple(
+        Variant(
+            said(axes) or PLAIN,
+            _map(f"plan-score-{number}", "Expected score", "expected_score", "score", "{:.3f}".format, grid),
+            _map(f"plan-price-{number}", "GPU-hours a step", "gpu_hours_per_step", "GPU-hours", aligned_hours, grid),
+            has_chosen=False,
+        )
+        for number, (axes, grid) in enumerate(zip(settings, grids, strict=True))
+    )
+
+
+def _priced(row: Candidate) -> Priced:
+    return Priced(row.expected_score, row.score_low, row.score_high, None, row.gpu_hours_per_step)
+
+
 def _grid(
     axes: Axes,
-    known: dict[Configuration, Expected],
+    known: Mapping[Configuration, Expected],
     trained: frozenset[Configuration],
     planned: set[Configuration],
     taken: Configuration | None,
@@ -145,13 +176,15 @@ def _value(grid: _Grid, cell: tuple[int, int], quantity: str) -> float | None:
 def _words(grid: _Grid, n: int, B: int) -> str:
     outlook, cell = grid.outlooks.get((n, B)), (n, B)
     lines = [f"<b>n={n}, B={B}</b>" + (", recommended" if cell == grid.chosen else "")]
-    if outlook is not None:
+    if isinstance(outlook, Priced):
+        lines.append(f"{aligned_hours(outlook.gpu_hours_per_step)} GPU-hours a step")
+    if outlook is not None and outlook.expected_score is not None:
         lines.append(f"expected {outlook.expected_score:.3f}")
         if outlook.score_low is not None and outlook.score_high is not None:
             lines[-1] += f", a new run {outlook.score_low:.3f} to {outlook.score_high:.3f}"
         if outlook.probability_best is not None:
             lines.append(f"P(best) {outlook.probability_best:.3f}")
-    lines.append("seen by a trial" if cell in grid.seen else "no trial has seen it: this comes from its neighbours")
+    lines.append(grid.words[cell not in grid.seen])
     return "<br>".join(lines)
 
 

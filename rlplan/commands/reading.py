@@ -191,11 +191,18 @@ def decisions(
 
 def report(
     out: Annotated[Path, typer.Argument(help="The file to write, such as report.html; one that exists is replaced.")],
-    sweep: SweepArgument = None,
+    sweep: Annotated[
+        str | None,
+        typer.Argument(
+            help="A sweep or a plan, such as sweep-2; the newest without it.", autocompletion=plans_and_sweeps
+        ),
+    ] = None,
     db: DatabaseOption = DEFAULT_DATABASE,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write one HTML file with the answer, the curves, the budget and every decision; it needs no network.
+
+    Of a plan without a sweep: its split, its priced grid, and what other budgets would choose.
 
     Example: rlplan report report.html sweep-1
     """

@@ -17,6 +17,11 @@ def rate(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2g}"
 
 
+def share(value: float | None) -> str:
+    """Write a share in percent."""
+    return UNKNOWN if value is None else f"{100 * value:.0f} %"
+
+
 def clock(value: datetime | None) -> str:
     """Write a time to the second, in UTC."""
     return UNKNOWN if value is None else f"{_utc(value):%Y-%m-%d %H:%M:%S}"
@@ -66,6 +71,7 @@ def _utc(value: datetime) -> datetime:
 FILTERS: dict[str, Any] = {
     "score": score,
     "rate": rate,
+    "share": share,
     "clock": clock,
     "figure": figure,
     "words": words,

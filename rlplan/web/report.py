@@ -1,34 +1,44 @@
-"""Writes a sweep's report: one HTML file that needs no network and nothing beside it."""
+"""Writes the report of a sweep or a plan: one HTML file that needs no network and nothing beside it."""
 
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from budgets.errors import InputError
 from planner.store import open_store
+from planner.store.schema import Plan
+from planner.store.sweeps import plan_named
+from rlplan.reading.plans import plan_meant
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_words import tally
 from rlplan.web import page
+from rlplan.web.plan import TITLES as PLAN_TITLES
+from rlplan.web.plan import about_plan, plan_sections
 from rlplan.wording.file_writing import put_file, refuse_database
 
 SUFFIXES = (".html", ".htm")
 
 
-def write_report(out: Path, database: str, sweep: str | None) -> Path:
-    """Read a sweep, by default the newest, and write its report; InputError where no such file can be."""
+def write_report(out: Path, database: str, name: str | None) -> Path:
+    """Write the report of a sweep, by default the newest, or of a plan that none has run; InputError for a bad file."""
     from rlplan.reading.believing import beliefs  # noqa: PLC0415
     from rlplan.reading.story_reading import story  # noqa: PLC0415
 
     path = checked(out)  # before the curves are fitted, which takes a while
     with open_store(database, read_only=True) as store:
-        told = story(store, sweep)
-    save(path, report(told, beliefs(database, told.picture.sweep)))
+        with store.read() as session:
+            plan = plan_meant(session, name)
+            html = plan_report(plan, database) if plan is not None else None
+        if html is None:
+            told = story(store, name)
+            html = report(told, beliefs(database, told.picture.sweep))
+    save(path, html)
     return path
 
 
 def report(story: Story, beliefs: Beliefs | None) -> str:
-    """Return the whole page."""
-    from markupsafe import Markup  # noqa: PLC0415
-
+    """Return the whole page of a sweep."""
     picture = story.picture
     summary = page.rendered(
         "summary.html",
@@ -36,19 +46,46 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
         tally=tally(picture.trials),
         scores=sum(len(trial.scores) for trial in picture.trials),
     )
+    return _page(
+        [summary, *(page.section(name, story, beliefs) for name in page.SECTIONS)],
+        name=picture.sweep,
+        state="abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
+        about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}",
+        read_at=story.read_at,
+        titles=page.TITLES,
+    )
+
+
+def stored_plan_report(database: str, name: str) -> str:
+    """Return the whole page of a plan, whether it was run or not."""
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return plan_report(plan_named(session, name), database)
+
+
+def plan_report(plan: Plan, database: str) -> str:
+    """Return the whole page of a plan."""
+    return _page(
+        plan_sections(plan, database),
+        name=plan.name,
+        state="plan",
+        about=about_plan(plan),
+        read_at=datetime.now(UTC),
+        titles=PLAN_TITLES,
+    )
+
+
+def _page(parts: list[str], **named: Any) -> str:
+    from markupsafe import Markup  # noqa: PLC0415
+
     # All of this is ours or was escaped when its template was rendered.
     return page.rendered(
         "report.html",
-        story=story,
-        picture=picture,
-        state="abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
-        titles=page.TITLES,
-        summary=Markup(summary),
-        parts=[Markup(page.section(name, story, beliefs)) for name in page.SECTIONS],
+        parts=[Markup(part) for part in parts],
         styles=Markup(page.styles()),
         scripts=Markup(page.scripts()),
         plotly=Markup(page.plotly_script()),
         version=version("rlplan"),
+        **named,
     )
 
 

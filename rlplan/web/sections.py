@@ -55,7 +55,7 @@ def _what_to_do(picture: Picture) -> str:
     if picture.status is SweepStatus.RUNNING and not picture.abandoned:
         return "The sweep runs: the recommendation comes with the first scores of its trials."
     if picture.failures:
-        return f"Look at the health flags below, then run what failed again: rlplan retry {picture.sweep}"
+        return f"Look at the health flags, then run what failed again: rlplan retry {picture.sweep}"
     if picture.abandoned or picture.status is not SweepStatus.FINISHED:
         return f"Go on with the sweep: rlplan resume {picture.sweep}"
     return "Start a sweep with more GPU-hours: rlplan sweep --budget <gpu-hours>"

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 from typer.testing import CliRunner
 
 from rlplan.cli import app
-from tests.browser.sweeps import EMPTY, FINISHED, HOSTILE, UNDER_WAY, Lively, all_kinds
+from tests.browser.sweeps import EMPTY, FINISHED, HOSTILE, PLAN, UNDER_WAY, Lively, all_kinds
 from tests.browser.watching import Eye
 
 RLPLAN = str(Path(sys.executable).with_name("rlplan"))
@@ -73,7 +73,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reports(database: Path) -> dict[str, str]:
     """The address of each sweep's report."""
     written = {}
-    for sweep in (FINISHED, UNDER_WAY, EMPTY, HOSTILE):
+    for sweep in (FINISHED, UNDER_WAY, EMPTY, HOSTILE, PLAN):
         path = database.with_name(f"{sweep}.html")
         rlplan("report", str(path), sweep, "--db", str(database))
         written[sweep] = path.as_uri()

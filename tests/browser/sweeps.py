@@ -18,6 +18,7 @@ from tests.rlplan.recommend_sweeps import ended, trials
 from tests.rlplan.sweep_rows import NOON, SETTINGS, STEPS, Seeder, seed
 
 FINISHED, UNDER_WAY, EMPTY, HOSTILE = "sweep-1", "sweep-2", "sweep-3", "sweep-4"
+PLAN = "plan-2"  # that no sweep has run
 EVIL = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>$accent <b>& "
 MORE = range(3, 36, 2)  # n of further trials of the one under way: more than are shown at first
 DRIVER = Driver("driver-of-the-tests", "another-machine", 4711)
@@ -27,6 +28,7 @@ def all_kinds(path: Path) -> None:
     """Write one database with a sweep of each kind."""
     ended(path)
     with open_store(path) as store:
+        assert store.save_plan(samples.plan(), samples.candidates(), created_at=NOON) == PLAN
         going = seed(store)
         assert going.sweep == UNDER_WAY
         for n in MORE:

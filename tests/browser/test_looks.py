@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.conftest import Look
-from tests.browser.sweeps import EMPTY, FINISHED, HOSTILE, UNDER_WAY
+from tests.browser.sweeps import EMPTY, FINISHED, HOSTILE, PLAN, UNDER_WAY
 
 WIDTHS = (360, 390, 2500)
 PAGES = {
@@ -13,6 +13,8 @@ PAGES = {
     "report-under-way": lambda reports, _: reports[UNDER_WAY],
     "report-empty": lambda reports, _: reports[EMPTY],
     "report-hostile": lambda reports, _: reports[HOSTILE],
+    "report-plan": lambda reports, _: reports[PLAN],
+    "dashboard-plan": lambda _, dashboard: f"{dashboard}/plans/{PLAN}",
     "dashboard-sweeps": lambda _, dashboard: f"{dashboard}/",
     "dashboard-finished": lambda _, dashboard: f"{dashboard}/sweeps/{FINISHED}",
     "dashboard-under-way": lambda _, dashboard: f"{dashboard}/sweeps/{UNDER_WAY}",

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -18,6 +20,7 @@ from rlplan.web.dashboard.pages import TrialPage, written
 from rlplan.web.dashboard.snapshots import ALL
 from rlplan.web.page import section
 from rlplan.web.report import report, save, write_report
+from tests.planner.store import samples
 from tests.rlplan.charts.stories import under_way
 from tests.rlplan.web.dashboard.visits import visiting
 from tests.security.markup import Page, clean
@@ -64,6 +67,21 @@ def test_in_the_report_it_is_text(database: Path, attack: str) -> None:
     assert title is not None
     if "\r" not in ATTACKS[attack]:  # which a file's end of line becomes
         assert unescape(title[1]).startswith(ATTACKS[attack].encode("utf-8", "replace").decode())
+
+
+@each_attack
+def test_of_a_plan_that_waits_it_is_text(database: Path, attack: str) -> None:
+    with open_store(database) as store:
+        store.save_plan(samples.plan(), samples.candidates(), created_at=samples.NOON)
+    planted(database, ATTACKS[attack])
+    with closing(sqlite3.connect(database)) as rows, rows:
+        text = json.dumps({"model": ATTACKS[attack], "gpu": ATTACKS[attack], "gpus": 8})
+        rows.execute("UPDATE plans SET name = 'waiting', workload = ?, hardware = ? WHERE id = 2", (text, text))
+    with visiting(database) as client:
+        assert "waiting" in clean(shown(client, "/")).text
+        clean(shown(client, "/plans/waiting"))
+    html = write_report(database.with_name("plan.html"), str(database), "waiting").read_text(encoding="utf-8")
+    assert "burglar" not in "".join(clean(html, scripts=2).scripts)
 
 
 @pytest.mark.parametrize("name", [SCRIPT.replace("/", "|"), TEMPLATE.replace("/", "|"), STEERING, "a?b#c%d", "..", "é"])

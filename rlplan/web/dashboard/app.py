@@ -20,22 +20,25 @@ from planner.store.driving import request as ask_driver
 from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.reading.believing import beliefs
+from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
 from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard.assets import assets, served
 from rlplan.web.dashboard.fitting import CurveFitter
 from rlplan.web.dashboard.listing import Listing, listing
 from rlplan.web.dashboard.live import LiveSweeps
-from rlplan.web.dashboard.pages import part, problem, sweep_page, trial_page, written
+from rlplan.web.dashboard.pages import front_page, part, plan_page, problem, sweep_page, trial_page, written
 from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_of
 from rlplan.web.dashboard.settings import Settings
-from rlplan.web.dashboard.snapshots import ALL, SweepReader
+from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader
 from rlplan.web.dashboard.source import LOCK_SECONDS, Source
+from rlplan.web.plan import plan_sections
 from runner.sweep.processes import is_dead
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
+FRONT_PARTS = 2  # of a plan, on the first page where nothing has run yet
 KEPT_SECONDS = 1.0  # for which the list is not read again, however many look at it
 CODES: tuple[tuple[type[RlplanError], int], ...] = (
     (ForgedError, 403),
@@ -76,6 +79,7 @@ class Dashboard:
         shown = {
             "/": self.front,
             "/sweeps": self.rows,
+            "/plans/{plan}": self.plan,
             "/sweeps/{sweep}": self.sweep,
             "/sweeps/{sweep}/sections/{section}": self.section,
             "/sweeps/{sweep}/trials/{trial}": self.trial,
@@ -101,12 +105,51 @@ class Dashboard:
         self.source.close()
 
     async def front(self, request: Request) -> Response:
-        """Show all sweeps."""
-        return HTMLResponse(written("sweeps.html", listing=await self._listing(request)))
+        """Show the sweep that matters now, the plans that wait, and all sweeps."""
+        listed = await self._listing(request)
+        if before := request.query_params.get("before"):
+            return HTMLResponse(front_page(listed, (), None, self.settings.database, before))
+        plans = await run_sync(self._plans)
+        featured = await self._featured(listed)
+        return HTMLResponse(front_page(listed, plans, featured, self.settings.database))
 
     async def rows(self, request: Request) -> Response:
-        """Show the rows of the list alone, for the page that has it to renew them."""
-        return HTMLResponse(written("rows.html", listing=await self._listing(request)))
+        """Show the rows of the list alone, for the page that has it to renew them, or have it begin anew."""
+        listed = await self._listing(request)
+        answer = HTMLResponse(written("rows.html", listing=listed, before=request.query_params.get("before")))
+        shown = request.query_params.get("shown")
+        if shown is not None and shown != (listed.featured or ""):
+            answer.headers["hx-refresh"] = "true"
+        return answer
+
+    async def plan(self, request: Request) -> Response:
+        """Show a plan: its split, its priced grid, and what other budgets would choose."""
+        page = await run_sync(self._plan, request.path_params["plan"], abandon_on_cancel=True)
+        if page is None:
+            raise NotFoundError("there is no such plan: the first page lists those that wait to be run")
+        return HTMLResponse(page)
+
+    def _plan(self, name: str | None, parts: int | None = None) -> str | None:
+        """Write the page of a plan, or its first parts alone; None when there is none."""
+        with self.source.store() as store, store.read() as session:
+            plan = plan_meant(session, name)
+            if plan is None:
+                return None
+            if parts is None:
+                return plan_page(plan, self.settings.database)
+            return "".join(plan_sections(plan, self.settings.database)[:parts])
+
+    def _plans(self) -> tuple[UnrunPlan, ...]:
+        with self.source.store() as store, store.read() as session:
+            return unrun_plans(session)
+
+    async def _featured(self, listed: Listing) -> Snapshot | RlplanError | str | None:
+        if listed.featured is None:
+            return await run_sync(self._plan, None, FRONT_PARTS)
+        try:
+            return await self.live.snapshot(listed.featured)
+        except RlplanError as error:
+            return error
 
     async def sweep(self, request: Request) -> Response:
         """Show a sweep, with the buttons that control it where that is allowed."""
@@ -118,7 +161,7 @@ class Dashboard:
     async def section(self, request: Request) -> Response:
         """Show one section of a sweep's page, with its version in a header."""
         name = request.path_params["section"]
-        if name not in ALL:
+        if name not in (FRONT, *ALL):
             raise NotFoundError(f"there is no such section; there are {', '.join(ALL)}")
         shown = await self.live.part(request.path_params["sweep"], name)
         return HTMLResponse(shown.html, headers={"x-version": shown.version})

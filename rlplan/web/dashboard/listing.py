@@ -44,6 +44,12 @@ class Listing:
     sweeps: tuple[Listed, ...]
     older_than: int | None  # id from which the next page goes on; None when this is the last
 
+    @property
+    def featured(self) -> str | None:
+        """The sweep that the first page shows: the newest that is under way, or else the newest."""
+        going = (each.name for each in self.sweeps if each.state in ("running", "paused"))
+        return next(going, self.sweeps[0].name if self.sweeps else None)
+
 
 def listing(session: Session, before: int | None = None, *, now: datetime | None = None) -> Listing:
     """Read a page of the list: the newest sweeps, or those before an id."""

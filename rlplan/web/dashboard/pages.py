@@ -1,5 +1,6 @@
 """Writes the dashboard's pages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -11,24 +12,31 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from budgets.errors import NotFoundError
-from planner.store.schema import Transition
+from budgets.errors import NotFoundError, RlplanError
+from planner.store.schema import Plan, Transition
 from planner.trials import TrialState
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
+from rlplan.printing.sweep_output import command
+from rlplan.reading.plans import UnrunPlan
 from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.reading.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.fitting import Fitted
-from rlplan.web.dashboard.snapshots import ALL, LARGE, NOW, Snapshot
+from rlplan.web.dashboard.listing import Listing
+from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Snapshot
 from rlplan.web.page import TITLES, encodable, environment, section
+from rlplan.web.plan import TITLES as PLAN_TITLES
+from rlplan.web.plan import about_plan, plan_sections
+from rlplan.web.sections import answer_section, ranking_section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 RETRY_SECONDS = 3
 TRIAL_CHART_HEIGHT = 420
+FRONT_PANELS, FRONT_ROWS = 3, 5  # on the first page
 
 
 @cache
@@ -46,25 +54,81 @@ def written(template: str, **context: Any) -> str:
 def part(name: str, story: Story, fitted: Fitted | None) -> str:
     """Render a section; one that cannot be rendered says so, and the others are there."""
     try:
-        return _now(story, fitted) if name == NOW else section(name, story, fitted.beliefs if fitted else None)
+        if name == NOW:
+            return written("now.html", fitted=fitted, **_state(story))
+        beliefs = fitted.beliefs if fitted else None
+        return _front(story, beliefs) if name == FRONT else section(name, story, beliefs)
     except Exception as error:  # a damaged row may make any part of it fail, in ways that nobody has listed
         return written("broken.html", title=TITLES.get(name, "Now"), kind=type(error).__name__)
 
 
-def _now(story: Story, fitted: Fitted | None) -> str:
+def _state(story: Story) -> dict[str, Any]:
+    """Return how a sweep stands, and where its money is."""
     picture = story.picture
     money = picture.money
     whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
+    return {
+        "picture": picture,
+        "state": "abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
+        "time": time_of(picture),
+        "tally": tally(picture.trials),
+        "spent_share": 100 * money.spent / whole,
+        "reserved_share": 100 * money.reserved / whole,
+    }
+
+
+def _front(story: Story, beliefs: Beliefs | None) -> str:
+    """Write what one comes for: how the sweep stands, what it recommends so far, its best curves and ranks."""
+    ranking = ranking_section(story, beliefs)
+    shown = [line for line in ranking["lines"][:FRONT_ROWS] if line.rank is not None]
     return written(
-        "now.html",
-        picture=picture,
-        state="abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
-        time=time_of(picture),
-        tally=tally(picture.trials),
-        spent_share=100 * money.spent / whole,
-        reserved_share=100 * money.reserved / whole,
-        fitted=fitted,
+        "front.html",
+        **_state(story),
+        **{name: value for name, value in answer_section(story, beliefs).items() if name != "picture"},
+        panels=curve_panels(story, beliefs, FRONT_PANELS).charts,
+        lines=shown,
+        hidden=len(ranking["lines"]) - len(shown),
+        low=ranking["low"],
+        high=ranking["high"],
+        with_axes=ranking["with_axes"],
     )
+
+
+def front_page(
+    listing: Listing,
+    plans: Sequence[UnrunPlan],
+    featured: Snapshot | RlplanError | str | None,
+    database: str,
+    before: str | None = None,
+) -> str:
+    """Write the first page: the sweep that matters now, or why it cannot be shown, plans to run, and all sweeps.
+
+    Where nothing has run yet, the newest plan is what one comes for.
+    """
+    from markupsafe import Markup  # noqa: PLC0415
+
+    trouble = str(featured) if isinstance(featured, RlplanError) else None
+    snapshot = featured if isinstance(featured, Snapshot) else None
+    front = snapshot.parts[FRONT] if snapshot else None
+    return written(
+        "sweeps.html",
+        listing=listing,
+        before=before,
+        plans=[(plan, command("sweep", plan.name, database)) for plan in plans],
+        trouble=trouble,
+        story=snapshot.story if snapshot else None,
+        version=front.version if front else "",
+        front=Markup(front.html) if front else None,
+        plan_part=Markup(featured) if isinstance(featured, str) else None,
+    )
+
+
+def plan_page(plan: Plan, database: str) -> str:
+    """Write the page of a plan, which has the sections of its report."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    parts = [Markup(part) for part in plan_sections(plan, database)]
+    return written("plan.html", plan=plan, about=about_plan(plan), parts=parts, titles=PLAN_TITLES)
 
 
 def sweep_page(snapshot: Snapshot, seal: str | None) -> str:

@@ -22,6 +22,7 @@ from rlplan.web.page import SECTIONS
 
 NOW = "now"  # the section that says how the sweep stands at this moment; only a live page has it
 ALL = (NOW, *SECTIONS)
+FRONT = "front"  # what the first page shows of a sweep
 # Of a large sweep these come when the reader gets to them, so that the page itself is there at once.
 LARGE = ("curves", "frontier", "budget", "decisions")
 
@@ -191,7 +192,7 @@ class SweepReader:
             return part_of(self._render(name, shown, fitted))
 
         later = frozenset(LARGE) if is_large(told) else frozenset()
-        parts = {name: draw(name) for name in ALL if name not in later}
+        parts = {name: draw(name) for name in (FRONT, *ALL) if name not in later}
         with self._taking:
             before = self.snapshot.parts if self.snapshot else {}
             parts |= {name: before[name] for name in later & before.keys() if self._is_asked(name)}

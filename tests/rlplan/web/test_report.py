@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import rlplan
 from budgets.errors import InputError, UnknownNameError
+from planner.store import open_store
 from rlplan.cli import app
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page, report
+from tests.planner.store import samples
 from tests.rlplan.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way
 from tests.rlplan.recommend_sweeps import ended
 
@@ -190,6 +193,48 @@ def test_the_command_writes_the_report_of_a_sweep(tmp_path: Path) -> None:
     html = out.read_text(encoding="utf-8")
     assert "<title>sweep-1" in html
     assert all(f'id="{name}"' in html for name in page.SECTIONS)
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Path:
+    """A database with a plan that no sweep has run."""
+    path = tmp_path / "planned.db"
+    with open_store(path) as store:
+        store.save_plan(samples.plan(), samples.candidates(), created_at=samples.NOON)
+    return path
+
+
+@pytest.mark.parametrize("name", [[], ["plan-1"]])
+def test_a_plan_without_a_sweep_has_a_report(tmp_path: Path, planned: Path, name: list[str]) -> None:
+    out = tmp_path / "out.html"
+    result = CliRunner().invoke(app, ["report", str(out), *name, "--db", str(planned)])
+    assert result.exit_code == 0, result.output
+    html = out.read_text(encoding="utf-8")
+    shown = text_of(html)
+    assert "<title>plan-1" in html
+    assert "one would take n = 8, B = 64, M = 400, expected to score 0.500" in shown
+    assert f"rlplan sweep plan-1 --db {planned}" in shown
+    assert all(each in shown for each in ("5,000", "1,000", "4,000", "among the best four", "tokens/s"))
+    grid = html.partition('id="grid-rows"')[2].partition("</tbody>")[0]
+    assert grid.count("<tr") == 2
+    outlook = html.partition('id="outlook"')[2].partition("</section>")[0]
+    assert re.search(r">500<.*>8<", outlook, re.DOTALL)
+    for block in Elements(html.partition("<script>")[0]).blocks:
+        assert {"data", "layout", "height"} <= set(json.loads(block))
+
+
+def test_python_writes_the_report_of_a_plan(tmp_path: Path, planned: Path) -> None:
+    out = rlplan.open(planned).plan("plan-1").report(tmp_path / "out.html")
+    assert "<title>plan-1" in out.read_text(encoding="utf-8")
+
+
+def test_a_sweep_of_an_older_plan_is_reported_before_a_new_plan(tmp_path: Path) -> None:
+    database, out = ended(tmp_path / "rlplan.db"), tmp_path / "out.html"
+    with open_store(database) as store:
+        store.save_plan(samples.plan(), samples.candidates(), created_at=samples.NOON)
+    for name, title in (([], "sweep-1"), (["plan-2"], "plan-2")):
+        assert CliRunner().invoke(app, ["report", str(out), *name, "--db", str(database)]).exit_code == 0
+        assert f"<title>{title}" in out.read_text(encoding="utf-8")
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:

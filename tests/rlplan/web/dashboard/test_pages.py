@@ -30,11 +30,11 @@ def test_a_long_list_comes_in_parts(sweep: Seeder, visitor: TestClient) -> None:
     for number in range(60):
         sweep.store.create_sweep(None, NewSweep("full", number, {}, ""), created_at=datetime(2026, 3, 2, tzinfo=UTC))
     first = visitor.get("/").text
-    assert first.count('href="/sweeps/') == 50
+    assert first.count('<th scope="row"><a href="/sweeps/') == 50
     older = re.search(r'href="(/\?before=\d+)"', first)
     assert older is not None
     rest = visitor.get(older[1]).text
-    assert rest.count('href="/sweeps/') == 11
+    assert rest.count('<th scope="row"><a href="/sweeps/') == 11
     assert 'href="/sweeps/sweep-1"' in rest
     for number in ("x", "-1", "1e3", "9" * 40, "٣"):
         assert visitor.get("/", params={"before": number}).status_code == 400

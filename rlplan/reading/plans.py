@@ -1,0 +1,71 @@
+"""Stored plans that no sweep has run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session, selectinload
+
+from planner.store.schema import Candidate, Plan, Sweep
+
+MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class UnrunPlan:
+    """A plan that waits to be run, and what it would begin with."""
+
+    name: str
+    model: str
+    difficulty: str
+    budget_gpu_hours: float
+    pilot_gpu_hours: float
+    final_gpu_hours: float
+    created_at: datetime
+    first: str  # of its candidates
+    pilots: int
+
+
+def unrun_plans(session: Session) -> tuple[UnrunPlan, ...]:
+    """Return the plans that no sweep has run, the newest first; no more than one would look through."""
+    no_sweep = ~exists().where(Sweep.plan_id == Plan.id)
+    plans = session.scalars(select(Plan).where(no_sweep).order_by(Plan.id.desc()).limit(MOST)).all()
+    pilots = _pilots(session, [plan.id for plan in plans])
+    best = _best(session, [plan.id for plan in plans])
+    return tuple(
+        UnrunPlan(
+            plan.name,
+            str(plan.workload.get("model", "a model")),
+            plan.difficulty,
+            plan.budget_gpu_hours,
+            plan.pilot_gpu_hours,
+            plan.final_gpu_hours,
+            plan.created_at,
+            best.get(plan.id, "none"),
+            pilots.get(plan.id, 0),
+        )
+        for plan in plans
+    )
+
+
+def plan_meant(session: Session, name: str | None) -> Plan | None:
+    """Return the plan of a name that no sweep has, or the newest plan where there is no sweep at all."""
+    ran = select(Sweep.id) if name is None else select(Sweep.id).where(Sweep.name == name)
+    if session.scalar(ran.limit(1)) is not None:
+        return None
+    wanted = select(Plan).options(selectinload(Plan.candidates))
+    if name is not None:
+        wanted = wanted.where(Plan.name == name)
+    return session.scalar(wanted.order_by(Plan.id.desc()).limit(1))
+
+
+def _pilots(session: Session, plans: Sequence[int]) -> dict[int, int]:
+    counted = select(Candidate.plan_id, func.count()).where(Candidate.plan_id.in_(plans), Candidate.pilot_steps > 0)
+    return {row[0]: row[1] for row in session.execute(counted.group_by(Candidate.plan_id))}
+
+
+def _best(session: Session, plans: Sequence[int]) -> dict[int, str]:
+    columns = (Candidate.plan_id, Candidate.rollouts_per_prompt, Candidate.prompts_per_batch)
+    rows = session.execute(select(*columns).where(Candidate.plan_id.in_(plans), Candidate.rank == 1))
+    return {plan: f"n = {n}, B = {B}" for plan, n, B in rows}

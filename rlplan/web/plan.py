@@ -1,0 +1,58 @@
+"""What is shown of a plan: its split, its priced grid, and what other budgets would choose."""
+
+from typing import Any
+
+from planner.axes import said
+from planner.store.schema import Plan
+from rlplan.charts.budget import split_chart
+from rlplan.charts.heat import plan_maps
+from rlplan.printing.sweep_output import command
+from rlplan.web import page
+
+TITLES = {
+    "plan": "Plan",
+    "maps": "Map",
+    "outlook": "Other budgets",
+    "grid": "Priced grid",
+    "assumptions": "Assumptions",
+}
+FIRST_ROWS = 40  # that are shown before one asks for more
+
+
+def plan_sections(plan: Plan, database: str) -> list[str]:
+    """Return the plan's sections as HTML; its rows are read meanwhile."""
+    candidates = sorted(plan.candidates, key=lambda each: each.rank)
+    pilots = [each for each in candidates if each.pilot_steps]
+    known = [v for each in candidates for v in (each.score_low, each.expected_score, each.score_high) if v is not None]
+    shown: dict[str, Any] = {
+        "plan": plan,
+        "candidates": candidates,
+        "best": candidates[0] if candidates else None,
+        "pilots": pilots,
+        "taken": sum(each.pilot_gpu_hours for each in pilots),
+        "split": split_chart(
+            [(_name(each.rollouts_per_prompt, each.prompts_per_batch), each.pilot_gpu_hours) for each in pilots],
+            plan.pilot_gpu_hours,
+            plan.final_gpu_hours,
+        ),
+        "command": command("sweep", plan.name, database),
+        "variants": plan_maps(candidates) if candidates else (),
+        "scored": bool(known),
+        "low": min(known, default=0.0),
+        "high": max(known, default=1.0),
+        "first": FIRST_ROWS,
+        "said": said,
+        "with_axes": any(each.axes for each in candidates),
+        "outlook_axes": any(each.get("axes") for each in plan.outlook),
+    }
+    return [page.rendered(f"plan/{name}.html", **shown) for name in TITLES]
+
+
+def about_plan(plan: Plan) -> str:
+    """Say what a plan is for."""
+    model, gpu = plan.workload.get("model", "a model"), plan.hardware.get("gpu", "GPUs")
+    return f"{model} on {plan.hardware.get('gpus', '')} {gpu}, {plan.difficulty} problems, recipe {plan.recipe}"
+
+
+def _name(n: int, B: int) -> str:
+    return f"n={n}, B={B}"
