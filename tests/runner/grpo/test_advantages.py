@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.recipes.schema import Advantage
-from runner.grpo.advantages import advantages, has_signal
+from planner.recipes.schema import Advantage, Rewards
+from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
 
 REWARDS = torch.tensor([1.0, 0.0, 0.0, 3.0])  # two groups of two: ±½ about ½, ∓1½ about 1½
 
@@ -18,6 +18,30 @@ batches = st.integers(2, 5).flatmap(
         ),
     )
 )
+
+
+@pytest.mark.parametrize(
+    ("correct", "wrong", "expected"),
+    [(1.0, 0.0, [0.0, 0.25, 1.0]), (1.0, -1.0, [-1.0, -0.5, 1.0]), (0.0, 1.0, [1.0, 0.75, 0.0])],
+)
+def test_scores_are_scaled_from_wrong_to_correct(correct, wrong, expected):
+    rewards = shaped_rewards(
+        torch.tensor([0.0, 0.25, 1.0]), torch.tensor([3, 9, 10]), 10, Rewards(correct=correct, wrong=wrong)
+    )
+    assert rewards.tolist() == pytest.approx(expected)
+
+
+def test_the_penalty_falls_linearly_over_the_last_share_of_the_length():
+    lengths = torch.tensor([1, 8, 9, 10, 11, 12, 13])
+    rewards = shaped_rewards(torch.ones(7), lengths, 12, Rewards(overlong_share=1 / 3))
+    assert rewards.tolist() == pytest.approx([1, 1, 0.75, 0.5, 0.25, 0, 0])
+
+
+@pytest.mark.parametrize(("masked", "kept"), [(False, [True, True]), (True, [True, False])])
+def test_truncated_responses_are_left_out_only_if_asked(masked, kept):
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    result = loss_mask(mask, torch.tensor([False, True]), Rewards(mask_truncated=masked))
+    assert torch.equal(result, mask & torch.tensor(kept)[:, None])
 
 
 @pytest.mark.parametrize(
@@ -42,19 +66,12 @@ def test_epsilon_is_added_to_the_deviation():
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 @pytest.mark.parametrize("value", [0.0, 0.1, 1.0, -0.3])
 def test_alike_groups_get_exactly_nothing_even_without_epsilon(scale, value):
-    rewards = torch.tensor([value] * 3 + [0.0, 1.0, 1.0])
-    result = advantages(rewards, 3, Advantage(scale=scale, epsilon=0.0))
-    assert torch.equal(result[:3], torch.zeros(3))
-    assert result[3:].isfinite().all()
-    assert torch.equal(advantages(rewards[:3], 3, Advantage(scale=scale, epsilon=0.0)), torch.zeros(3))
-    assert has_signal(rewards, 3).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_the_rounding_of_a_mean_is_no_signal(scale):
-    rewards = torch.tensor([0.1] * 7)
-    assert (rewards - rewards.mean()).any()
-    assert torch.equal(advantages(rewards, 7, Advantage(scale=scale)), torch.zeros(7))
+    rewards = torch.tensor([value] * 7 + [0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0])  # a mean of seven tenths is rounded
+    result = advantages(rewards, 7, Advantage(scale=scale, epsilon=0.0))
+    assert torch.equal(result[:7], torch.zeros(7))
+    assert result[7:].isfinite().all()
+    assert torch.equal(advantages(rewards[:7], 7, Advantage(scale=scale, epsilon=0.0)), torch.zeros(7))
+    assert has_signal(rewards, 7).tolist() == [False, True]
 
 
 @given(batches, st.sampled_from(["group", "batch", "none"]))

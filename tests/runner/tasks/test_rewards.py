@@ -6,8 +6,27 @@ import pytest
 from budgets.errors import InputError
 from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice
-from runner.tasks.rewards import ProcessReward, make_reward
+from runner.tasks.rewards import ExactReward, ProcessReward, make_reward
 from tests.runner.tasks.conftest import PROBLEM
+
+SUM = Problem("s", "1+1=", "2")
+
+
+@pytest.mark.parametrize(
+    ("response", "stripped", "strict"), [("2", 1.0, 1.0), (" 2\n", 1.0, 0.0), ("3", 0.0, 0.0), ("", 0.0, 0.0)]
+)
+def test_only_the_answer_is_right(response: str, stripped: float, strict: float) -> None:
+    assert ExactReward().score([SUM], [response]).values == [stripped]
+    assert ExactReward(strip=False).score([SUM], [response]).values == [strict]
+
+
+def test_each_response_has_its_own_problem_and_nothing_fails() -> None:
+    reward = ExactReward()
+    scores = reward.score([SUM, Problem("q", "1+2=", "3")], ["3", "3"])
+    assert (scores.values, scores.failures) == ([0.0, 1.0], {})
+    reward.close()
+    with pytest.raises(ValueError, match="zip"):
+        reward.score([SUM], [])
 
 
 def test_a_function_sees_the_problem_and_the_response(reward: ProcessReward) -> None:
@@ -154,9 +173,3 @@ def test_functions_are_found_by_file_and_in_the_working_directory(
 def test_the_score_of_a_failure_is_a_score(score: float) -> None:
     with pytest.raises(InputError, match="failed_reward"):
         make_reward(chosen("exact", failed_reward=score))
-
-
-def test_the_exact_reward_needs_no_process() -> None:
-    reward = make_reward(chosen("exact"))
-    assert reward.score([PROBLEM, PROBLEM], ["4", "5"]).values == [1.0, 0.0]
-    reward.close()

@@ -3,7 +3,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from runner.training.prompts import PromptStream
+from runner.training.prompts import PromptStream, derive
+
+
+def test_seeds_never_change() -> None:
+    assert derive(0, "rollouts", 1, 0) == 5640297565346739423
+
+
+def test_every_purpose_has_its_own() -> None:
+    drawn = {derive(seed, purpose, step) for seed in (0, 1) for purpose in ("a", "b") for step in range(50)}
+    assert len(drawn) == 200
+    assert max(drawn) < 2**63
 
 
 @given(st.integers(1, 40), st.lists(st.integers(1, 15), min_size=1, max_size=20))
