@@ -1,30 +1,45 @@
 """Brings measured steps from the database to the cost model."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from budgets.calibration import Calibration, MeasuredStep, calibrate
+from budgets.cost import Coefficients
 from budgets.memory import Placement
 from budgets.work import Phase
 from budgets.workload import RecipeTraits
 from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
+from planner.store import Store
 from planner.store.schema import CostRecord
+
+if TYPE_CHECKING:
+    from budgets.calibration import Calibration, MeasuredStep
 
 _PHASES = {phase.value for phase in Phase}
 
 
-def calibration_of(records: Sequence[CostRecord], request: Request) -> Calibration:
+def coefficients_of(store: Store, request: Request) -> Coefficients:
+    """Calibrate on the steps that were measured with this GPU and model; the prior when there are none."""
+    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
+    return calibration_of(records, request).coefficients if records else Coefficients()
+
+
+def calibration_of(records: Sequence[CostRecord], request: Request) -> "Calibration":
     """Return what the recorded steps teach about this request's hardware and workload.
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
+    from budgets.calibration import calibrate  # noqa: PLC0415 (numpy, which a plan without measured steps needs not)
+
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: load_recipe(name).traits() for name in named}
     steps = [_measured_step(record, shipped.get(record.recipe, request.traits)) for record in records]
     return calibrate(request.workload, request.hardware.gpu, steps)
 
 
-def _measured_step(record: CostRecord, traits: RecipeTraits) -> MeasuredStep:
+def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
+    from budgets.calibration import MeasuredStep  # noqa: PLC0415
+
     return MeasuredStep(
         rollouts_per_prompt=record.rollouts_per_prompt,
         placement=Placement(record.generator_gpus, record.trainer_gpus, record.colocated),

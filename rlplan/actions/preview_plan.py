@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from budgets.cost import Coefficients
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
@@ -13,6 +12,7 @@ from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration
+from rlplan.actions.calibrating import coefficients_of
 from runner.simulation.drawn import INTERESTING, DrawnCell, Setting
 
 DIFFICULTIES: Final[dict[str, tuple[Literal["easy", "hard"], ...]]] = {"easy": ("easy",), "hard": ("hard",)}
@@ -52,7 +52,7 @@ def request_of(plan: Plan, store: Store) -> Request:
     request = build_request(resolved)
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
-    return replace(alone, coefficients=_coefficients(store, alone))
+    return replace(alone, coefficients=coefficients_of(store, alone))
 
 
 def further_axes(plan: Plan) -> bool:
@@ -141,12 +141,3 @@ def _cell(candidate: Candidate, request: Request) -> DrawnCell:
         cost.start_up_gpu_hours,
         request.workload.validation.steps_between(allocation.rollouts_per_step),
     )
-
-
-def _coefficients(store: Store, request: Request) -> Coefficients:
-    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
-    if not records:
-        return Coefficients()
-    from rlplan.actions.calibrating import calibration_of  # noqa: PLC0415 (numpy)
-
-    return calibration_of(records, request).coefficients

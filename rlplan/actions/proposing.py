@@ -23,6 +23,7 @@ from planner.config import (
 from planner.proposals import Proposal, Request, propose
 from planner.store import Store, open_store
 from planner.store.engine import locate
+from rlplan.actions.calibrating import coefficients_of
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
@@ -109,22 +110,12 @@ def _calibrated(store: Store, request: Request) -> Request:
     known: dict[str, Coefficients] = {}
     for variant in request.all_variants:
         if variant.workload.model.name not in known:
-            known[variant.workload.model.name] = _coefficients(store, request.of(variant))
+            known[variant.workload.model.name] = coefficients_of(store, request.of(variant))
     return replace(
         request,
         coefficients=known[request.workload.model.name],
         variants=tuple(replace(each, coefficients=known[each.workload.model.name]) for each in request.variants),
     )
-
-
-def _coefficients(store: Store, request: Request) -> Coefficients:
-    """Calibrate on the steps that were measured with this GPU and model; the prior when there are none."""
-    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
-    if not records:
-        return Coefficients()
-    from rlplan.actions.calibrating import calibration_of  # noqa: PLC0415 (numpy)
-
-    return calibration_of(records, request).coefficients
 
 
 def _is_new(database: str) -> bool:

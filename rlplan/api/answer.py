@@ -11,6 +11,7 @@ from rlplan.printing.recommend_output import report
 from rlplan.reading.recommend_data import recommended_data
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import text_of
 from rlplan.wording.numbers import probability, steps
 
 if TYPE_CHECKING:
@@ -91,14 +92,11 @@ class Answer:
         return recommended_data(self.recommended)
 
     def __str__(self) -> str:
-        from rich.console import Console  # noqa: PLC0415
+        from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415 (rich)
 
-        console = Console(width=100, color_system=None, highlight=False, markup=False)
-        with console.capture() as captured:
-            for part in report(self.recommended, Canvas(100), rest="frame()"):
-                console.print(part)
-        lines = [line.rstrip() for line in captured.get().splitlines()]
-        return "\n".join([*lines, self.command or self.recommended.launch.note])
+        console = HarmlessConsole(width=100, color_system=None, highlight=False, markup=False)
+        told = text_of(console, report(self.recommended, Canvas(100), rest="frame()"))
+        return told + (self.command or self.recommended.launch.note)
 
     def __repr__(self) -> str:
         best = self.best

@@ -1,8 +1,6 @@
 """Prints a plan: as tables for a person, as JSON or CSV for a program."""
 
-import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
@@ -10,13 +8,15 @@ from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
 from planner.view import Axes
 from rlplan.actions.proposing import StoredPlan
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
-from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.canvas import Canvas
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.wording.terminal import tell
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
+    from rich.table import Table
 
 WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
@@ -27,38 +27,28 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
     for notice in plan.notices:
         tell(notice)
     if format is Format.JSON:
-        json.dump(plan_data(plan.name, plan.proposal, plan.assumptions), sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(plan_data(plan.name, plan.proposal, plan.assumptions))
     elif format is Format.CSV:
         rows = csv_rows(plan.proposal)
-        write_csv(sys.stdout, list(rows[0]), rows)
+        print_csv(list(rows[0]), rows)
         tell(f"stored as {plan.name} in {database}")
     else:
-        _print_tables(plan, top, database)
+        print_drawn(lambda canvas: _parts(plan, top, database, canvas))
 
 
-def _print_tables(plan: StoredPlan, top: int, database: str) -> None:
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    console = HarmlessConsole(highlight=False)
-    with console.capture() as captured:
-        _write_tables(console, plan, top, database)
-    # Tables and wrapped lines are padded to the full width, which is a nuisance in a file or a diff.
-    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
-
-
-def _write_tables(console: "Console", plan: StoredPlan, top: int, database: str) -> None:
+def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
     from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     proposal = plan.proposal
     shown = _shown(proposal.candidates, top)
-    console.print(_title(plan), style="bold")
-    console.print(_legend(proposal), style="dim")
-    console.print()
-    console.print(_ranking(proposal, shown, console.width >= WIDE))
+    yield Text(_title(plan), style="bold")
+    yield Text(_legend(proposal), style="dim")
+    yield ""
+    yield _ranking(proposal, shown, canvas.width >= WIDE)
     if len(shown) < len(proposal.candidates):
         hidden = len(proposal.candidates) - len(shown)
-        console.print(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
+        yield Text(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
     for heading, lines in (
         ("How the budget is split", _split(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
@@ -66,12 +56,11 @@ def _write_tables(console: "Console", plan: StoredPlan, top: int, database: str)
         ("Mind", _reminders(shown, proposal.candidates)),
     ):
         if lines:
-            console.print(f"\n{heading}", style="bold")
-            for line in lines:
-                console.print(Padding(line, (0, 0, 0, 2), expand=False))
-    console.print("\nWhat this takes for granted", style="bold")
-    console.print(_assumptions(plan))
-    console.print(f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this.")
+            yield Text(f"\n{heading}", style="bold")
+            yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+    yield Text("\nWhat this takes for granted", style="bold")
+    yield _assumptions(plan)
+    yield f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this."
 
 
 def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
@@ -103,7 +92,7 @@ def _legend(proposal: Proposal) -> str:
     )
 
 
-def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> object:
+def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
@@ -234,7 +223,7 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     return lines
 
 
-def _assumptions(plan: StoredPlan) -> object:
+def _assumptions(plan: StoredPlan) -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, header_style="dim", padding=(0, 1), show_header=False)

@@ -46,7 +46,12 @@ def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
 
 def print_tables(console: "Console", parts: Iterable[Part]) -> None:
     """Write parts as text, without the blanks at the ends of their lines."""
-    sys.stdout.write("".join(_text(console, part) for part in parts))
+    sys.stdout.write(text_of(console, parts))
+
+
+def text_of(console: "Console", parts: Iterable[Part]) -> str:
+    """Draw parts as text, without the blanks at the ends of their lines."""
+    return "".join(_text(console, part) for part in parts)
 
 
 def how_to_run(command: Sequence[str] | None, note: str, canvas: Canvas) -> Iterator[Part]:

@@ -78,6 +78,10 @@ def test_the_table_fits_the_terminal_and_starts_with_the_ranking(run: Run, width
     assert "\x1b[" not in out
 
 
+def test_what_stands_in_brackets_is_text_and_no_markup(run: Run) -> None:
+    assert "assumed; see [gpus]" in run("propose", "--budget", "5000").out
+
+
 def test_the_table_shows_every_pilot_and_says_how_to_see_the_rest(run: Run) -> None:
     plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
     out = run("propose", "--budget", "5000", "--top", "2").out
