@@ -1,9 +1,6 @@
 """The driver's side of the executor on Ray that needs no Ray: leases, room, messages, restarts, ages."""
 
-import json
-import time
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +9,10 @@ from budgets.errors import ClusterLostError, InputError
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.known_workers import KnownWorker
 from runner.sweep.on_ray.leases import ClusterResources, Leases, bundles_of, fits, require_fits, room
+from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
 from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of, work_of
-from runner.sweep.on_ray.restarts import MOST_JOINS, MOST_RESTARTS, Restarts
-from runner.sweep.worker_records import Heartbeat, WorkerLife, worker_records
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -154,66 +150,6 @@ def test_a_cluster_that_was_never_there_is_a_mistake_of_the_user() -> None:
     later.lost("refused", now=0.0)
     assert not later.due(10.0)  # the cluster still keeps what the dead client has started
     assert later.due(12.0)
-
-
-def test_a_worker_writes_its_age_until_its_end(tmp_path: Path) -> None:
-    life = WorkerLife()
-    assert 0 < life.seconds() < time.clock_gettime(time.CLOCK_BOOTTIME)
-    assert WorkerLife().name != life.name
-    heartbeat = Heartbeat(life, tmp_path)
-    heartbeat.holds(7, 4)
-    (written,) = worker_records(tmp_path).values()
-    assert (written.worker, written.slots, written.segment) == (life.name, 4, 7)
-    assert written.seconds <= life.seconds()
-    heartbeat.end()
-    assert json.loads((tmp_path / "workers" / f"{life.name}.json").read_text())["over"]
-
-
-def record(seconds: float, *, over: bool) -> str:
-    return json.dumps({"worker": "w", "seconds": seconds, "slots": 1, "segment": None, "over": over})
-
-
-def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -> None:
-    folder = tmp_path / "workers"
-    folder.mkdir()
-    worker = KnownWorker("w", "elsewhere", 1, "n", 5.0, 0.0)
-    (folder / "w.json").write_text(record(7.0, over=False))
-    records = Records(tmp_path)
-    assert records.ended([worker], now=50.0) == []
-    assert (worker.seconds, worker.heard_at) == (7.0, 50.0)
-    assert records.ended([worker], now=50.1) == []  # it does not look so often
-    assert records.ended([worker], now=109.0) == []
-    assert records.ended([worker], now=111.0) == [worker]
-    (folder / "w.json").write_text(record(9.0, over=True))
-    assert records.ended([worker], now=112.0) == [worker]
-    assert worker.seconds == worker.lived(now=200.0) == 9.0
-
-
-def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: Path) -> None:
-    """Its host may be cut off from Ray, while it trains on and writes into the folder until it ends itself."""
-    (tmp_path / "workers").mkdir()
-    written = tmp_path / "workers" / "w.json"
-    leases = Leases()
-    lease = leases.open(work(reserved_seconds=13.0), 0.0)
-    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
-    lease.lost = {"event": "broken"}
-    records = Records(tmp_path)
-    written.write_text(record(12.0, over=False))
-    assert records.ended([worker], now=107.0) == []
-    assert worker.lived(now=160.0) == 13.0  # what it had no time to record
-    written.write_text(record(13.5, over=True))
-    assert records.ended([worker], now=109.0) == [worker]
-    assert worker.lived(now=160.0) == 13.5
-
-
-def test_a_host_that_died_is_given_up_sooner_when_ray_says_so(tmp_path: Path) -> None:
-    leases = Leases()
-    lease = leases.open(work(), 0.0)
-    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
-    records = Records(tmp_path)
-    assert records.ended([worker], now=200.0) == []  # it has a segment, and Ray says nothing
-    lease.lost = {"event": "broken"}
-    assert records.ended([worker], now=201.0) == [worker]
 
 
 def test_a_cluster_that_is_too_busy_for_a_client_is_asked_again_and_one_that_is_not_there_is_not() -> None:

@@ -1,6 +1,5 @@
-"""What a sweep notes beside its trials: fingerprints, costs of updates, lives of workers."""
+"""What a sweep notes beside its trials: fingerprints, and costs of updates."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.measured import cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
-from runner.sweep.worker_records import WorkerRecord, worker_records
 from tests.planner.store.samples import NOON
 
 
@@ -122,22 +120,3 @@ def test_too_few_updates_tell_nothing(points: list[Point]) -> None:
 def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
     points = [Point(step, 64, 300, 1.0, 0.001, metrics={}) for step in range(1, 9)]
     assert cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON) is None
-
-
-# Lives
-
-
-def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
-    folder = tmp_path / "workers"
-    folder.mkdir()
-    written = {"worker": "a-1", "seconds": 90.0, "slots": 4, "segment": 3, "host": "here", "pid": 1, "at": "now"}
-    (folder / "a-1.json").write_text(json.dumps(written))
-    (folder / "b-2.json").write_text(json.dumps({**written, "worker": "b-2", "segment": None}))
-    (folder / "c-3.json").write_text(json.dumps(written)[:20])
-    (folder / "d-4.json").write_text("{}")
-    assert worker_records(tmp_path) == {
-        "a-1": WorkerRecord("a-1", 90.0, 4, 3),
-        "b-2": WorkerRecord("b-2", 90.0, 4, None),
-    }
-    assert worker_records(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
-    assert worker_records(tmp_path / "nowhere") == {}

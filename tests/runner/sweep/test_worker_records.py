@@ -1,8 +1,9 @@
-"""A worker whose host is cut off from the cluster: it ends itself in time, and is charged by its own record."""
+"""What workers record of their lives, by which they are charged; one that is cut off ends itself in time."""
 
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from runner.ports.executor import Began, Event, Failed, Gone, Work
 from runner.sweep.on_ray import executor as executor_module
 from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.leases import Leases
 from runner.sweep.on_ray.messages import Message, message_of
 from runner.sweep.on_ray.worker_process import Lifeline
-from runner.sweep.worker_records import worker_records
+from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
+from tests.runner.sweep.test_on_ray_leases import heard, work
 
 
 class Ticking:
@@ -133,3 +137,79 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     assert [event.worker_seconds for event in events] == [13.4, 13.4]
     assert events[0].message == "the node died"
     executor.close()
+
+
+def test_a_worker_writes_its_age_until_its_end(tmp_path: Path) -> None:
+    life = WorkerLife()
+    assert 0 < life.seconds() < time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert WorkerLife().name != life.name
+    heartbeat = Heartbeat(life, tmp_path)
+    heartbeat.holds(7, 4)
+    (written,) = worker_records(tmp_path).values()
+    assert (written.worker, written.slots, written.segment) == (life.name, 4, 7)
+    assert written.seconds <= life.seconds()
+    heartbeat.end()
+    assert json.loads((tmp_path / "workers" / f"{life.name}.json").read_text())["over"]
+
+
+def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    written = {"worker": "a-1", "seconds": 90.0, "slots": 4, "segment": 3, "host": "here", "pid": 1, "at": "now"}
+    (folder / "a-1.json").write_text(json.dumps(written))
+    (folder / "b-2.json").write_text(json.dumps({**written, "worker": "b-2", "segment": None}))
+    (folder / "c-3.json").write_text(json.dumps(written)[:20])
+    (folder / "d-4.json").write_text("{}")
+    assert worker_records(tmp_path) == {
+        "a-1": WorkerRecord("a-1", 90.0, 4, 3),
+        "b-2": WorkerRecord("b-2", 90.0, 4, None),
+    }
+    assert worker_records(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
+    assert worker_records(tmp_path / "nowhere") == {}
+
+
+def record(seconds: float, *, over: bool) -> str:
+    return json.dumps({"worker": "w", "seconds": seconds, "slots": 1, "segment": None, "over": over})
+
+
+def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    worker = KnownWorker("w", "elsewhere", 1, "n", 5.0, 0.0)
+    (folder / "w.json").write_text(record(7.0, over=False))
+    records = Records(tmp_path)
+    assert records.ended([worker], now=50.0) == []
+    assert (worker.seconds, worker.heard_at) == (7.0, 50.0)
+    assert records.ended([worker], now=50.1) == []  # it does not look so often
+    assert records.ended([worker], now=109.0) == []
+    assert records.ended([worker], now=111.0) == [worker]
+    (folder / "w.json").write_text(record(9.0, over=True))
+    assert records.ended([worker], now=112.0) == [worker]
+    assert worker.seconds == worker.lived(now=200.0) == 9.0
+
+
+def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: Path) -> None:
+    """Its host may be cut off from Ray, while it trains on and writes into the folder until it ends itself."""
+    (tmp_path / "workers").mkdir()
+    written = tmp_path / "workers" / "w.json"
+    leases = Leases()
+    lease = leases.open(work(reserved_seconds=13.0), 0.0)
+    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
+    lease.lost = {"event": "broken"}
+    records = Records(tmp_path)
+    written.write_text(record(12.0, over=False))
+    assert records.ended([worker], now=107.0) == []
+    assert worker.lived(now=160.0) == 13.0  # what it had no time to record
+    written.write_text(record(13.5, over=True))
+    assert records.ended([worker], now=109.0) == [worker]
+    assert worker.lived(now=160.0) == 13.5
+
+
+def test_a_host_that_died_is_given_up_sooner_when_ray_says_so(tmp_path: Path) -> None:
+    leases = Leases()
+    lease = leases.open(work(), 0.0)
+    worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
+    records = Records(tmp_path)
+    assert records.ended([worker], now=200.0) == []  # it has a segment, and Ray says nothing
+    lease.lost = {"event": "broken"}
+    assert records.ended([worker], now=201.0) == [worker]
