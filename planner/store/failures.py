@@ -4,9 +4,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, StatementError
 
 from budgets.errors import RlplanError, StoreError, StoreUnavailableError
+from planner.store.damage import UNREADABLE, damage
 
 _NEEDS_DIRECTORY = (
     "cannot be opened: SQLite must be able to write beside it too (its -wal and -shm files). Make its directory "
@@ -31,18 +33,21 @@ _SQLITE = {
 # What passes: another writer ends, room is made, a disk or a network comes back.
 _PASSING = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")
 
-_LONGEST = 120  # signs of what a driver says
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 
 @contextmanager
-def explained(shown: str) -> Iterator[None]:
-    """Raise StoreError, naming the database as shown, for what is wrong with the database and not with the caller."""
+def explained(shown: str, reader: Engine | None = None) -> Iterator[None]:
+    """Raise StoreError, naming the database as shown, for what is wrong with the database and not with the caller.
+
+    With a `reader` what is damaged is searched for, wherever it made the caller stumble.
+    """
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
         message = explain(error)
         if message is None:
+            _raise_damage(shown, reader, error)
             raise
         kind = StoreUnavailableError if _may_pass(error) else StoreError
         raise kind(f"{shown} {message}") from error
@@ -51,28 +56,21 @@ def explained(shown: str) -> Iterator[None]:
         if isinstance(error.orig, RlplanError):
             raise error.orig from None
         raise
-    except (ValueError, LookupError, TypeError) as error:
-        if not _comes_from_a_row(error):
-            raise
-        raise StoreError(
-            f"{shown} holds a value that cannot be read ({type(error).__name__}: {_first_line(error)}). Go back to a "
-            "copy of it, or see where with --debug"
-        ) from error
+    except RlplanError:
+        raise
+    except (*UNREADABLE, NoResultFound) as error:
+        _raise_damage(shown, reader, error)
+        raise
 
 
-def _comes_from_a_row(error: Exception) -> bool:
-    """Whether it was raised while a row was read, by a column's type that cannot be what is stored."""
-    frame = error.__traceback__
-    while frame is not None:
-        if str(frame.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy.engine."):
-            return True
-        frame = frame.tb_next
-    return False
-
-
-def _first_line(error: Exception) -> str:
-    line = str(error).partition("\n")[0]
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+def _raise_damage(shown: str, reader: Engine | None, error: Exception) -> None:
+    """Raise StoreError for what is damaged, None where nothing is and the error is another's fault."""
+    if reader is None:
+        return
+    with reader.connect() as connection:
+        found = damage(connection)
+    if found is not None:
+        raise StoreError(f"{shown} is damaged: {found}. Go back to a copy of it, or mend or remove that row") from error
 
 
 def _may_pass(error: Exception) -> bool:

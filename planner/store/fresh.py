@@ -2,7 +2,8 @@
 
 from sqlalchemy import Connection, column, table
 
-from planner.store.base import Base
+from planner.store.base import Base, Strict
+from planner.store.schema import Ranking
 
 COLUMNS = (
     "sweep",
@@ -23,7 +24,9 @@ COLUMNS = (
     "axes",
 )
 
-RANKED_ALLOCATIONS = table("ranked_allocations", *(column(name) for name in COLUMNS))
+# Typed as the rankings are; their axes are read as text, and the sweep's and the plan's names are their tables'.
+_TYPED = {name: known.type for name, known in Ranking.__table__.columns.items() if name != "axes"}
+RANKED_ALLOCATIONS = table("ranked_allocations", *(column(name, _TYPED.get(name, Strict())) for name in COLUMNS))
 
 # First half: sweeps that have a recommendation show the ranking under the latest one.
 # Second half: all others show their plan's candidates; the sweep is NULL where a plan was never run. Where seeds of one

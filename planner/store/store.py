@@ -59,7 +59,7 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Lend a session that sees one moment of the database and cannot change it."""
-        with explained(self.location), Session(self._engines.reader) as session:
+        with explained(self.location, self._engines.reader), Session(self._engines.reader) as session:
             yield session
 
     @contextmanager
@@ -71,7 +71,7 @@ class Store:
         if self.read_only:
             raise StoreError(f"{self.location} was opened for reading only; open it for writing to store something")
         with (
-            explained(self.location),
+            explained(self.location, self._engines.reader),
             Session(self._engines.writer, expire_on_commit=False) as session,
             session.begin(),
         ):

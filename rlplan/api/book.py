@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-from sqlalchemy import func, select
+from typing import TYPE_CHECKING, Self
 
 from budgets.errors import StoreError
 from planner.store import Store, open_store
-from planner.store.schema import Candidate, Charge, Trial
-from planner.store.schema import Plan as PlanRow
-from planner.store.schema import Sweep as SweepRow
 from rlplan.api.frames import PLANS, SWEEPS, Frame, Library, make_frame
 from rlplan.api.plan import Plan, stored_document
 from rlplan.api.wording import database_at
+from rlplan.reading.sweeps import listed_plans, listed_sweeps
 
 if TYPE_CHECKING:
     from rlplan.api.sweep import Sweep
@@ -52,13 +49,17 @@ class Book:
 
     def plans(self, frame: Library | None = None) -> Frame:
         """Return a row for each plan, the newest first."""
-        with self.reading() as store:
-            return make_frame(PLANS, _plan_rows(store), frame)
+        with self.reading() as store, store.read() as session:
+            return make_frame(PLANS, listed_plans(session), frame)
 
     def sweeps(self, frame: Library | None = None) -> Frame:
         """Return a row for each sweep, the newest first."""
-        with self.reading() as store:
-            return make_frame(SWEEPS, _sweep_rows(store), frame)
+        with self.reading() as store, store.read() as session:
+            rows = [
+                {name: getattr(each, name, None) for name in SWEEPS} | {"gpu_hours_spent": each.spent_gpu_hours}
+                for each in listed_sweeps(session, datetime.now(UTC))
+            ]
+            return make_frame(SWEEPS, rows, frame)
 
     def plan(self, name: str | None = None) -> Plan:
         """Return the plan of that name, by default the newest; NotFoundError when there is none."""
@@ -106,58 +107,3 @@ def open(db: str | Path | None = None) -> Book:
     book = Book(database_at(db))
     with book.reading():  # refuses what cannot be read now rather than at the first question
         return book
-
-
-def _plan_rows(store: Store) -> list[dict[str, Any]]:
-    """Return the plans, the newest first."""
-    count = select(func.count()).where(Candidate.plan_id == PlanRow.id).correlate(PlanRow).scalar_subquery()
-    wanted = select(
-        PlanRow.name,
-        PlanRow.created_at,
-        PlanRow.budget_gpu_hours,
-        PlanRow.pilot_gpu_hours,
-        PlanRow.final_gpu_hours,
-        PlanRow.recipe,
-        PlanRow.difficulty,
-        PlanRow.workload,
-        PlanRow.hardware,
-        count.label("candidates"),
-    ).order_by(PlanRow.id.desc())
-    with store.read() as session:
-        rows = [row._asdict() for row in session.execute(wanted)]
-    return [
-        row
-        | {
-            "plan": row["name"],
-            "model": row["workload"].get("model"),
-            "gpu": row["hardware"].get("gpu"),
-            "gpus": row["hardware"].get("gpus", 0),
-        }
-        for row in rows
-    ]
-
-
-def _sweep_rows(store: Store) -> list[dict[str, Any]]:
-    """Return the sweeps, the newest first; what workers used up beside their trials counts as spent too."""
-    of_trials = select(func.coalesce(func.sum(Trial.gpu_hours_spent), 0.0)).where(Trial.sweep_id == SweepRow.id)
-    of_others = select(func.coalesce(func.sum(Charge.gpu_hours), 0.0)).where(Charge.sweep_id == SweepRow.id)
-    trials = select(func.count()).where(Trial.sweep_id == SweepRow.id)
-    spent = of_trials.correlate(SweepRow).scalar_subquery() + of_others.correlate(SweepRow).scalar_subquery()
-    wanted = (
-        select(
-            SweepRow.name,
-            PlanRow.name.label("plan"),
-            SweepRow.created_at,
-            SweepRow.finished_at,
-            SweepRow.status,
-            SweepRow.policy,
-            SweepRow.seed,
-            trials.correlate(SweepRow).scalar_subquery().label("trials"),
-            spent.label("gpu_hours_spent"),
-        )
-        .join(PlanRow, PlanRow.id == SweepRow.plan_id)
-        .order_by(SweepRow.id.desc())
-    )
-    with store.read() as session:
-        rows = [row._asdict() for row in session.execute(wanted)]
-    return [row | {"sweep": row["name"], "status": row["status"].value} for row in rows]

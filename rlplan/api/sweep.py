@@ -5,12 +5,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
-
 from planner.layering import flattened
 from planner.store import Store
-from planner.store import schema as tables
 from planner.store.schema import SweepStatus
+from planner.store.sweeps import sweep_named
 from rlplan.api.frames import (
     CURVES,
     DECISIONS,
@@ -26,11 +24,11 @@ from rlplan.api.frames import (
     spread_axes,
 )
 from rlplan.api.wording import arguments_named, page_part
+from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
 from rlplan.reading.sweep_picture import Answer as StoredAnswer
 from rlplan.reading.sweep_picture import Money, Picture
-from rlplan.reading.sweep_trials import Memory
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.wording.numbers import hours
 
@@ -273,26 +271,8 @@ class Sweep:
 
 def _point_rows(store: Store, sweep: str) -> tuple[Columns, list[dict[str, Any]]]:
     """Return the points by trial, step and attempt, and their columns: one `metric_…` for each number of training."""
-    wanted = (
-        select(
-            tables.Trial.name.label("trial"),
-            tables.Point.attempt,
-            tables.Point.optimizer_step.label("step"),
-            tables.Point.rollouts,
-            tables.Point.tokens,
-            tables.Point.seconds,
-            tables.Point.gpu_hours,
-            tables.Point.score,
-            tables.Point.score_standard_error,
-            tables.Point.metrics,
-        )
-        .join(tables.Trial, tables.Trial.id == tables.Point.trial_id)
-        .join(tables.Sweep, tables.Sweep.id == tables.Trial.sweep_id)
-        .where(tables.Sweep.name == sweep)
-        .order_by(tables.Point.trial_id, tables.Point.optimizer_step, tables.Point.attempt)
-    )
     with store.read() as session:
-        rows = [row._asdict() for row in session.execute(wanted)]
+        rows = list(every_point(session, sweep_named(session, sweep).id))
     measured = [_numbers(row.pop("metrics") or {}) for row in rows]
     names = dict.fromkeys(name for each in measured for name in each)
     columns = {**POINTS, **dict.fromkeys(names, Kind.NUMBER)}

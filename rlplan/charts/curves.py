@@ -26,8 +26,9 @@ from rlplan.charts.chart import (
 )
 from rlplan.charts.groups import Group, groups
 from rlplan.charts.thinning import thinned_curve
+from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs, Story, Stretch
-from rlplan.reading.sweep_picture import Score, TrialRow
+from rlplan.reading.sweep_picture import TrialRow
 from rlplan.wording.numbers import hours
 
 MOST_POINTS = 200  # of one trial

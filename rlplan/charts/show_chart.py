@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rlplan.reading.sweep_picture import Score
+from rlplan.reading.points import Score
 from rlplan.wording.canvas import Canvas
 from rlplan.wording.numbers import hours
 from rlplan.wording.sparkline import LEAST_SPAN

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
-from rlplan.reading.sweep_picture import Score
+from rlplan.reading.points import Score
 
 FEWEST = 4  # the first and the last, the lowest and the highest
 

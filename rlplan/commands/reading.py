@@ -184,7 +184,8 @@ def decisions(
 
     Example: rlplan decisions sweep-1 --action prune,stop --last 20
     """
-    from rlplan.printing.sweep_decisions import DecisionChoice, print_decisions  # noqa: PLC0415
+    from rlplan.printing.sweep_decisions import print_decisions  # noqa: PLC0415
+    from rlplan.reading.decisions import DecisionChoice  # noqa: PLC0415
 
     print_decisions(db, sweep, DecisionChoice(trial, action, since, last), format)
 

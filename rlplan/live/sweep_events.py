@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from planner.store.schema import Decision, Recommendation, Segment, SegmentOutcome, Transition, Trial
 from planner.trials import TrialState
-from rlplan.reading.sweep_picture import Picture, Score, TrialRow
+from rlplan.reading.points import Score
+from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_words import foretold, sentence, with_error
 from rlplan.wording.numbers import aligned_hours, probability, steps
 

@@ -11,9 +11,9 @@ from planner.store import Store, open_store
 from planner.store.sweeps import sweep_named
 from rlplan.live.sweep_display import Display
 from rlplan.live.sweep_events import Position, news, position
+from rlplan.reading.points import Memory
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.reading.sweep_trials import Memory
 
 REFRESH_SECONDS = 0.5
 MOST_SHARE = 0.05  # of its time that the thread spends on reading: the sweep itself needs the processor

@@ -73,7 +73,7 @@ def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
         "checkpoint": sheet.checkpoint,
         "segments": [_timed(asdict(each), "started_at", "ended_at") for each in sheet.segments],
         "transitions": [_timed(asdict(each), "at") for each in sheet.moves],
-        "decisions": [_timed(asdict(each), "at") for each in sheet.decisions],
+        "decisions": [each.told() for each in sheet.decisions],
         "config": dict(sheet.config),
         "train_on": {"arguments": None if further.command is None else list(further.command), "note": further.note},
     }

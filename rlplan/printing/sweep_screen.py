@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from planner.trials import TrialState
 from rlplan.printing.sweep_table import table
-from rlplan.reading.sweep_picture import Decided, Money, Picture, TrialRow
+from rlplan.reading.decisions import Decision
+from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import sentence, tally, time_of
 from rlplan.wording.canvas import Canvas
 from rlplan.wording.numbers import aligned_hours, hours
@@ -43,9 +44,8 @@ def screen(
 
 def title(picture: Picture) -> str:
     """Name a sweep and its state in one line."""
-    state = "without a driver" if picture.abandoned else "paused" if picture.paused_since else picture.status.value
     scored = "" if picture.metric.startswith("mean") else f", scored by {picture.metric}"
-    return f"{picture.sweep} of {picture.plan}: {picture.workload}{scored}, policy {picture.policy}, {state}"
+    return f"{picture.sweep} of {picture.plan}: {picture.workload}{scored}, policy {picture.policy}, {picture.state}"
 
 
 def money_line(money: Money) -> str:
@@ -109,7 +109,7 @@ def _decisions(picture: Picture) -> list[str]:
     digits = len(str(last[-1].number))
     cells = {trial.name: f"n={trial.rollouts_per_prompt}, B={trial.prompts_per_batch}" for trial in picture.trials}
 
-    def told(each: Decided) -> str:
+    def told(each: Decision) -> str:
         # A reason that names the cell itself needs no name before it.
         named = each.trial is None or cells.get(each.trial, each.trial) in each.reason
         return f"{each.number:>{digits}} {each.action}{'' if named else f' {each.trial}'}: {each.reason}"

@@ -1,19 +1,16 @@
 """What all curves of a sweep together let one believe: one fit serves the recommendation and the bands."""
 
-import math
 from contextlib import nullcontext
 
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError, StoreUnavailableError
 from planner.pooling.pool import joint_of
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
-from planner.view import Seen, has_curve
+from planner.view import has_curve
 from rlplan.reading.banding import bands_of
-from rlplan.reading.damage import UNREADABLE, said
-from rlplan.reading.evidence import collapsed_from
+from rlplan.reading.health import collapsed_from
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.reading.story import Beliefs
-from runner.sweep.board import Board
 
 
 def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
@@ -25,15 +22,11 @@ def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
     with opened as store:
         try:
             known = stored(store, sweep)
-            _leave_out_what_is_no_number(known.board)
             return believed(known)
         except (NotFoundError, StoreUnavailableError):
             raise
         except (InputError, StoreError) as error:
             return Beliefs(None, f"no recommendation: {error}", {}, {})
-        except UNREADABLE as error:
-            why_not = f"no recommendation: a stored value is damaged ({said(error)}); go back to a copy of the database"
-            return Beliefs(None, why_not, {}, {})
 
 
 def believed(known: Stored) -> Beliefs:
@@ -49,15 +42,3 @@ def believed(known: Stored) -> Beliefs:
     bands = bands_of(joint, seen) if joint else {}
     cuts = {trial.trial: cut for trial in seen if (cut := collapsed_from(trial.scores)) is not None}
     return Beliefs(found, why_not, bands, cuts)
-
-
-def _leave_out_what_is_no_number(board: Board) -> None:
-    """Take scores away that a damaged row brought; the story names them."""
-    for number, trial in board.trials.items():
-        if not all(map(_is_number, trial.scores)):
-            board.put(number, scores=tuple(filter(_is_number, trial.scores)))
-
-
-def _is_number(seen: Seen) -> bool:
-    values = (seen.gpu_hours, seen.score, 0.0 if seen.standard_error is None else seen.standard_error)
-    return all(isinstance(value, int | float) and math.isfinite(value) for value in values)

@@ -9,13 +9,15 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from planner.layering import flattened
-from planner.store.schema import Decision, Fit, Point, Segment, Sweep, Trial
+from planner.store.schema import Fit, Segment, Sweep, Trial
+from rlplan.reading.decisions import decisions as every_decision
+from rlplan.reading.points import every_point
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import TRIAL_COLUMNS, trial_row
 from rlplan.reading.sweep_reading import read_picture
 
 Row = dict[str, Any]
-CELL = (Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed)
+CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +33,18 @@ def points(session: Session, sweep: Sweep) -> Table:
 
     Of a step that several attempts have reached, `counts` marks the newest one's.
     """
-    columns = (
-        Point.attempt,
-        Point.optimizer_step,
-        Point.rollouts,
-        Point.tokens,
-        Point.seconds,
-        Point.gpu_hours,
-        Point.score,
-        Point.score_standard_error,
-    )
-    wanted = (
-        select(Trial.name, *CELL, Trial.axes, *columns, Point.further_scores, Point.metrics)
-        .join(Trial, Trial.id == Point.trial_id)
-        .where(Trial.sweep_id == sweep.id)
-        .order_by(Trial.id, Point.optimizer_step, Point.attempt)
-    )
     rows: list[Row] = []
     newest: dict[tuple[str, float], Row] = {}
-    for trial, n, B, seed, axes, attempt, step, *measured, further, metrics in session.execute(wanted):
-        row = {"sweep": sweep.name, "trial": trial, "rollouts_per_prompt": n, "prompts_per_batch": B, "seed": seed}
-        row |= {**axis_cells(axes), "attempt": attempt, "step": step, "counts": True}
-        row |= {column.key: value for column, value in zip(columns[2:], measured, strict=True)}
+    for point in every_point(session, sweep.id):
+        axes, further, metrics = point.pop("axes"), point.pop("further_scores"), point.pop("metrics")
+        cell = {name: point.pop(name) for name in CELL}
+        row = {"sweep": sweep.name, **cell, **axis_cells(axes)}
+        row |= {"attempt": point.pop("attempt"), "step": point.pop("step"), "counts": True, **point}
         row |= {f"further.{name}": value[0] for name, value in (further or {}).items() if value}
         row |= {f"metrics.{name}": value for name, value in flattened(metrics or {})}
-        if (before := newest.get((trial, step))) is not None:
+        if (before := newest.get((row["trial"], row["step"]))) is not None:
             before["counts"] = False
-        newest[trial, step] = row
+        newest[row["trial"], row["step"]] = row
         rows.append(row)
     return Table(_columns(rows), rows)
 
@@ -129,16 +116,10 @@ def segments(session: Session, sweep: Sweep) -> Table:
 
 def decisions(session: Session, sweep: Sweep) -> Table:
     """Return every decision with what it saw."""
-    columns = (
-        Decision.number,
-        Decision.at,
-        Decision.action,
-        Decision.reason,
-        Decision.seen,
-        Decision.alternatives,
-    )
-    wanted = select(Trial.name, *columns).outerjoin(Trial, Trial.id == Decision.trial_id).order_by(Decision.number)
-    return _of_trials(session, sweep, wanted.where(Decision.sweep_id == sweep.id), columns)
+    found = [each.document() | {"at": each.at} for each in every_decision(session, sweep.id)]
+    names = ("trial", "number", "at", "action", "reason", "seen", "alternatives")
+    rows = [{"sweep": sweep.name, **{name: each[name] for name in names}} for each in found]
+    return Table(("sweep", *names), rows)
 
 
 def fits(session: Session, sweep: Sweep) -> Table:

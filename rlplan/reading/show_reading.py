@@ -10,10 +10,11 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import RlplanError
 from planner.store import Store
-from planner.store.schema import Decision, Fit, Segment, SegmentOutcome, Transition, Trial
+from planner.store.schema import Fit, Segment, SegmentOutcome, Transition, Trial
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
-from rlplan.reading.sweep_picture import Decided, Picture, TrialRow
+from rlplan.reading.decisions import Decision, decisions_of_trial
+from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
 
 
@@ -64,7 +65,7 @@ class Sheet:
     fitted_upto_gpu_hours: float | None
     moves: tuple[Moved, ...]
     segments: tuple[Granted, ...]
-    decisions: tuple[Decided, ...]
+    decisions: tuple[Decision, ...]
 
 
 def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
@@ -86,7 +87,7 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
             fitted_upto_gpu_hours=fitted[1] if fitted else None,
             moves=_moves(session, row.id),
             segments=_segments(session, row.id),
-            decisions=_decisions(session, row.id, trial),
+            decisions=decisions_of_trial(session, of_sweep.id, row.id),
         )
 
 
@@ -113,8 +114,3 @@ def _segments(session: Session, trial: int) -> tuple[Granted, ...]:
     wanted = select(Segment).where(Segment.trial_id == trial).order_by(Segment.id)
     names = Granted.__dataclass_fields__
     return tuple(Granted(**{name: getattr(each, name) for name in names}) for each in session.scalars(wanted))
-
-
-def _decisions(session: Session, trial: int, name: str) -> tuple[Decided, ...]:
-    wanted = select(Decision).where(Decision.trial_id == trial).order_by(Decision.number)
-    return tuple(Decided(each.number, each.at, each.action, name, each.reason) for each in session.scalars(wanted))

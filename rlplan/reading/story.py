@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
+from rlplan.reading.decisions import Decision
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
 
@@ -38,19 +38,6 @@ class Charged:
     worker: str
     kind: str
     gpu_hours: float
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One decision with what it rested on."""
-
-    number: int
-    at: datetime
-    action: str
-    trial: str | None
-    reason: str
-    seen: Mapping[str, Any]
-    alternatives: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

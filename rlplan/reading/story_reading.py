@@ -1,24 +1,21 @@
 """Reads the story of a sweep: a fixed number of queries in one transaction, whatever the number of trials."""
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import RlplanError, StoreError
 from planner.store import Store
-from planner.store.schema import Plan, Sweep
+from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
-from rlplan.reading.damage import UNREADABLE, Damage, said
-from rlplan.reading.health import flags
-from rlplan.reading.rows import assumptions, candidates, charges, decisions, stretches
-from rlplan.reading.sound import sound_picture
-from rlplan.reading.story import Story
+from rlplan.reading.decisions import Decision, decisions
+from rlplan.reading.health import NO_WORKER, Priced, flags
+from rlplan.reading.points import Memory
+from rlplan.reading.story import Assumption, Cell, Charged, Story, Stretch
 from rlplan.reading.sweep_reading import read_picture
-from rlplan.reading.sweep_trials import Memory
 
 
 def story(
@@ -29,40 +26,30 @@ def story(
     Who asks again and again about one sweep keeps a `memory`, an empty dict at first: what it holds is not read again.
     """
     with store.read() as session:
-        try:
-            return read_story(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
-        except RlplanError:
-            raise
-        except (*UNREADABLE, AttributeError) as error:  # JSON of another shape has none of what is asked of it
-            which = f"the sweep {sweep}" if sweep else "the newest sweep"
-            raise StoreError(
-                f"{store.location}: {which} cannot be read, because a value in a row that its story needs is damaged "
-                f"({said(error)}); go back to a copy of the database, or see where with --debug"
-            ) from error
+        return read_story(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
 
 
 def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | None) -> Story:
-    """Read the story of a sweep in a transaction that is open already.
-
-    A row that is damaged is left out and named by a flag.
-    """
-    damage, memory = Damage(), {} if memory is None else memory
+    """Read the story of a sweep in a transaction that is open already."""
+    memory = {} if memory is None else memory
     plan = session.execute(
-        select(Plan.budget_gpu_hours, Plan.final_gpu_hours, Plan.hardware).where(Plan.id == sweep.plan_id)
+        select(Plan.budget_gpu_hours, Plan.final_gpu_hours, Plan.hardware, Plan.assumptions).where(
+            Plan.id == sweep.plan_id
+        )
     ).one()
-    ran = stretches(session, sweep.id, damage, memory)
-    charged = charges(session, sweep.id, damage)
-    seen = sound_picture(read_picture(session, sweep, now, memory, damage), ran, charged, damage, memory)
-    planned = candidates(session, sweep.plan_id, damage)
-    target = _target(sweep, plan.final_gpu_hours)
+    ran, charged = stretches(session, sweep.id, memory), charges(session, sweep.id)
+    seen = read_picture(session, sweep, now, memory)
+    planned = candidates(session, sweep.plan_id)
+    # Sweeps of older versions compare at the plan's final run.
+    target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
     return Story(
         picture=seen,
         stretches=ran,
         charges=charged,
-        decisions=decisions(session, sweep.id, damage, memory),
+        decisions=_decisions(session, sweep.id, memory),
         cells=tuple(each.cell for each in planned.values()),
-        assumptions=assumptions(session, sweep.plan_id, damage),
-        flags=flags(seen, ran, charged, planned, target, _slots(sweep, plan.hardware), damage.found),
+        assumptions=tuple(map(_assumption, plan.assumptions or ())),
+        flags=flags(seen, ran, charged, planned, target, _slots(sweep, plan.hardware)),
         created_at=sweep.created_at,
         read_at=now,
         budget_gpu_hours=plan.budget_gpu_hours,
@@ -71,13 +58,82 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | N
     )
 
 
-def _target(sweep: Sweep, final_gpu_hours: float) -> float:
-    """Return the compute at which the sweep compares; sweeps of older versions compare at the plan's final run."""
-    given = sweep.config.get("target_gpu_hours")
-    return float(given) if isinstance(given, int | float) and math.isfinite(given) else final_gpu_hours
-
-
 def _slots(sweep: Sweep, hardware: Mapping[str, Any]) -> float:
     """Return the GPUs that each second of a worker counts for."""
     counted: Any = sweep.config.get("resources", {}).get("slots") or hardware.get("gpus_per_trial")
     return float(counted or 1)
+
+
+def stretches(session: Session, sweep_id: int, memory: Memory) -> tuple[Stretch, ...]:
+    """Return the segments of a sweep in the order of their start; those that had ended are not read again."""
+    upto, known = _remembered(memory, "stretches", sweep_id)
+    wanted = (
+        select(
+            Segment.id,
+            Segment.worker,
+            Segment.trial_id,
+            Trial.name,
+            Segment.number,
+            Segment.attempt,
+            Segment.from_step,
+            Segment.to_step,
+            Segment.started_at,
+            Segment.ended_at,
+            Segment.outcome,
+            Segment.reserved_gpu_hours,
+            Segment.charged_gpu_hours,
+        )
+        .join(Trial, Trial.id == Segment.trial_id)
+        .where(Trial.sweep_id == sweep_id, Segment.id > upto)
+        .order_by(Segment.id)
+    )
+    found = [(number, Stretch(worker or NO_WORKER, *rest)) for number, worker, *rest in session.execute(wanted)]
+    ended = list(takewhile(lambda each: each[1].ended_at is not None, found))
+    if ended:
+        memory["stretches"] = (sweep_id, ended[-1][0]), (*known, *(stretch for _, stretch in ended))
+    return tuple(sorted((*known, *(stretch for _, stretch in found)), key=lambda each: each.started_at))
+
+
+def _decisions(session: Session, sweep_id: int, memory: Memory) -> tuple[Decision, ...]:
+    """Return the decisions of a sweep, which never change: known ones are not read again."""
+    upto, known = _remembered(memory, "decisions", sweep_id)
+    found = (*known, *decisions(session, sweep_id, after=upto))
+    if found:
+        memory["decisions"] = (sweep_id, found[-1].number), found
+    return found
+
+
+def _remembered(memory: Memory, name: str, sweep_id: int) -> tuple[int, tuple[Any, ...]]:
+    """Return up to which number rows of a sweep are known, and these."""
+    mark, rows = memory.get(name, (None, ()))
+    return (mark[1], rows) if isinstance(mark, tuple) and mark[0] == sweep_id else (0, ())
+
+
+def charges(session: Session, sweep_id: int) -> tuple[Charged, ...]:
+    """Return what workers were charged outside of segments, oldest first."""
+    wanted = select(Charge.at, Charge.worker, Charge.kind, Charge.gpu_hours).where(Charge.sweep_id == sweep_id)
+    return tuple(Charged(*row) for row in session.execute(wanted.order_by(Charge.at, Charge.id)))
+
+
+def candidates(session: Session, plan_id: int) -> dict[tuple[int, int, Any], Priced]:
+    """Return the plan's configurations in the order of their rank, by n, B and axes."""
+    row = Candidate
+    columns = (
+        row.rollouts_per_prompt,
+        row.prompts_per_batch,
+        row.axes,
+        row.gpu_hours_per_step,
+        row.update_steps,
+        row.signal_fraction,
+        row.pilot_steps,
+        row.pilot_reason,
+        row.learning_rate,
+        row.gpu_hours_per_step_low,
+        row.gpu_hours_per_step_high,
+    )
+    rows = session.execute(select(*columns).where(row.plan_id == plan_id).order_by(row.rank))
+    return {(cell[0], cell[1], cell[2]): Priced(Cell(*cell), low, high) for *cell, low, high in rows}
+
+
+def _assumption(stored: Mapping[str, Any]) -> Assumption:
+    return Assumption(*(str(stored.get(name, "")) for name in ("what", "value", "source")))

@@ -47,7 +47,7 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "ranking": [with_axes(asdict(row)) for row in picture.answer.ranking] if picture.answer else [],
         "trials": [trial_data(trial) for trial in picture.trials],
         "decisions": picture.decisions,
-        "last_decisions": [asdict(each) | {"at": each.at.isoformat()} for each in picture.last_decisions],
+        "last_decisions": [each.told() for each in picture.last_decisions],
         "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
     }
 

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.store.schema import RequestKind, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
+from rlplan.reading.decisions import Decision
+from rlplan.reading.points import Score
+from rlplan.reading.sweeps import PAUSED, WITHOUT_DRIVER
 
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.
@@ -51,15 +54,6 @@ class Money:
     def left(self) -> float:
         """GPU-hours that are neither spent nor reserved."""
         return max(0.0, self.pilot_gpu_hours - self.spent - self.reserved)
-
-
-class Score(NamedTuple):
-    """One validation of a trial; a picture may hold tens of thousands, and a tuple is made fastest."""
-
-    step: int
-    gpu_hours: float
-    score: float
-    standard_error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +110,6 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """One decision."""
-
-    number: int
-    at: datetime
-    action: str
-    trial: str | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """One row of the ranked list under a recommendation."""
 
@@ -180,7 +163,7 @@ class Picture:
     money: Money
     trials: tuple[TrialRow, ...]
     decisions: int  # how many there are
-    last_decisions: tuple[Decided, ...]  # the newest last
+    last_decisions: tuple[Decision, ...]  # the newest last
     elapsed_seconds: float
     seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
     answer: Answer | None = None
@@ -197,6 +180,11 @@ class Picture:
     def abandoned(self) -> bool:
         """Whether its driver died without a word."""
         return self.status is SweepStatus.RUNNING and not (self.driver and self.driver.alive)
+
+    @property
+    def state(self) -> str:
+        """How it stands, in a word or two."""
+        return WITHOUT_DRIVER if self.abandoned else PAUSED if self.paused_since else self.status.value
 
     @property
     def paused_since(self) -> datetime | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
@@ -13,11 +12,13 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
 from planner.store.driving import in_force, is_driven, unended
-from planner.store.schema import Charge, Decision, Plan, Ranking, Recommendation, Request, Sweep, Trial
+from planner.store.schema import Charge, Plan, Ranking, Recommendation, Sweep
 from planner.store.sweeps import sweep_named
-from rlplan.reading.damage import Damage
-from rlplan.reading.sweep_picture import Answer, Decided, Driver, Hold, Money, Picture, Ranked
-from rlplan.reading.sweep_trials import Granted, Memory, granted, trial_rows
+from rlplan.reading.decisions import last_decisions
+from rlplan.reading.points import Memory
+from rlplan.reading.sweep_picture import Answer, Driver, Hold, Money, Picture, Ranked
+from rlplan.reading.sweep_trials import Granted, granted, trial_rows
+from rlplan.reading.sweeps import workload_name
 from runner.sweep.processes import is_dead
 
 LAST_DECISIONS = 8
@@ -34,23 +35,17 @@ def picture(
         return read_picture(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
 
 
-def read_picture(
-    session: Session, sweep: Sweep, now: datetime, memory: Memory | None = None, damage: Damage | None = None
-) -> Picture:
-    """Read the picture of a sweep in a transaction that is open already; who gives `damage` learns what was left out.
-
-    Rows that are damaged are left out in any case: one of them hides nothing else.
-    """
-    damage = damage or Damage()
+def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory | None = None) -> Picture:
+    """Read the picture of a sweep in a transaction that is open already."""
     plan = session.execute(
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()
     driven = is_driven(sweep, now) and not is_dead(sweep)
-    grants, metric = granted(session, sweep.id, damage), Metric.of_sweep(sweep.config)
+    grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
     money = _money(session, sweep, plan.pilot_gpu_hours, grants)
-    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric, damage)
-    count, decided = _decisions(session, sweep.id, damage)
-    hold = _hold(session, sweep.id, damage)
+    trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
+    decided = last_decisions(session, sweep.id, LAST_DECISIONS)
+    hold = _hold(session, sweep.id)
     return Picture(
         sweep=sweep.name,
         plan=plan.name,
@@ -62,25 +57,19 @@ def read_picture(
         driver=_driver(sweep, now, driven),
         money=money,
         trials=trials,
-        decisions=count,
+        decisions=decided[-1].number if decided else 0,
         last_decisions=decided,
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
         seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven and hold is None else None,
-        answer=_answer(session, sweep.id, damage),
+        answer=_answer(session, sweep.id),
         config=sweep.config,
         hold=hold,
     )
 
 
-def _hold(session: Session, sweep_id: int, damage: Damage) -> Hold | None:
-    row = in_force([each for (each,) in damage.rows(session, unended(sweep_id), "request", Request.id)])
+def _hold(session: Session, sweep_id: int) -> Hold | None:
+    row = in_force(session.scalars(unended(sweep_id)).all())
     return None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
-
-
-def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
-    """Name what is trained: the task where the sweep says one, else the plan's model."""
-    task = config.get("training", {}).get("task", {}).get("name")
-    return Path(task).stem if task else str(planned.get("model", ""))
 
 
 def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> Money:
@@ -98,30 +87,16 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
     )
 
 
-def _decisions(session: Session, sweep_id: int, damage: Damage) -> tuple[int, tuple[Decided, ...]]:
-    """Return how many decisions there are, and the last of them."""
-    wanted = (
-        select(Decision.number, Decision.at, Decision.action, Trial.name, Decision.reason)
-        .outerjoin(Trial, Trial.id == Decision.trial_id)
-        .where(Decision.sweep_id == sweep_id)
-        .order_by(Decision.number.desc())
-        .limit(LAST_DECISIONS)
-    )
-    last = [Decided(*row) for row in damage.rows(session, wanted, "decision", Decision.number)]
-    return (last[0].number if last else 0), tuple(reversed(last))
-
-
-def _answer(session: Session, sweep_id: int, damage: Damage) -> Answer | None:
+def _answer(session: Session, sweep_id: int) -> Answer | None:
     newest = (
         select(Recommendation).where(Recommendation.sweep_id == sweep_id).order_by(Recommendation.id.desc()).limit(1)
     )
-    row = next((found for (found,) in damage.rows(session, newest, "recommendation", Recommendation.id)), None)
+    row = session.scalar(newest)
     if row is None:
         return None
     wanted = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
-    ranking = damage.rows(session, wanted, "rank", Ranking.rank)
     return Answer(
-        ranking=tuple(Ranked(**_fields(each, Ranked)) for (each,) in ranking),
+        ranking=tuple(Ranked(**_fields(each, Ranked)) for each in session.scalars(wanted)),
         **_fields(row, Answer, without="ranking"),
     )
 

@@ -1,23 +1,15 @@
 """Reads the trials of a sweep: where each stands, what it was granted, its scores and what its curve foretells."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, cast
 
-from sqlalchemy import Select, Table, case, func, null, select
+from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
-from planner.store.schema import Candidate, Fit, Point, Segment, SegmentOutcome, Trial
-from rlplan.reading.damage import Damage
-from rlplan.reading.sweep_picture import Forecast, Score, TrialRow
-
-Reached = tuple[tuple[int, ...], ...]
-# What was read before, each with the mark that tells whether there is more: scores by trial, other rows by their name.
-Memory = dict[int | str, tuple[object, tuple[Any, ...]]]
+from planner.store.schema import Candidate, Fit, Segment, SegmentOutcome, Trial
+from rlplan.reading.points import Memory, reached, remember_scores
+from rlplan.reading.sweep_picture import Forecast, TrialRow
 
 
 @dataclass(slots=True)
@@ -35,7 +27,7 @@ class Granted:
         return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
 
 
-def granted(session: Session, sweep_id: int, damage: Damage) -> Granted:
+def granted(session: Session, sweep_id: int) -> Granted:
     """Add up the segments of a sweep."""
     still_open = Segment.outcome == SegmentOutcome.RESERVED
     wanted = (
@@ -53,8 +45,7 @@ def granted(session: Session, sweep_id: int, damage: Damage) -> Granted:
         .group_by(Segment.trial_id, Segment.attempt, Segment.outcome)
     )
     total = Granted()
-    rows = damage.rows(session, wanted, "what was granted to trial and attempt", Segment.trial_id, Segment.attempt)
-    for trial, attempt, outcome, from_step, to_step, charged, reserved, since in rows:
+    for trial, attempt, outcome, from_step, to_step, charged, reserved, since in session.execute(wanted):
         total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
         total.reserved += reserved
         if outcome is SegmentOutcome.RESERVED:
@@ -71,7 +62,7 @@ def _of(sweep_id: int) -> Select[int]:
 
 
 def trial_rows(
-    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric, damage: Damage
+    session: Session, sweep_id: int, grants: Granted, memory: Memory, metric: Metric
 ) -> tuple[tuple[TrialRow, ...], datetime | None]:
     """Return the trials in the order of their planning, and when the last of them changed."""
     columns = (
@@ -94,18 +85,16 @@ def trial_rows(
         .where(Trial.sweep_id == sweep_id)
         .order_by(Trial.id)
     )
-    rows = damage.rows(session, wanted, "trial", Trial.id)
+    rows = session.execute(wanted).all()
     starts = {row.id: grants.start_of(row.id, row.attempt) for row in rows}
-    reached = _reached(session, sweep_id)
-    _scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, reached, memory, metric, damage)
-    forecasts = _forecasts(session, sweep_id, damage)
+    seen = reached(session, sweep_id)
+    remember_scores(session, {row.id: (row.attempt, starts[row.id]) for row in rows}, seen, memory, metric)
+    forecasts = _forecasts(session, sweep_id)
     trials = tuple(
         TrialRow(
             **{column.key: getattr(row, column.key) for column in columns},
             pilot_steps=row.pilot_steps,
-            step=max(
-                starts[row.id], *(last for attempt, last, _ in reached.get(row.id, ()) if attempt == row.attempt), 0
-            ),
+            step=max(starts[row.id], *(last for attempt, last, _ in seen.get(row.id, ()) if attempt == row.attempt), 0),
             scores=memory[row.id][1] if row.id in memory else (),
             forecast=forecasts.get(row.id),
         )
@@ -114,66 +103,7 @@ def trial_rows(
     return trials, max((row.updated_at for row in rows), default=None)
 
 
-def _reached(session: Session, sweep_id: int) -> dict[int, Reached]:
-    """Return, by trial, how far each attempt has reported: attempt, last step, number of points."""
-    wanted = (
-        select(Point.trial_id, Point.attempt, func.max(Point.optimizer_step), func.count())
-        .where(Point.trial_id.in_(_of(sweep_id)))
-        .group_by(Point.trial_id, Point.attempt)
-        .order_by(Point.trial_id, Point.attempt)
-    )
-    reached: dict[int, Reached] = {}
-    for trial, *attempt in session.execute(wanted):
-        reached[trial] = (*reached.get(trial, ()), tuple(attempt))
-    return reached
-
-
-def _scores(
-    session: Session,
-    attempts: Mapping[int, tuple[int, int]],
-    reached: Mapping[int, Reached],
-    memory: Memory,
-    metric: Metric,
-    damage: Damage,
-) -> None:
-    """Bring the memory up to date: each trial's scores by step, of every step the newest attempt's.
-
-    What attempts before the present one did beyond the step where it began is void. Points are never changed, so a
-    trial whose attempts have reached what they had reached before is not read again.
-    """
-    marks = {trial: (*attempts[trial], seen) for trial, seen in reached.items() if trial in attempts}
-    changed = [trial for trial, mark in marks.items() if memory.get(trial, (None,))[0] != mark]
-    point = cast(Table, Point.__table__).c  # not the mapped class: many rows come twice as fast without it
-    wanted = (
-        select(
-            point.trial_id,
-            point.attempt,
-            point.optimizer_step,
-            point.gpu_hours,
-            point.score,
-            point.score_standard_error,
-            null() if metric.kind == "mean" else point.further_scores,
-        )
-        .where(point.trial_id.in_(changed), point.score.is_not(None))
-        .order_by(point.trial_id, point.optimizer_step, point.attempt)
-    )
-    memory |= {trial: (marks[trial], ()) for trial in changed}
-    keys = (point.trial_id, point.optimizer_step, point.attempt)
-    before = len(damage.found)
-    found = damage.rows(session.connection(), wanted, "the point of trial, step, attempt", *keys) if changed else ()
-    if len(damage.found) > before:
-        memory |= dict.fromkeys(changed, (None, ()))  # read again each time, so that it is said each time
-    for trial, rows in groupby(found, key=itemgetter(0)):
-        newest, start = attempts[trial]
-        by_step = {
-            step: Score(step, gpu_hours, *measured)
-            for _, attempt, step, gpu_hours, *stored in rows
-            if (attempt == newest or step <= start) and (measured := metric.of(*stored)) is not None
-        }
-        memory[trial] = (memory[trial][0], tuple(by_step.values()))
-
-
-def _forecasts(session: Session, sweep_id: int, damage: Damage) -> dict[int, Forecast]:
+def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
     newest = select(func.max(Fit.id)).where(Fit.trial_id.in_(_of(sweep_id))).group_by(Fit.trial_id)
     columns = (
         Fit.predicted_mean,
@@ -184,5 +114,5 @@ def _forecasts(session: Session, sweep_id: int, damage: Damage) -> dict[int, For
         Fit.target_gpu_hours,
         Fit.probability_best,
     )
-    rows = damage.rows(session, select(Fit.trial_id, *columns).where(Fit.id.in_(newest)), "fit", Fit.id)
+    rows = session.execute(select(Fit.trial_id, *columns).where(Fit.id.in_(newest)))
     return {row[0]: Forecast(*row[1:]) for row in rows}

@@ -7,7 +7,8 @@ from planner.axes import said
 from planner.recommending.facts import alike
 from planner.store.schema import RequestKind
 from planner.trials import TrialState
-from rlplan.reading.sweep_picture import Answer, Hold, Picture, Score, TrialRow
+from rlplan.reading.points import Score
+from rlplan.reading.sweep_picture import Answer, Hold, Picture, TrialRow
 from rlplan.wording.numbers import UNKNOWN, duration, hours, interval, probability, steps
 
 

@@ -49,7 +49,7 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
     return _page(
         [summary, *(page.section(name, story, beliefs) for name in page.SECTIONS)],
         name=picture.sweep,
-        state="abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
+        state=picture.state,
         about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}",
         read_at=story.read_at,
         titles=page.TITLES,

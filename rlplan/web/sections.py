@@ -14,7 +14,8 @@ from rlplan.charts.curves import curve_panels
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
-from rlplan.reading.story import Beliefs, Decision, Health, Story
+from rlplan.reading.decisions import Decision
+from rlplan.reading.story import Beliefs, Health, Story
 from rlplan.reading.sweep_picture import Picture, Ranked
 from rlplan.reading.sweep_words import sentence
 from rlplan.web.filters import figure, words

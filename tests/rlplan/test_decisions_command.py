@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from rlplan.printing.sweep_decisions import moment
+from rlplan.reading.decisions import moment
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplan.charts.show_chart import HEIGHT, chart
-from rlplan.reading.sweep_picture import Score
+from rlplan.reading.points import Score
 from rlplan.wording.canvas import Canvas
 
 FINITE = st.floats(-1e6, 1e6)

@@ -12,8 +12,8 @@ from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
+from rlplan.reading.points import Memory
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_trials import Memory
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.counting import selects

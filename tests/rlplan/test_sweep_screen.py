@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from planner.trials import TrialState
 from rlplan.printing.sweep_screen import chosen, screen
-from rlplan.reading.sweep_picture import Decided, Driver, Forecast, Money, Picture, Score, TrialRow
+from rlplan.reading.decisions import Decision
+from rlplan.reading.points import Score
+from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of
 from rlplan.wording.canvas import Canvas
@@ -78,7 +80,7 @@ def test_seeds_are_shown_where_they_tell_trials_apart(seen: Picture) -> None:
 
 def test_what_a_log_or_a_reason_holds_cannot_break_the_screen(seen: Picture) -> None:
     bad = "first\nsecond \x1b[31mred\x1b[0m\r\x07"
-    decided = Decided(1, NOON, "prune", "n8", bad)
+    decided = Decision(1, NOON, "prune", "n8", bad)
     failed = replace(seen.trials[5], failure_tail=f"{bad}\n\n", failure_class="error")
     lines = drawn(replace(seen, last_decisions=(decided,), trials=(failed,)), 196)
     assert all(line.isprintable() for line in lines)

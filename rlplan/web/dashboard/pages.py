@@ -69,7 +69,7 @@ def _state(story: Story) -> dict[str, Any]:
     whole = max(money.pilot_gpu_hours, money.spent + money.reserved) or 1.0
     return {
         "picture": picture,
-        "state": "abandoned" if picture.abandoned else "paused" if picture.paused_since else picture.status.value,
+        "state": picture.state,
         "time": time_of(picture),
         "tally": tally(picture.trials),
         "spent_share": 100 * money.spent / whole,

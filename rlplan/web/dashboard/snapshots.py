@@ -11,11 +11,11 @@ from datetime import UTC
 from planner.store.sweeps import sweep_named
 from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
+from rlplan.reading.points import Memory, Score
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_data import story_data
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_picture import Score, TrialRow
-from rlplan.reading.sweep_trials import Memory
+from rlplan.reading.sweep_picture import TrialRow
 from rlplan.web.dashboard.fitting import CurveFitter, Fitted
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS

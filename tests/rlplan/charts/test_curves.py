@@ -7,8 +7,8 @@ import pytest
 from planner.trials import TrialState
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import MOST_POINTS, curve_panels
+from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs
-from rlplan.reading.sweep_picture import Score
 from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
 
 TRIALS = under_way().picture.trials

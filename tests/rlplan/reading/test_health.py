@@ -9,12 +9,11 @@ from sqlalchemy import update
 
 from planner.store.schema import Charge, Plan, Segment, SegmentOutcome, Sweep, SweepStatus
 from planner.trials import TrialState
-from rlplan.reading.evidence import collapsed_from, evidence, measured_price
-from rlplan.reading.health import flags
-from rlplan.reading.rows import Priced
+from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measured_price
+from rlplan.reading.points import Score
 from rlplan.reading.story import Cell, Flag, Stretch
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_picture import Forecast, Score, TrialRow
+from rlplan.reading.sweep_picture import Forecast, TrialRow
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
 

@@ -8,10 +8,10 @@ from budgets.errors import NotFoundError
 from planner.store import Store, open_store
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
+from rlplan.reading.points import Memory
 from rlplan.reading.story import Assumption
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_trials import Memory
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.counting import selects

@@ -1,0 +1,115 @@
+"""The decisions of a sweep, as every face reads them: what was done, to which trial, why, and what it rested on."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import InputError, UnknownNameError
+from planner.store.schema import Decision as Row
+from planner.store.schema import Trial
+from rlplan.reading.row_choice import chosen_names
+from rlplan.wording.formats import ACTIONS
+
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision; what it rested on is only read where it is asked for."""
+
+    number: int
+    at: datetime
+    action: str
+    trial: str | None
+    reason: str
+    seen: Mapping[str, Any] = field(default_factory=dict)
+    alternatives: tuple[Any, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """Return it as plain data, without what it rested on."""
+        return {
+            "number": self.number,
+            "at": self.at.isoformat(),
+            "action": self.action,
+            "trial": self.trial,
+            "reason": self.reason,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        return self.told() | {"seen": self.seen, "alternatives": list(self.alternatives)}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionChoice:
+    """Which decisions are asked for; `since` is a time in UTC, or how long ago."""
+
+    trial: str | None = None
+    action: str | None = None
+    since: str | None = None
+    last: int | None = None
+
+
+def decisions(session: Session, sweep_id: int, *, after: int = 0) -> tuple[Decision, ...]:
+    """Return the decisions of a sweep after a number, oldest first, each with what it rested on."""
+    return _read(session, _whole(sweep_id).where(Row.number > after).order_by(Row.number))
+
+
+def last_decisions(session: Session, sweep_id: int, most: int) -> tuple[Decision, ...]:
+    """Return the last decisions of a sweep, oldest first, without what they rested on."""
+    return _read(session, _plain(sweep_id).order_by(Row.number.desc()).limit(most))[::-1]
+
+
+def decisions_of_trial(session: Session, sweep_id: int, trial_id: int) -> tuple[Decision, ...]:
+    """Return the decisions about a trial, oldest first, without what they rested on."""
+    return _read(session, _plain(sweep_id).where(Row.trial_id == trial_id).order_by(Row.number))
+
+
+def chosen_decisions(session: Session, sweep_id: int, chosen: DecisionChoice, now: datetime) -> tuple[Decision, ...]:
+    """Return the decisions that are asked for, oldest first, each with what it rested on."""
+    wanted = _whole(sweep_id).order_by(Row.number.desc()).limit(chosen.last)
+    if chosen.trial is not None:
+        names = session.scalars(select(Trial.name).where(Trial.sweep_id == sweep_id)).all()
+        if chosen.trial not in names:
+            raise UnknownNameError("trial", chosen.trial, names or ["none yet"])
+        wanted = wanted.where(Trial.name == chosen.trial)
+    if chosen.action is not None:
+        taken = session.scalars(select(Row.action).where(Row.sweep_id == sweep_id).distinct())
+        wanted = wanted.where(Row.action.in_(chosen_names(chosen.action, "action", {*ACTIONS, *taken})))
+    if chosen.since is not None:
+        wanted = wanted.where(Row.at >= moment(chosen.since, now))
+    return _read(session, wanted)[::-1]
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read a time as a person types it: `30m` or `2h` for so long ago, or a date and time, which is UTC."""
+    ago = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)", text.strip())
+    try:
+        if ago:
+            return now - timedelta(seconds=float(ago[1]) * UNITS[ago[2]])
+        read = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"--since '{text}' is no time: write how long ago, such as 30m, 2h or 1d, or a time in UTC, such as "
+            f"'{now:%Y-%m-%d %H:%M}'"
+        ) from error
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+def _plain(sweep_id: int) -> Any:
+    wanted = select(Row.number, Row.at, Row.action, Trial.name, Row.reason)
+    return wanted.outerjoin(Trial, Trial.id == Row.trial_id).where(Row.sweep_id == sweep_id)
+
+
+def _whole(sweep_id: int) -> Any:
+    return _plain(sweep_id).add_columns(Row.seen, Row.alternatives)
+
+
+def _read(session: Session, wanted: Any) -> tuple[Decision, ...]:
+    rows = session.execute(wanted)
+    return tuple(Decision(*row[:6], *(tuple(others) for others in row[6:])) for row in rows)

@@ -1,0 +1,188 @@
+"""What a database holds: its sweeps with how each stands, and its plans; a fixed number of queries however many."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import case, func, select
+from sqlalchemy.orm import Session
+
+from planner.store.driving import is_driven, pausing
+from planner.store.schema import (
+    Candidate,
+    Charge,
+    Plan,
+    Recommendation,
+    Segment,
+    SegmentOutcome,
+    Sweep,
+    SweepStatus,
+    Trial,
+)
+from planner.trials import TrialState
+from planner.view import Axes
+from runner.sweep.processes import is_dead
+
+# How a sweep that counts as running stands where it does not run.
+WITHOUT_DRIVER, PAUSED = "without a driver", "paused"
+ANSWERED = ("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score", "score_low", "score_high")
+NONE = (0, 0, 0)
+STATES = (*(status.value for status in SweepStatus), PAUSED, WITHOUT_DRIVER)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSweep:
+    """One sweep in the list; what it recommends is None where it says nothing yet."""
+
+    id: int
+    sweep: str
+    plan: str
+    workload: str
+    policy: str
+    seed: int
+    status: SweepStatus
+    state: str
+    created_at: datetime
+    finished_at: datetime | None
+    trials: int
+    running: int
+    failed: int
+    spent_gpu_hours: float
+    reserved_gpu_hours: float
+    pilot_gpu_hours: float
+    rollouts_per_prompt: int | None
+    prompts_per_batch: int | None
+    update_steps: int | None
+    expected_score: float | None
+    score_low: float | None
+    score_high: float | None
+    axes: Axes = ()
+
+
+def listed_sweeps(
+    session: Session, now: datetime, *, before: int | None = None, most: int | None = None
+) -> list[ListedSweep]:
+    """Return the sweeps, the newest first: all, or so many of those before an id."""
+    wanted = select(Sweep, Plan.name, Plan.workload, Plan.pilot_gpu_hours).join(Plan, Plan.id == Sweep.plan_id)
+    if before is not None:
+        wanted = wanted.where(Sweep.id < before)
+    rows = session.execute(wanted.order_by(Sweep.id.desc()).limit(most)).all()
+    ids = [row[0].id for row in rows]
+    held, trials, answers = pausing(session), _trials(session, ids), _answers(session, ids)
+    charged, reserved = _granted(session, ids), _open(session, ids)
+
+    def answered(found: Recommendation | None) -> dict[str, Any]:
+        return {name: getattr(found, name, None) for name in ANSWERED}
+
+    return [
+        ListedSweep(
+            id=sweep.id,
+            sweep=sweep.name,
+            plan=plan,
+            workload=workload_name(sweep.config, workload),
+            policy=sweep.policy,
+            seed=sweep.seed,
+            status=sweep.status,
+            state=state_of(sweep, now, held),
+            created_at=sweep.created_at,
+            finished_at=sweep.finished_at,
+            trials=trials.get(sweep.id, NONE)[0],
+            running=trials.get(sweep.id, NONE)[1],
+            failed=trials.get(sweep.id, NONE)[2],
+            spent_gpu_hours=charged.get(sweep.id, 0.0),
+            reserved_gpu_hours=reserved.get(sweep.id, 0.0),
+            pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
+            axes=answers[sweep.id].axes if sweep.id in answers else (),
+            **answered(answers.get(sweep.id)),
+        )
+        for sweep, plan, workload, planned in rows
+    ]
+
+
+def state_of(sweep: Sweep, now: datetime, held: Collection[int]) -> str:
+    """Return in a word or two how a sweep stands; `held` are those that somebody has paused."""
+    if sweep.status is not SweepStatus.RUNNING:
+        return sweep.status.value
+    if not is_driven(sweep, now) or is_dead(sweep):
+        return WITHOUT_DRIVER
+    return PAUSED if sweep.id in held else sweep.status.value
+
+
+def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
+    """Name what is trained: the task where the sweep says one, else the plan's model."""
+    task = config.get("training", {}).get("task", {}).get("name")
+    return Path(task).stem if task else str(planned.get("model", ""))
+
+
+def listed_plans(session: Session) -> list[dict[str, Any]]:
+    """Return the plans, the newest first."""
+    count = select(func.count()).where(Candidate.plan_id == Plan.id).correlate(Plan).scalar_subquery()
+    columns = (
+        Plan.name.label("plan"),
+        Plan.created_at,
+        Plan.budget_gpu_hours,
+        Plan.pilot_gpu_hours,
+        Plan.final_gpu_hours,
+        Plan.recipe,
+        Plan.difficulty,
+        Plan.workload,
+        Plan.hardware,
+        count.label("candidates"),
+    )
+    rows = [row._asdict() for row in session.execute(select(*columns).order_by(Plan.id.desc()))]
+    return [
+        row
+        | {
+            "model": row["workload"].get("model"),
+            "gpu": row["hardware"].get("gpu"),
+            "gpus": row["hardware"].get("gpus", 0),
+        }
+        for row in rows
+    ]
+
+
+def plans_without_sweep(session: Session) -> list[str]:
+    """Return the names of plans that no sweep has run, the oldest first."""
+    return list(session.scalars(select(Plan.name).where(Plan.id.not_in(select(Sweep.plan_id))).order_by(Plan.id)))
+
+
+def _trials(session: Session, sweeps: Collection[int]) -> dict[int, tuple[int, ...]]:
+    """Return how many trials there are, run and have failed."""
+
+    def counted(state: TrialState) -> Any:
+        return func.sum(case((Trial.state == state, 1), else_=0))
+
+    columns = (Trial.sweep_id, func.count(), counted(TrialState.RUNNING), counted(TrialState.FAILED))
+    wanted = select(*columns).where(Trial.sweep_id.in_(sweeps)).group_by(Trial.sweep_id)
+    return {sweep: tuple(counts) for sweep, *counts in session.execute(wanted)}
+
+
+def _granted(session: Session, sweeps: Collection[int]) -> dict[int, float]:
+    """Return the GPU-hours that are gone: what segments were charged, and workers beside them."""
+    segments = select(Trial.sweep_id, func.sum(Segment.charged_gpu_hours)).join(Segment, Segment.trial_id == Trial.id)
+    charges = select(Charge.sweep_id, func.sum(Charge.gpu_hours))
+    spent: dict[int, float] = {}
+    for query, of in ((segments, Trial.sweep_id), (charges, Charge.sweep_id)):
+        for sweep, gpu_hours in session.execute(query.where(of.in_(sweeps)).group_by(of)):
+            spent[sweep] = spent.get(sweep, 0.0) + (gpu_hours or 0.0)
+    return spent
+
+
+def _open(session: Session, sweeps: Collection[int]) -> dict[int, float]:
+    wanted = (
+        select(Trial.sweep_id, func.sum(Segment.reserved_gpu_hours))
+        .join(Segment, Segment.trial_id == Trial.id)
+        .where(Trial.sweep_id.in_(sweeps), Segment.outcome == SegmentOutcome.RESERVED)
+        .group_by(Trial.sweep_id)
+    )
+    return {row[0]: row[1] for row in session.execute(wanted)}
+
+
+def _answers(session: Session, sweeps: Collection[int]) -> dict[int, Recommendation]:
+    newest = (
+        select(func.max(Recommendation.id)).where(Recommendation.sweep_id.in_(sweeps)).group_by(Recommendation.sweep_id)
+    )
+    found = session.scalars(select(Recommendation).where(Recommendation.id.in_(newest)))
+    return {row.sweep_id: row for row in found}
