@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rlplan.api.fits import Fit as Fit
     from rlplan.api.fits import Fits as Fits
     from rlplan.api.fits import fit as fit
+    from rlplan.api.laws import FittedLaws as FittedLaws
+    from rlplan.api.laws import LawFit as LawFit
+    from rlplan.api.laws import RecipeComparison as RecipeComparison
     from rlplan.api.plan import Candidate as Candidate
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
@@ -58,6 +61,9 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Candidate": "rlplan.api.plan",
     "Fit": "rlplan.api.fits",
     "Fits": "rlplan.api.fits",
+    "FittedLaws": "rlplan.api.laws",
+    "LawFit": "rlplan.api.laws",
+    "RecipeComparison": "rlplan.api.laws",
     "Interval": "rlplan.api.plan",
     "Plan": "rlplan.api.plan",
     "Replay": "rlplan.api.replays",

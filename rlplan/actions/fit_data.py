@@ -79,7 +79,7 @@ def law_rows(fits: LawFits) -> list[dict[str, Any]]:
     """Return a row for each parameter and each prediction of each fit."""
     rows = []
     for fitted in fits.fits:
-        of = {"law": fits.law.value, "name": fitted.fit.name, "identified": fitted.fit.identified}
+        of = {"law": fits.law.value, "name": fitted.fit.name, "identified": str(fitted.fit.identified).lower()}
         parameters = fitted.fit.parameters(fits.level).items()
         rows += [of | {"what": name, "x": None} | asdict(interval) for name, interval in parameters]
         for prediction in fitted.predictions:

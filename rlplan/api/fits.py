@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
@@ -13,8 +13,10 @@ from planner.curves.reading.assembly import curves_of
 from rlplan.actions.fit_data import curve_data
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
+from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables
 from rlplan.api.frames import FITS, Frame, Kind, Library, make_frame
-from rlplan.api.tables import NAME, Tabular, arrays_of, is_path, is_table, table_of
+from rlplan.api.laws import FittedLaws, RecipeComparison
+from rlplan.api.tables import Tabular, arrays_of, is_path, is_table, table_of
 from rlplan.api.wording import arguments_named, page_part, reworded
 from rlplan.wording.numbers import interval
 
@@ -164,6 +166,27 @@ class Fits(Sequence[Fit]):
         return page_part(said, ("curve", "verdict", "x", "mean score", "evidence"), rows)
 
 
+class FitFlags(TypedDict, total=False):
+    """What `fit` takes beside the data, whatever is fitted."""
+
+    x: str | None
+    y: str | None
+    by: str | None
+    percent: bool
+    answers: int | None
+    fit_fraction: float | None
+    fit_until: float | None
+    cut: float | str | None
+    predict_at: float | str | Sequence[float | str]
+    level: float
+
+
+@overload
+def fit(data: Tabular, *, law: None = None, compare_by: None = None, **flags: Unpack[FitFlags]) -> Fits: ...
+@overload
+def fit(data: Tabular, *, law: str, compare_by: None = None, **flags: Unpack[FitFlags]) -> FittedLaws: ...
+@overload
+def fit(data: Tabular, *, law: None = None, compare_by: str, **flags: Unpack[FitFlags]) -> RecipeComparison: ...
 def fit(
     data: Tabular,
     *,
@@ -177,8 +200,10 @@ def fit(
     cut: float | str | None = None,
     predict_at: float | str | Sequence[float | str] = (),
     level: float = 0.9,
-) -> Fits:
-    """Fit learning curves and predict where they go, with intervals and a verdict.
+    law: str | None = None,
+    compare_by: str | None = None,
+) -> Fits | FittedLaws | RecipeComparison:
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
 
     Args:
         data: A path to a CSV, JSONL, trainer_state.json or TensorBoard file, or several; a pandas or polars DataFrame,
@@ -193,9 +218,11 @@ def fit(
         cut: Leave out the points before an x; or 'auto' or 'published'.
         predict_at: One x or several, or 'end'; by default 2 and 4 times the last x.
         level: How much of the probability an interval holds.
+        law: A law to fit instead: sigmoid, power, model-size, group-size or value-based.
+        compare_by: A column; what it tells apart is ranked by asymptote, then midpoint.
 
     Returns:
-        The fits, of every curve that could be fitted.
+        The fits, of every curve that could be fitted; FittedLaws with `law`, RecipeComparison with `compare_by`.
 
     Raises:
         InputError: What is given is not allowed, or no curve could be fitted.
@@ -220,7 +247,11 @@ def fit(
             cut=None if cut is None else str(cut),
             predict_at=tuple(map(str, wanted)),
             level=level,
+            law=law,
+            compare_by=compare_by,
         )
+        if law is not None or compare_by is not None:
+            return _fit_tables(data, request)
         request.targets()  # what cannot be done is refused before anything is read
         request.cut_point()
         read, failures = _read(data, request)
@@ -230,23 +261,47 @@ def fit(
     return Fits(fitted)
 
 
-def _read(data: Tabular, request: FitRequest) -> tuple[list[tuple[Path, list[Curve]]], list[str]]:
-    """Return the curves of what was given, with where they come from, and a line for each file that failed."""
-    chosen: dict[str, Any] = {"x": request.x, "y": request.y, "by": request.by, "percent": request.percent}
+def _fit_tables(data: Tabular, request: FitRequest) -> FittedLaws | RecipeComparison:
+    """Fit a law, or compare recipes: both need all columns of what was given, and no curves yet."""
+    if (table := _table_in_memory(data)) is not None:
+        tables, failures = [(Path(table.name), table)], list[str]()
+    else:
+        tables, failures = read_tables(_files(data))
+    if request.compare_by is not None:
+        comparison, failures = compare_recipes(tables, request, failures)
+        return RecipeComparison(comparison, tuple(reworded(each) for each in failures))
+    found = fit_law(tables, request, failures)
+    if not found.fits:
+        raise InputError("; ".join(found.failures) or "there is nothing to fit: give at least one table")
+    return FittedLaws(found)
+
+
+def _table_in_memory(data: Tabular) -> Table | None:
     if is_table(data):
-        return [(Path(NAME), curves_of(table_of(data), **chosen))], []
+        return table_of(data)
     pair = arrays_of(data)
-    if pair is not None:
-        table = Table(ARRAYS, ARRAYS, {"x": pair[0], "score": pair[1]})
-        return [(Path(ARRAYS), curves_of(table, x="x", y="score", by="", percent=request.percent))], []
+    return None if pair is None else Table(ARRAYS, ARRAYS, {"x": pair[0], "score": pair[1]})
+
+
+def _files(data: Tabular) -> list[Path]:
     files = [data] if is_path(data) else list(data) if isinstance(data, Sequence) else []
     if not files or not all(is_path(each) for each in files):
         raise InputError(
             f"{type(data).__name__} is nothing that can be fitted: give a path or several, a pandas or polars "
             "DataFrame, a dict of columns, a list of dicts, or a pair of arrays (x, scores)"
         )
+    return list(map(Path, files))
+
+
+def _read(data: Tabular, request: FitRequest) -> tuple[list[tuple[Path, list[Curve]]], list[str]]:
+    """Return the curves of what was given, with where they come from, and a line for each file that failed."""
+    chosen: dict[str, Any] = {"x": request.x, "y": request.y, "by": request.by, "percent": request.percent}
+    if (table := _table_in_memory(data)) is not None:
+        if table.name == ARRAYS:
+            chosen |= {"x": "x", "y": "score", "by": ""}
+        return [(Path(table.name), curves_of(table, **chosen))], []
     read, failures = [], []
-    for file in map(Path, files):
+    for file in _files(data):
         try:
             read.append((file, read_curves(file, **chosen)))
         except InputError as failure:

@@ -240,4 +240,18 @@ FITS: Final[Columns] = {
     "observed": Kind.NUMBER,
     "notes": Kind.TEXT,
 }
+LAWS: Final[Columns] = {
+    "law": Kind.TEXT,
+    "name": Kind.TEXT,
+    "identified": Kind.TEXT,
+    "what": Kind.TEXT,
+    **dict.fromkeys(("x", "median", "low", "high", "level"), Kind.NUMBER),
+}
+COMPARED: Final[Columns] = {
+    "name": Kind.TEXT,
+    **dict.fromkeys(("rank", "tie_group", "runs"), Kind.WHOLE),
+    "probability_best": Kind.NUMBER,
+    "probability_tied": Kind.NUMBER,
+    **{f"{name}_{part}": Kind.NUMBER for name in ("A", "B", "C_mid") for part in ("median", "low", "high")},
+}
 TRACE: Final[Columns] = {"gpu_hours": Kind.NUMBER, **_CONFIGURATION, "regret": Kind.NUMBER}

@@ -251,8 +251,9 @@ def _dress(axes: "Axes", panel: Panel, small: bool) -> None:
         axes.set_xscale("log")
     if panel.logarithmic_y:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: count(y) if y >= 1_000 else f"{y:g}"))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: count(x) if x >= 1_000 else f"{x:g}"))
+        for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            set_formatter(FuncFormatter(_tick))
+    axes.xaxis.set_major_formatter(FuncFormatter(_tick))
     # Names are no formulas, whatever dollar signs stand in them.
     axes.set_title(panel.title, fontsize=9 if small else 11, parse_math=False)
     axes.set_xlabel(panel.x_name, fontsize=8 if small else 10, parse_math=False)
@@ -260,6 +261,12 @@ def _dress(axes: "Axes", panel: Panel, small: bool) -> None:
     axes.tick_params(labelsize=8 if small else 9)
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _tick(value: float, _: object) -> str:
+    if value >= 1e15:  # FLOPs
+        return f"{value:.0e}"
+    return count(value) if value >= 1_000 else f"{value:g}"
 
 
 def _place(label: str) -> int:

@@ -92,7 +92,7 @@ def effective_points(residuals: Sequence[Array]) -> float:
 
 def size_name(size: float) -> str:
     """Write a number of parameters as models are called: 500M or 1.5B; small numbers stay as they are."""
-    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+    for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e4, "k")):
         if size >= unit:
             return f"{size / unit:.4g}{name}"
     return f"{size:.4g}"

@@ -75,6 +75,39 @@ def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     assert fit.verdict in fits._repr_html_()
 
 
+def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
+    path = str(write(tmp_path / "one.csv"))
+    laws = rlplan.fit(path, law="sigmoid", predict_at=100, level=0.8)
+    printed = json.loads(
+        run("fit", path, "--law", "sigmoid", "--predict-at", "100", "--level", "0.8", "--format", "json").out
+    )
+    assert laws.to_dict() == printed
+    (law,) = laws
+    assert (laws.law, law.name, law.identified, law.evidence) == ("sigmoid", "one", True, ())
+    assert law.predictions[0].median < law.parameters["A"].median < law.parameters["A"].high
+    assert [row["what"] for row in laws.frame("rows")] == ["R0", "A", "B", "C_mid", "prediction"]
+    assert "LawFit of one: R0=" in repr(laws)
+    assert "C_mid" in laws._repr_html_()
+    with pytest.raises(rlplan.InputError, match="law group-size needs 'rollouts_per_prompt'"):
+        rlplan.fit(path, law="group-size")
+
+
+def test_recipes_in_a_frame_are_compared() -> None:
+    rows = [
+        {"recipe": row["run"], "gpu_hours": row["gpu_hours"], "score": row["score"] / (2 if row["run"] == "b" else 1)}
+        for row in ROWS
+    ]
+    compared = rlplan.fit(rows, compare_by="recipe")
+    assert [(each.name, each.rank) for each in compared] == [("a", 1), ("b", 2)]
+    assert compared[0].probability_best > 0.9
+    assert compared.to_dict()["recipes"][0]["name"] == "a"
+    assert compared.frame("rows")[1]["tie_group"] == 2
+    assert "a (P(best)" in repr(compared)
+    assert "P(best)" in compared._repr_html_()
+    with pytest.raises(rlplan.InputError, match="Name a column of 'frame' with compare_by"):
+        rlplan.fit(rows, compare_by="variety")
+
+
 def test_a_file_that_fails_does_not_hide_the_others(tmp_path: Path) -> None:
     fits = rlplan.fit([write(tmp_path / "one.csv"), tmp_path / "none.csv"])
     assert len(fits) == len(fits[:]) == 1

@@ -29,6 +29,8 @@ DOCUMENTED = {
     "sweep.segments()": frames.SEGMENTS,
     "answer.frame()": frames.CHOICES,
     "fits.frame()": frames.FITS,
+    "laws.frame()": frames.LAWS,
+    "compared.frame()": frames.COMPARED,
     "replay.frame()": frames.TRACE,
 }
 ALL = {"id": Kind.WHOLE, "steps": Kind.WHOLE_OR_MISSING, "score": Kind.NUMBER, "name": Kind.TEXT, "at": Kind.TIME}

@@ -8,7 +8,7 @@ SCRIPT = """
 from pathlib import Path
 
 import rlplan
-from rlplan import Answer, Candidate, Fits, Plan, RlplanError, Sweep
+from rlplan import Answer, Candidate, Fits, FittedLaws, Plan, RecipeComparison, RlplanError, Sweep
 
 
 def best(budget: float) -> Candidate:
@@ -26,7 +26,9 @@ def answer(path: Path) -> str:
 
 def fitted(path: Path) -> float:
     fits: Fits = rlplan.fit(path, predict_at=[100.0, "end"])
-    return fits[0].predictions[0].mean
+    laws: FittedLaws = rlplan.fit(path, law="power", level=0.8)
+    recipes: RecipeComparison = rlplan.fit(path, compare_by="recipe")
+    return fits[0].predictions[0].mean + laws[0].parameters["A"].high + recipes[0].probability_best
 
 
 def spent() -> float:
