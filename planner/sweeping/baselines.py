@@ -4,12 +4,38 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Prune, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, Goal, advances, at_end, named, nothing_left
+from planner.sweeping.advancing import MOST_ALTERNATIVES, Goal, Reason, advances, at_end, named, nothing_left
 from planner.sweeping.table import TrialTable, next_boundary
 from planner.view import TrialView, View
+
+
+class _Pilots:
+    """Trains every trial to its pilot, segment by segment, in an order of its own."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self._table = TrialTable()
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now."""
+        table = self._table
+        table.follow(view)
+        goal = np.minimum(table["pilot"], table["most"])
+        wanted = table["ready"] & (table["step"] < goal)
+        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        ordered, reason = self._in_order(view, goal, rows)
+        taken = advances(view, table, ordered.tolist(), to_pilot(table, goal), reason)
+        done = "every trial that can be trained has had its pilot"
+        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
+        """Return the rows, the first to be trained first, and what is said of each."""
+        raise NotImplementedError
 
 
 def to_pilot(table: TrialTable, goal: Vector) -> Goal:
@@ -17,77 +43,42 @@ def to_pilot(table: TrialTable, goal: Vector) -> Goal:
     return lambda row: min(next_boundary(table.trials[row]), int(goal[row]))
 
 
-class FullGrid:
-    """Trains every trial to its pilot, segment by segment.
+class FullGrid(_Pilots):
+    """Trains one trial after the other while the money pays for all, which saves start-ups.
 
-    While the money pays for all of that, one trial after the other, which saves start-ups; else the one that has had
-    the smallest part of its pilot goes first, so that what the money buys is evenly spread.
+    Else the one that has had the smallest part of its pilot goes first, so that what the money buys is evenly spread.
     """
 
     name = "full"
 
-    def __init__(self) -> None:
-        self._table = TrialTable()
-
-    def decide(self, view: View) -> Sequence[Action]:
-        """Return what to do now."""
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
         table = self._table
-        table.follow(view)
-        goal = np.minimum(table["pilot"], table["most"])
-        wanted = table["ready"] & (table["step"] < goal)
-        needed = pilots_price(table, goal)
+        rest = table["alive"] & ~table["running"] & (table["step"] < goal)
+        needed = float((table["start_up"] + (goal - table["step"]) * table["per_step"])[rest].sum())
         enough = needed <= view.gpu_hours_left
-        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
         first = ~table["paused"][rows] if enough else (table["step"] / goal)[rows]
-        rows = rows[np.argsort(first, kind="stable")]
-        numbers = {"pilots_gpu_hours": needed}
         why = "the full grid trains every trial to the end of its pilot, " + (
             "one after the other" if enough else "and the least advanced first, since the money does not pay for all"
         )
-
-        taken = advances(view, table, rows.tolist(), to_pilot(table, goal), lambda *_: (why, numbers))
-        done = "every trial that can be trained has had its pilot"
-        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+        return rows[np.argsort(first, kind="stable")], lambda *_: (why, {"pilots_gpu_hours": needed})
 
 
-def pilots_price(table: TrialTable, goal: Vector) -> float:
-    """Return the GPU-hours that the rest of all pilots is expected to take, those now running left out."""
-    rest = table["alive"] & ~table["running"] & (table["step"] < goal)
-    return float((table["start_up"] + (goal - table["step"]) * table["per_step"])[rest].sum())
-
-
-class RandomSearch:
+class RandomSearch(_Pilots):
     """Takes trials in a random order and gives each its whole pilot before the next one starts."""
 
     name = "random"
 
-    def __init__(self) -> None:
-        self._table = TrialTable()
-
-    def decide(self, view: View) -> Sequence[Action]:
-        """Return what to do now."""
-        table = self._table
-        table.follow(view)
-        goal = np.minimum(table["pilot"], table["most"])
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
+        step = self._table["step"]
         # A number for each row, rather than a permutation: it stays when more trials are added.
-        lot = np.random.default_rng(view.seed).random(len(table))
-        wanted = table["ready"] & (table["step"] < goal)
-        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
-        rows = rows[np.lexsort((lot[rows], table["step"][rows] == 0))]
+        lot = np.random.default_rng(view.seed).random(len(self._table))
 
-        taken = advances(
-            view,
-            table,
-            rows.tolist(),
-            to_pilot(table, goal),
-            lambda row, _to: (
-                ("random search finishes the pilots it has begun", {"lot": float(lot[row])})
-                if table["step"][row] > 0
-                else (f"its lot is {lot[row]:.4f}, the lowest of those that have not begun", {"lot": float(lot[row])})
-            ),
-        )
-        done = "every trial that can be trained has had its pilot"
-        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+        def reason(row: int, _to_step: int) -> tuple[str, dict[str, Any]]:
+            if step[row] > 0:
+                return "random search finishes the pilots it has begun", {"lot": float(lot[row])}
+            return f"its lot is {lot[row]:.4f}, the lowest of those that have not begun", {"lot": float(lot[row])}
+
+        return rows[np.lexsort((lot[rows], step[rows] == 0))], reason
 
 
 MARKS = 64  # parts of a pilot at which running averages are compared

@@ -19,6 +19,11 @@ from runner.sweep.journal import Journal
 from runner.sweep.spec import SweepSpec
 
 MODEL = "sigmoids, all curves together"
+# What a recommendation and a row of the ranked list have of a choice.
+CHOSEN = (
+    *("rollouts_per_prompt", "prompts_per_batch", "axes", "update_steps", "learning_rate", "recipe"),
+    *("expected_score", "score_low", "score_high", "probability_best"),
+)
 
 
 class Conclusions:
@@ -68,19 +73,10 @@ class Conclusions:
         chosen = found.chosen
         row = NewRecommendation(
             made_at=clock.now(),
-            rollouts_per_prompt=chosen.rollouts_per_prompt,
-            prompts_per_batch=chosen.prompts_per_batch,
-            update_steps=chosen.update_steps,
-            learning_rate=chosen.learning_rate,
-            recipe=chosen.recipe,
-            expected_score=chosen.expected_score,
-            score_low=chosen.score_low,
-            score_high=chosen.score_high,
-            probability_best=chosen.probability_best,
             expected_regret=chosen.expected_regret,
             gpu_hours_to_target=chosen.gpu_hours,
-            axes=chosen.axes,
             details=details(found),
+            **{name: getattr(chosen, name) for name in CHOSEN},
         )
         rows = rankings(found)
         sweep = board.sweep
@@ -94,46 +90,33 @@ def details(found: FinalAnswer) -> dict[str, Any]:
 
 
 def rankings(found: FinalAnswer) -> list[NewRanking]:
-    """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot."""
-    return [*_ranked(found), *_left_out(found)]
+    """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot.
 
-
-def _ranked(found: FinalAnswer) -> list[NewRanking]:
-    return [
+    That has no score: it has failed, or is too dear for one update.
+    """
+    ranked = [
         NewRanking(
             rank=rank,
-            rollouts_per_prompt=each.rollouts_per_prompt,
-            prompts_per_batch=each.prompts_per_batch,
-            update_steps=each.update_steps,
-            learning_rate=each.learning_rate,
-            recipe=each.recipe,
-            gpu_hours_spent=each.gpu_hours_spent,
             gpu_hours_to_target=each.gpu_hours,
+            gpu_hours_spent=each.gpu_hours_spent,
             status=each.status,
-            expected_score=each.expected_score,
-            score_low=each.score_low,
-            score_high=each.score_high,
-            probability_best=each.probability_best,
-            axes=each.axes,
+            **{name: getattr(each, name) for name in CHOSEN},
         )
         for rank, each in enumerate(found.ranked, start=1)
     ]
-
-
-def _left_out(found: FinalAnswer) -> list[NewRanking]:
-    """Return rows without a score for what cannot be run: it has failed, or is too dear for one update."""
-    return [
+    left_out = [
         NewRanking(
             rank=rank,
             rollouts_per_prompt=each.rollouts_per_prompt,
             prompts_per_batch=each.prompts_per_batch,
-            update_steps=known.steps(found.target_gpu_hours),
+            update_steps=(steps := known.steps(found.target_gpu_hours)),
             learning_rate=known.learning_rate,
             recipe=known.recipe,
             gpu_hours_spent=known.gpu_hours_spent,
-            gpu_hours_to_target=known.steps(found.target_gpu_hours) * known.gpu_hours_per_step,
+            gpu_hours_to_target=steps * known.gpu_hours_per_step,
             status=known.status,
             axes=each.axes,
         )
-        for rank, (each, known) in enumerate(found.left_out.items(), start=len(found.ranked) + 1)
+        for rank, (each, known) in enumerate(found.left_out.items(), start=len(ranked) + 1)
     ]
+    return [*ranked, *left_out]

@@ -1,18 +1,14 @@
-import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from budgets.errors import RlplanError
-from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
-from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy
 from planner.trials import TrialState
-from planner.view import Cell, Configuration, OpenCell, Seen, View
+from planner.view import Cell, OpenCell, Seen, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
+from tests.planner.sweeping.test_policies import check_affordable, check_legal
 from tests.planner.sweeping.views import CELLS, trial, view
 
 GOOD, FAIR, POOR = (Curve(0.2, top, 0.08, 1.5) for top in (0.85, 0.75, 0.25))
@@ -20,90 +16,8 @@ LINE: tuple[Cell, ...] = ((8, 16), (8, 32), (8, 64), (8, 128), (8, 256))
 DISTANT = Curve(0.1, 0.9, 0.3, 1.5)
 
 
-@st.composite
-def sweeps(draw: st.DrawFn) -> View:
-    """Draw a sweep along a smooth truth, with trials in every state and any number of seeds."""
-    truth = smooth(draw(st.integers(0, 30)))
-    chosen = draw(st.lists(st.sampled_from(CELLS), min_size=1, max_size=6))
-    trials = []
-    for number, cell in enumerate(chosen, start=1):
-        steps = draw(st.sampled_from([0, 5, 20, 60, 100]))
-        state = draw(st.sampled_from(list(TrialState))) if steps else TrialState.PLANNED
-        one = along(number, cell, truth[cell], steps) if steps else trial(number, cell=cell)
-        trials.append(replace(one, state=state, resting=state is TrialState.PAUSED and draw(st.integers(0, 5)) == 0))
-    opened = [open_cell(cell) for cell in CELLS[::3] if cell not in chosen]
-    seen = view(
-        trials,
-        left=draw(st.sampled_from([0.0, 0.5, 4.0, 30.0, 500.0])),
-        free=draw(st.integers(0, 4)),
-        open_cells=opened if draw(st.booleans()) else [],
-    )
-    return replace(seen, rest_to_final=draw(st.booleans()), replicates=draw(st.booleans()))
-
-
 def decided(seen: View) -> list[Action]:
     return list(InformedPolicy().decide(seen))
-
-
-def check(seen: View, actions: list[Action]) -> None:
-    left, touched = seen.gpu_hours_left, []
-    for action in actions:
-        assert action.why.reason
-        assert len(action.why.alternatives) <= 5
-        json.dumps([action.why.seen, action.why.alternatives], allow_nan=False)
-        if isinstance(action, Propose):
-            asked = Configuration(action.rollouts_per_prompt, action.prompts_per_batch, action.axes)
-            if action.seed is None:
-                assert seen.open_cells[asked].price <= left
-            else:
-                seeds = {each.seed for each in seen.trials.values() if each.configuration == asked}
-                assert seen.replicates
-                assert action.seed == max(seeds) + 1
-        elif isinstance(action, Advance):
-            one = seen.trials[action.trial]
-            assert one.ready
-            assert one.step < action.to_step <= one.most_steps
-            granted = grant(one, action.to_step, left)
-            assert granted is not None
-            left -= granted.gpu_hours
-        elif isinstance(action, Prune):
-            assert seen.trials[action.trial].state is TrialState.PAUSED
-        if not isinstance(action, Stop | Propose):
-            touched.append(action.trial)
-    assert len(touched) == len(set(touched))
-    assert sum(isinstance(action, Advance) for action in actions) <= seen.free_workers
-    if any(isinstance(action, Stop) for action in actions):
-        assert not any(isinstance(action, Advance | Propose) for action in actions)
-
-
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(sweeps())
-def test_decisions_are_legal_affordable_and_the_same_again(seen: View) -> None:
-    actions = decided(seen)
-    check(seen, actions)
-    assert decided(seen) == actions
-    if not seen.rest_to_final:
-        assert not any("final run gains" in action.why.reason for action in actions)
-
-
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(sweeps(), min_size=2, max_size=3))
-def test_what_was_decided_before_changes_nothing(history: list[View]) -> None:
-    kept = InformedPolicy(pool=Pool())
-    for seen in history:
-        assert list(kept.decide(seen)) == decided(seen)
-
-
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
-@given(sweeps())
-def test_two_configurations_are_never_given_up(seen: View) -> None:
-    out = {TrialState.PRUNED, TrialState.FAILED}
-    alive = {one.configuration for one in seen.trials.values() if one.state not in out} | set(seen.open_cells)
-    pruned = {action.trial for action in decided(seen) if isinstance(action, Prune)}
-    left = {
-        one.configuration for one in seen.trials.values() if one.state not in out and one.trial not in pruned
-    } | set(seen.open_cells)
-    assert len(left) >= min(2, len(alive))
 
 
 def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
@@ -164,7 +78,8 @@ def test_pilots_go_on_while_they_tell_more_than_the_final_run_gains() -> None:
 def test_the_first_pilots_are_spread_over_configurations(free: int) -> None:
     seen = view([trial(n, cell=cell) for n, cell in enumerate(CELLS * 2, start=1)], free=free)
     actions = decided(seen)
-    check(seen, actions)
+    check_legal(seen, actions)
+    check_affordable(seen, actions)
     assert len(actions) == free
     chosen = {seen.trials[each.trial].cell for each in actions if isinstance(each, Advance)}
     assert len(chosen) == free
@@ -226,7 +141,8 @@ def test_what_was_bought_before_is_no_money_for_a_proposal(free: int) -> None:
     seen = view(runs, left=40.0, free=free, open_cells=opened)
     actions = decided(seen)
     assert {Advance, Propose} <= {type(action) for action in actions}
-    check(seen, actions)
+    check_legal(seen, actions)
+    check_affordable(seen, actions)
 
 
 def test_without_free_workers_nothing_is_bought() -> None:

@@ -1,87 +1,141 @@
+"""Policies played to the end of their money over courses whose truth is known."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
 import numpy as np
 import pytest
 
+from bench.synthetic import courses
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import HighestExpected
-from planner.sweeping.actions import Advance, Propose, Prune, Stop
-from planner.sweeping.policies import POLICIES, open_policy
-from planner.trials import TrialState
-from tests.planner.sweeping.playing import World, surface, unrelated
+from planner.replaying.choosing import open_chooser
+from planner.replaying.game import Pilot
+from planner.replaying.play import Played, play
+from planner.replaying.recorded import Recorded, Run
+from planner.sweeping.actions import Action, Propose, Prune
+from planner.sweeping.policies import open_policy
+from planner.view import Cell, Configuration, View
 from tests.planner.sweeping.views import CELLS
 
-PLANNED, BUDGET = 12, 122.0  # that many pilots of 20 steps cost so much
+PLANNED, BUDGET, TARGET, PER_STEP = 12, 122.0, 100.0, 0.5  # that many pilots of 20 steps cost so much
+ANSWERS = 500  # behind each score
+
+Course = Callable[[float], float]  # the score over the share of the target
 
 
-def played(policy: str, seed: int, *, budget: float = BUDGET, failing: float = 0.0, related: bool = False) -> World:
-    cells = [CELLS[i] for i in np.random.default_rng(seed).permutation(len(CELLS))]
-    truth = (surface if related else unrelated)(seed, cells)
-    world = World(truth, PLANNED, budget, seed=seed, failing=failing)
-    world.play(open_policy(policy))
-    return world
+def surface(seed: int, cells: Sequence[Cell]) -> dict[Cell, Course]:
+    """Draw sigmoids of which A and C_mid are smooth functions of log n and log B, with a scatter about them."""
+    rng = np.random.default_rng(seed)
+    best = rng.uniform(2, 6), rng.uniform(4, 8)
+    curvature, start = rng.uniform(0.003, 0.03, size=2), rng.uniform(0.1, 0.4)
+    top, middle, slope = rng.uniform(0.6, 0.9), rng.uniform(0.02, 0.3), rng.normal(size=2) * 0.2
+
+    def course(cell: Cell) -> Course:
+        away = np.log2(cell) - best
+        asymptote = max(start, top - float(curvature @ away**2) + rng.normal() * 0.01)
+        own, exponent = middle * float(np.exp(slope @ away + 0.2 * rng.normal())), rng.uniform(1, 2.5)
+        return lambda u: start + (asymptote - start) / (1 + (own / max(u, 1e-9)) ** exponent)
+
+    return {cell: course(cell) for cell in cells}
 
 
-def regret(world: World) -> float:
-    chosen = HighestExpected(Pool())(world.view())
-    assert chosen is not None
-    return world.best - world.score((chosen.rollouts_per_prompt, chosen.prompts_per_batch))
+def unrelated(seed: int, cells: Sequence[Cell]) -> dict[Cell, Course]:
+    """Draw a course of any rising shape for each cell, with no relation between them."""
+    rng = np.random.default_rng(seed)
+    kinds = (courses.sigmoid, courses.saturating, courses.power_law, courses.shoulder, courses.late_start)
+
+    def course() -> Course:
+        mean = kinds[rng.integers(len(kinds))](rng).mean
+        return lambda u: float(mean(np.array([u]))[0])
+
+    return {cell: course() for cell in cells}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("budget", "failing"), [(4.0, 0.0), (40.0, 0.2), (BUDGET, 0.0), (400.0, 0.1)])
-def test_every_policy_comes_to_an_end_within_its_budget(policy: str, budget: float, failing: float) -> None:
-    world = played(policy, 1, budget=budget, failing=failing)
-    assert world.spent <= budget
-    assert not world.running
-    # What is left would not pay for a step, or there is nothing that the policy would train.
-    final = list(open_policy(policy).decide(world.view()))
-    assert not any(isinstance(action, Advance | Propose) for action in final)
-    assert any(isinstance(action, Stop) for action in final)
+class Watched:
+    """Keeps what a policy decided."""
+
+    def __init__(self, policy: str, pool: Pool) -> None:
+        self._policy, self.name = open_policy(policy, pool=pool), policy
+        self.decisions: list[tuple[View, Sequence[Action]]] = []
+
+    def decide(self, view: View) -> Sequence[Action]:
+        actions = self._policy.decide(view)
+        self.decisions.append((view, actions))
+        return actions
 
 
-def test_with_money_for_its_plan_every_trial_has_a_curve() -> None:
+@cache
+def played(policy: str, seed: int, budget: float = BUDGET, related: bool = False) -> tuple[Played, Watched]:
+    """Play over twelve cells with a planned pilot, and as many more that are open."""
+    rng = np.random.default_rng(seed)
+    cells = [CELLS[i] for i in rng.permutation(len(CELLS))]
+    x = PER_STEP * np.arange(201)
+    runs = []
+    for cell, course in (surface if related else unrelated)(seed, cells).items():
+        p = np.clip([course(at / TARGET) for at in x], 0, 1)
+        error = np.sqrt(np.maximum(p * (1 - p), 0.25 / ANSWERS) / ANSWERS)
+        runs.append(Run(str(cell), Configuration(*cell), 0, x, rng.binomial(ANSWERS, p) / ANSWERS, error))
+    pilots = {
+        Configuration(*cell): Pilot(PER_STEP, 0.05, 20 if place < PLANNED else 5, 5, 200, planned=place < PLANNED)
+        for place, cell in enumerate(cells)
+    }
+    pool = Pool()
+    watched, chooser = Watched(policy, pool), open_chooser("rlplan", pool)
+    result = play(
+        Recorded(tuple(runs)),
+        watched,
+        budget=budget,
+        target=TARGET,
+        seed=seed,
+        workers=2,
+        chooser=chooser,
+        pilots=pilots,
+        trace=False,
+    )
+    return result, watched
+
+
+def test_with_money_for_its_plan_every_trial_has_a_curve_and_the_full_grid_trains_exactly_its_pilots() -> None:
     for policy in ("full", "median", "asha"):
-        assert all(trial.scores for trial in played(policy, 2).trials.values())
-
-
-def test_the_full_grid_trains_exactly_its_pilots() -> None:
-    world = played("full", 3, budget=400.0)
-    assert {trial.step for trial in world.trials.values()} == {20}
-    assert {trial.state for trial in world.trials.values()} == {TrialState.FINISHED}
+        last, _ = played(policy, 2, budget=200.0)[1].decisions[-1]
+        assert all(trial.scores for trial in last.trials.values())
+        assert policy != "full" or {trial.step for trial in last.trials.values()} == {20}
 
 
 def test_proposed_trials_are_at_most_half_of_the_plan() -> None:
-    world = played("rlplan", 4, budget=400.0)
-    assert 0 < sum(trial.proposed for trial in world.trials.values()) <= PLANNED / 2
+    last, _ = played("rlplan", 4, budget=400.0)[1].decisions[-1]
+    assert 0 < sum(trial.proposed for trial in last.trials.values()) <= PLANNED / 2
 
 
 def test_a_driver_that_starts_again_decides_the_same() -> None:
-    world = played("rlplan", 5)
-    for seen, actions in world.decisions[::7]:
-        assert list(open_policy("rlplan").decide(seen)) == actions
+    decisions = played("rlplan", 5, related=True)[1].decisions
+    assert any(isinstance(action, Propose) for _, actions in decisions for action in actions)
+    for seen, actions in decisions[::7]:
+        assert list(open_policy("rlplan").decide(seen)) == list(actions)
 
 
 def test_pruned_trials_were_worse_than_the_chosen_one() -> None:
     lost = 0
     for seed in range(6):
-        world = played("rlplan", 100 + seed)
-        pruned = {action.trial for _, actions in world.decisions for action in actions if isinstance(action, Prune)}
-        lost += sum(world.score(world.trials[number].cell) == world.best for number in pruned)
+        result, watched = played("rlplan", seed)
+        pruned = {action.trial for _, actions in watched.decisions for action in actions if isinstance(action, Prune)}
+        best = max(watched.decisions[-1][0].trials.values(), key=lambda trial: _truth(seed, trial.cell))
+        lost += best.trial in pruned and result.regret > 0
     assert lost <= 1
 
 
-def against_random(related: bool) -> tuple[float, float]:
-    """Return how much higher the regret is than random search's, and the standard error of that, pair by pair."""
+def _truth(seed: int, cell: Cell) -> float:
+    cells = [CELLS[i] for i in np.random.default_rng(seed).permutation(len(CELLS))]
+    return unrelated(seed, cells)[cell](1.0)
+
+
+@pytest.mark.parametrize("related", [True, False])
+def test_the_choice_is_better_than_that_of_random_search_where_neighbours_tell_and_else_not_worse(
+    related: bool,
+) -> None:
     ours, random = (
-        np.array([regret(played(policy, seed, related=related)) for seed in range(20)])
+        np.array([played(policy, seed, related=related)[0].regret for seed in range(20)])
         for policy in ("rlplan", "random")
     )
-    return float((ours - random).mean()), float((ours - random).std(ddof=1) / np.sqrt(len(ours)))
-
-
-def test_where_neighbours_tell_of_each_other_the_choice_is_better_than_that_of_random_search() -> None:
-    assert against_random(related=True)[0] < -0.01
-
-
-def test_where_they_tell_nothing_it_is_not_worse_beyond_noise() -> None:
-    difference, error = against_random(related=False)
-    assert difference < 2 * error
+    difference, error = float((ours - random).mean()), float((ours - random).std(ddof=1) / np.sqrt(len(ours)))
+    assert difference < (-0.01 if related else 2 * error)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,7 +54,7 @@ def trial_views(draw: st.DrawFn, number: int) -> TrialView:
 def views(draw: st.DrawFn) -> View:
     trials = [draw(trial_views(number)) for number in range(1, draw(st.integers(0, 9)) + 1)]
     taken = {each.cell for each in trials}
-    return view(
+    drawn = view(
         trials,
         left=draw(st.sampled_from([0.0, 0.2, 1.0, 5.0, 60.0, 1e4])),
         target=draw(st.sampled_from([20.0, 100.0])),
@@ -61,6 +62,7 @@ def views(draw: st.DrawFn) -> View:
         seed=draw(st.sampled_from(SEEDS)),
         open_cells=[cell for cell in OPEN if cell.cell not in taken] if draw(st.booleans()) else [],
     )
+    return replace(drawn, rest_to_final=draw(st.booleans()), replicates=draw(st.booleans()))
 
 
 def _asked(action: Propose) -> Configuration:
@@ -83,8 +85,12 @@ def check_legal(seen: View, actions: list[Action]) -> None:
             assert seen.trials[action.trial].state is not TrialState.RUNNING
         elif isinstance(action, Finish):
             assert seen.trials[action.trial].state is TrialState.PAUSED
-        elif isinstance(action, Propose):
+        elif isinstance(action, Propose) and action.seed is None:
             assert _asked(action) in seen.open_cells
+        elif isinstance(action, Propose):
+            seeds = {each.seed for each in seen.trials.values() if each.configuration == _asked(action)}
+            assert seen.replicates
+            assert action.seed == max(seeds) + 1
 
 
 def check_affordable(seen: View, actions: list[Action]) -> None:
@@ -94,7 +100,7 @@ def check_affordable(seen: View, actions: list[Action]) -> None:
             granted = grant(seen.trials[action.trial], action.to_step, left)
             assert granted is not None
             left -= granted.gpu_hours
-    proposed = [action for action in actions if isinstance(action, Propose)]
+    proposed = [action for action in actions if isinstance(action, Propose) and action.seed is None]
     assert all(seen.open_cells[_asked(a)].price <= left for a in proposed)
 
 
@@ -108,6 +114,8 @@ def test_every_answer_is_legal_affordable_and_the_same_again(policy: str, seen: 
     assert sum(isinstance(action, Advance) for action in actions) <= seen.free_workers
     if any(isinstance(action, Stop) for action in actions):
         assert not any(isinstance(action, Advance | Propose) for action in actions)
+    if not seen.rest_to_final:
+        assert not any("final run gains" in action.why.reason for action in actions)
     assert list(open_policy(policy).decide(seen)) == actions
 
 

@@ -52,7 +52,7 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
 
 def test_the_details_hold_the_whole_answer(ended: SimulatedSweep) -> None:
     details = stored(ended)[0].details
-    assert details["reason"].startswith("P(best) is ")
+    assert details["reason"].startswith("P(within 0.02 of the best) is ")
     assert len(details["budgets"]) == 5
     assert details["recommendation"]["rollouts_per_prompt"] == stored(ended)[0].rollouts_per_prompt
     assert {"frontier", "pareto", "warnings", "equivalent", "runner_up", "ranking"} <= set(details)
