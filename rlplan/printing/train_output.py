@@ -1,21 +1,24 @@
 """Prints a trained run: its validations and how it ended for a person, JSON or CSV for a program."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from rlplan.actions.train_folder import CURVE
 from rlplan.actions.training import Trained, resuming
 from rlplan.exits import ExitCode
+from rlplan.wording.console import plain_table, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import duration, steps
 from rlplan.wording.sparkline import thinned
-from rlplan.wording.terminal import tell
+from rlplan.wording.terminal import harmless, tell
 from runner.ports.backend import Point
 from runner.training.trial import COLUMNS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 MOST_ROWS = 12  # of the table; curve.csv has all
 
@@ -26,12 +29,12 @@ def print_trained(trained: Trained, format: Format) -> int:
         tell(_how_to_go_on(trained))
         return ExitCode.INTERRUPTED
     if format is Format.JSON:
-        json.dump(trained_data(trained), sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        print_json(trained_data(trained))
     elif format is Format.CSV:
         sys.stdout.write((trained.folder / CURVE).read_text(encoding="utf-8"))
     else:
-        _print_table(trained)
+        print_tables(tables_console(), [_table(trained), ""])
+        sys.stdout.writelines(f"{harmless(line)}\n" for line in _closing(trained))  # whole, so that they can be pasted
     return ExitCode.DONE
 
 
@@ -70,25 +73,8 @@ def _how_to_go_on(trained: Trained) -> str:
     return f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`"
 
 
-def _print_table(trained: Trained) -> None:
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    console = HarmlessConsole(highlight=False, markup=False)
-    with console.capture() as captured:
-        console.print(_table(trained))
-        console.print()
-        for line in _closing(trained):
-            console.print(line, soft_wrap=True)
-    # Tables are padded to the full width, which is a nuisance in a file or a diff.
-    sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in captured.get().splitlines()))
-
-
-def _table(trained: Trained) -> object:
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for heading in ("step", "rollouts", "tokens", "time", "score"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _table(trained: Trained) -> "RenderableType":
+    table = plain_table(("step", "rollouts", "tokens", "time", "score"))
     for point in thinned(trained.history.scored, MOST_ROWS):
         table.add_row(
             steps(point.optimizer_step),

@@ -7,7 +7,9 @@ from runner.ports.trial import TrialConfig
 def open_backend(config: TrialConfig) -> TrainerBackend:
     """Return a backend for the configuration, with nothing started yet."""
     if config.simulation is not None:
-        return _simulated(config.simulation.kind == "table")
+        from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415
+
+        return SimulatedBackend()
     if config.machine.split:
         from runner.backends.split import SplitBackend  # noqa: PLC0415
 
@@ -15,13 +17,3 @@ def open_backend(config: TrialConfig) -> TrainerBackend:
     from runner.backends.builtin import BuiltinBackend  # noqa: PLC0415
 
     return BuiltinBackend()
-
-
-def _simulated(recorded: bool) -> TrainerBackend:
-    if recorded:
-        from runner.backends.simulated import ReplayedBackend  # noqa: PLC0415
-
-        return ReplayedBackend()
-    from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415
-
-    return SimulatedBackend()

@@ -1,4 +1,4 @@
-"""The backend that trains nothing: a simulated trial goes through the port as a real one does.
+"""The backend that trains nothing: a simulated or recorded trial goes through the port as a real one does.
 
 What it reports is of the simulated clock; it waits only where the configuration asks for a real pace.
 """
@@ -9,9 +9,8 @@ from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Segment
-from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.opening import open_world, world_of
+from runner.simulation.opening import world_of
 from runner.simulation.world import Course, World
 from runner.training import checkpoints
 from runner.training.checkpoints import compare, require_free
@@ -80,11 +79,3 @@ class SimulatedBackend:
         if self._course is None or self._config is None:
             raise InputError("no trial is open: start or restore one first")
         return self._course, self._config
-
-
-class ReplayedBackend(SimulatedBackend):
-    """One recorded trial at a time, point by point."""
-
-    def __init__(self, table: Path | None = None) -> None:
-        """Take the table of all trials; without one, each trial's configuration names its own."""
-        super().__init__(None if table is None else open_world(SimulationChoice(kind="table", table=str(table))))

@@ -1,11 +1,11 @@
-"""The replayed backend keeps the promises of the port."""
+"""The simulated backend keeps the promises of the port with recorded trials too."""
 
 from pathlib import Path
 
 import pytest
 
 from planner.recipes.schema import Recipe
-from runner.backends.simulated import ReplayedBackend
+from runner.backends.simulated import SimulatedBackend
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from tests.conformance.trainer_backend import *  # noqa: F403
@@ -21,8 +21,8 @@ a,4,4,0,6,2.5,0.55,0.02
 
 
 @pytest.fixture
-def new_backend() -> type[ReplayedBackend]:
-    return ReplayedBackend
+def new_backend() -> type[SimulatedBackend]:
+    return SimulatedBackend
 
 
 @pytest.fixture

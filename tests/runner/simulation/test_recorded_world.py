@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from runner.backends.simulated import ReplayedBackend
+from runner.backends.simulated import SimulatedBackend
 from runner.ports.backend import Segment
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import Machine, TrialConfig
@@ -128,7 +128,7 @@ def test_a_changed_table_is_read_again(table: Path) -> None:
 
 def test_the_backend_refuses_to_go_beyond_the_recording(table: Path, tmp_path: Path) -> None:
     config: TrialConfig = trial(write(table, HEADER, ROWS))
-    backend = ReplayedBackend(table)
+    backend = SimulatedBackend()
     backend.start(config, tmp_path / "trial")
     with pytest.raises(InputError, match="recorded up to step 2, and step 3 is asked for"):
         list(backend.advance(Segment(3)))

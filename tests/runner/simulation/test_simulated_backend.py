@@ -8,7 +8,7 @@ import pytest
 from budgets.errors import InputError, TrainingError
 from runner.backends.builtin import BuiltinBackend
 from runner.backends.opening import open_backend
-from runner.backends.simulated import ReplayedBackend, SimulatedBackend
+from runner.backends.simulated import SimulatedBackend
 from runner.ports.backend import Segment
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.simulation.opening import open_world
@@ -22,7 +22,7 @@ CHOICE = SimulationChoice(seed=2)
     [
         (None, BuiltinBackend),
         (CHOICE, SimulatedBackend),
-        (SimulationChoice(kind="table", table="runs.csv"), ReplayedBackend),
+        (SimulationChoice(kind="table", table="runs.csv"), SimulatedBackend),
     ],
 )
 def test_a_configuration_opens_its_backend(choice: SimulationChoice | None, backend: type) -> None:
