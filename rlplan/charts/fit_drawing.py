@@ -129,7 +129,8 @@ def _draw(figure: "Figure", panel: Panel, cell: dict[str, int], named: set[str])
         if at is not None:  # a trace and no shape: shapes and their names go astray on log axes
             add(name, [at, at], panel.height, mode="lines", line={"color": MARK, "dash": dash, "width": 1})
     scales = [{"type": "log" if log else "linear"} for log in (panel.logarithmic, panel.logarithmic_y)]
-    numbers = {"exponentformat": "none", "separatethousands": True}
+    flops = max((float(line.x.max(initial=0.0)) for line in panel.lines), default=0.0) >= 1e12
+    numbers = {"exponentformat": "power" if flops else "none", "separatethousands": True}
     figure.update_xaxes(title={"text": text(panel.x_name), "standoff": 6}, **scales[0], **numbers, **cell)
     figure.update_yaxes(title_text=text(panel.y_name), **scales[1], **(numbers if panel.logarithmic_y else {}), **cell)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.families.base import (
     Array,
@@ -44,12 +43,6 @@ class SigmoidFit:
         """Return the scores at so much compute."""
         gained = gain(compute_values(x), self.B, self.C_mid)
         return self.R0 * (1 - gained) + self.A * gained
-
-    def compute_at_gain(self, fraction: float) -> float:
-        """Return the compute at which a fraction f of the gain is reached: C_mid·(f/(1−f))^(1/B)."""
-        if not 0 < fraction < 1:
-            raise InputError(f"gain fraction {fraction}: it must lie between 0 and 1, both excluded")
-        return self.C_mid * float((fraction / (1 - fraction)) ** (1 / self.B))
 
 
 def gain(x: Array, B: float, C_mid: float) -> Array:

@@ -37,19 +37,6 @@ def test_a_sigmoid_without_noise_is_recovered(
     assert fit.rss < 1e-9
 
 
-@given(fraction=st.floats(0.01, 0.99), steepness=st.floats(0.3, 5))
-def test_the_compute_at_a_gain_is_where_the_sigmoid_has_gained_it(fraction: float, steepness: float) -> None:
-    fit = SigmoidFit(0.2, 0.7, steepness, 2542.0, 0.0)
-    score = float(fit.predict(fit.compute_at_gain(fraction)))
-    assert (score - 0.2) / 0.5 == pytest.approx(fraction)
-
-
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, math.nan])
-def test_a_gain_that_is_never_reached_is_refused(fraction: float) -> None:
-    with pytest.raises(InputError, match="between 0 and 1"):
-        SigmoidFit(0.2, 0.7, 2.0, 100.0, 0.0).compute_at_gain(fraction)
-
-
 def test_a_power_law_without_noise_is_recovered() -> None:
     for asymptote, exponent, gap in ((0.7, 0.4, 0.4), (0.95, 2.5, 0.2), (0.6, 0.1, 0.5)):
         x = np.geomspace(50, 5e4, 40)
