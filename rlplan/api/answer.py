@@ -8,11 +8,10 @@ from planner.recommending.rival import Rival
 from rlplan.api.frames import CHOICES, Frame, Library, make_frame, spread_axes
 from rlplan.api.wording import page_part
 from rlplan.printing.recommend_output import report
-from rlplan.reading.recommend_data import recommended_data
-from rlplan.reading.recommend_reading import Recommended
-from rlplan.wording.canvas import Canvas
+from rlplan.reading.recommend_reading import Recommended, recommended_data
 from rlplan.wording.console import text_of
 from rlplan.wording.numbers import probability, steps
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from planner.recommending.answer import FinalAnswer as Found

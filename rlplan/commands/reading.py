@@ -58,7 +58,7 @@ def status(
     Example: rlplan status sweep-1 --status running,paused --sort p-best --top 10
     """
     from budgets.errors import InputError  # noqa: PLC0415
-    from rlplan.reading.status_choice import ALL, TrialChoice  # noqa: PLC0415
+    from rlplan.reading.sweep_words import ALL, TrialChoice  # noqa: PLC0415
 
     chosen = TrialChoice(state, sort, reverse, top)
     if all_sweeps:

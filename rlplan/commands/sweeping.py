@@ -82,7 +82,7 @@ def sweep(
     from rlplan.actions.sweep_request import SweepRequest, describe  # noqa: PLC0415
     from rlplan.actions.sweeping import start  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
-    from rlplan.printing.sweep_dry_run import print_dry_run  # noqa: PLC0415
+    from rlplan.printing.sweep_output import print_dry_run  # noqa: PLC0415
 
     request = SweepRequest.of(asked)
     if dry_run:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from rlplan.live.train_display import ECHO_COLUMNS, STDERR
 from rlplan.printing.sweep_screen import screen, title
 from rlplan.reading.sweep_picture import Picture
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.numbers import hours
-from rlplan.wording.terminal import live_console, tell
+from rlplan.wording.terminal import Canvas, live_console, tell
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

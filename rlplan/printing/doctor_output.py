@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -1,19 +1,23 @@
 """Exports what a sweep has in its rows: one table into a file or to stdout, or all of them into a folder."""
 
-from collections.abc import Mapping
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.printing.export_writing import content, document, plain_rows, write_stdout
-from rlplan.reading.export_tables import TABLES, Table, recorded, rows_of
+from rlplan.reading.export_tables import TABLES, Row, Table, recorded, rows_of
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
-from rlplan.wording.file_writing import require_room, write_file, write_folder
+from rlplan.wording.file_writing import require_room, write_csv, write_file, write_folder
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -128,3 +132,75 @@ def _ranking(database: str, sweep: str) -> Table:
         values = {name: getattr(row, name) for name in RANKING_COLUMNS} | axis_cells(row.axes)
         rows.append({"sweep": sweep, "plan": found.plan, "source": found.source.value, **values})
     return Table(("sweep", "plan", "source", *RANKING_COLUMNS, *axes), rows)
+
+
+def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> bytes:
+    """Return a table as the content of a file; `about` goes with JSON alone, which has a place for it."""
+    if format is FileFormat.CSV:
+        return _csv(table)
+    if format is FileFormat.JSON:
+        return document({**about, "columns": list(table.columns), "rows": [_plain(row) for row in table.rows]})
+    return _parquet(table)
+
+
+def document(data: Mapping[str, Any]) -> bytes:
+    """Return one JSON document."""
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def plain_rows(table: Table) -> list[Row]:
+    """Return rows as JSON can hold them."""
+    return [_plain(row) for row in table.rows]
+
+
+def write_stdout(written: bytes) -> None:
+    """Write to stdout."""
+    sys.stdout.write(written.decode())
+
+
+def _csv(table: Table) -> bytes:
+    text = io.StringIO()
+    write_csv(text, table.columns, ({name: _flat(value) for name, value in row.items()} for row in table.rows))
+    return text.getvalue().encode(errors="replace")
+
+
+def _parquet(table: Table) -> bytes:
+    try:
+        import pyarrow  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError("a .parquet file needs pyarrow, which is not installed. Run: pip install pyarrow") from error
+    columns = {name: _column(row.get(name) for row in table.rows) for name in table.columns}
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()}), file)
+    return file.getvalue()
+
+
+def _column(values: Iterable[Any]) -> list[Any]:
+    """Return a column's values as one type: numbers as they are, what is mixed as text."""
+    flat = [value if isinstance(value, datetime) else _flat(value) for value in values]
+    kinds = {_kind(value) for value in flat} - {None}
+    if len(kinds) > 1:
+        return [None if value is None else str(value) for value in flat]
+    return flat
+
+
+def _kind(value: Any) -> type | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return bool
+    return float if isinstance(value, float) else int if isinstance(value, int) else type(value)
+
+
+def _flat(value: Any) -> Any:
+    """Return a value for one cell."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
+
+
+def _plain(row: Row) -> Row:
+    return {name: value if isinstance(value, dict | list) else _flat(value) for name, value in row.items()}

@@ -8,11 +8,10 @@ from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
 from planner.view import Axes
 from rlplan.actions.proposing import StoredPlan
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
-from rlplan.wording.terminal import tell
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,11 +10,10 @@ from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Ranked
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
-from rlplan.wording.terminal import tell
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

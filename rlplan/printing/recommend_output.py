@@ -7,12 +7,11 @@ from planner.axes import said
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
-from rlplan.reading.recommend_data import COLUMNS, csv_rows, recommended_data
-from rlplan.reading.recommend_reading import Recommended, recommended
-from rlplan.wording.canvas import Canvas
+from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
 from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

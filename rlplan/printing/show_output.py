@@ -1,21 +1,33 @@
 """Prints one thing that has a name: a trial, a sweep or a plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
+
+from planner.axes import said
 from planner.store import Store, open_store
-from rlplan.printing.show_trial import drawn
-from rlplan.reading.show_naming import Kind, Named, named
-from rlplan.reading.show_reading import Continuation, Sheet, continuation, read_sheet
-from rlplan.reading.sweep_data import trial_data
-from rlplan.wording.canvas import Canvas
-from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
+from planner.store.schema import Candidate, Plan, Sweep
+from planner.store.sweeps import plan_named
+from rlplan.printing.show_trial import drawn as trial_drawn
+from rlplan.printing.sweep_output import command
+from rlplan.printing.sweep_screen import money_line, title
+from rlplan.reading.plan_data import STORED
+from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.show_reading import Continuation, Kind, Named, Sheet, continuation, named, read_sheet
+from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
+from rlplan.reading.sweep_picture import Picture
+from rlplan.reading.sweep_reading import picture
+from rlplan.reading.sweep_words import sentence, tally, time_of
+from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.terminal import tell
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, steps
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
-    pass
+    from rich.console import RenderableType
+    from rich.table import Table
 
 SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
@@ -29,12 +41,8 @@ def print_shown(database: str, name: str | None, sweep: str | None, format: Form
             _print_trial(store, found, format)
             return
     if found.kind is Kind.SWEEP:
-        from rlplan.printing.show_sweep import print_sweep  # noqa: PLC0415
-
         print_sweep(database, found.name, format)
     else:
-        from rlplan.printing.show_plan import print_plan  # noqa: PLC0415
-
         print_plan(database, found.name, format)
 
 
@@ -53,7 +61,7 @@ def _print_trial(store: Store, found: Named, format: Format) -> None:
 
 
 def _drawn(sheet: Sheet, further: Continuation, canvas: Canvas) -> Iterator[Part]:
-    yield from drawn(sheet, canvas)
+    yield from trial_drawn(sheet, canvas)
     yield ""
     yield canvas.line("To train it on", "bold")
     yield from how_to_run(further.command, further.note, canvas)
@@ -81,3 +89,183 @@ def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
 
 def _timed(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return row | {name: None if row[name] is None else row[name].isoformat() for name in names}
+
+
+FURTHER = (
+    ("status", "its trials, and what was decided last"),
+    ("rank", "its allocations, ranked"),
+    ("recommend", "what to run now, how sure that is, and the command"),
+    ("decisions", "why each trial was started, continued or pruned"),
+)
+
+
+def print_sweep(database: str, sweep: str, format: Format) -> None:
+    """Print a sweep."""
+    with open_store(database, read_only=True) as store:
+        seen = picture(store, sweep)
+    if format is Format.JSON:
+        print_json({"kind": "sweep", **sweep_data(seen), "config": seen.config})
+    elif format is Format.CSV:
+        print_csv(TRIAL_COLUMNS, (trial_row(trial) for trial in seen.trials))
+    else:
+        print_drawn(lambda canvas: _sweep_drawn(seen, database, canvas))
+
+
+def _sweep_drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+    yield from canvas.lines(title(seen), "bold")
+    yield from canvas.lines(time_of(seen), "dim")
+    yield from canvas.lines(f"{money_line(seen.money)}; {_counted(seen)}; {seen.decisions:,} decisions")
+    if seen.answer:
+        yield ""
+        yield from canvas.lines(sentence(seen.answer), "bold")
+    yield ""
+    yield fields([(name, canvas.spelled(str(value))) for name, value in asked_for(seen)])
+    yield ""
+    yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER])
+
+
+def _counted(seen: Picture) -> str:
+    count = "one trial" if len(seen.trials) == 1 else f"{len(seen.trials):,} trials"
+    return f"{count} ({tally(seen.trials)})" if seen.trials else "no trials yet"
+
+
+def asked_for(seen: Picture) -> list[tuple[str, Any]]:
+    """Return the settings of a sweep that are worth reading; one of another version may lack some."""
+    config = seen.config
+    given = {
+        "policy": config.get("policy"),
+        "search": config.get("search"),
+        "seed": config.get("seed"),
+        "workers": config.get("workers"),
+        "retries": config.get("retries"),
+        "final run": _as_hours(config.get("target_gpu_hours")),
+        "scored by": seen.metric,
+        "folder": config.get("folder"),
+    }
+    return [(name, value) for name, value in given.items() if value is not None]
+
+
+def _as_hours(value: Any) -> str | None:
+    return f"{hours(value)} GPU-hours" if isinstance(value, int | float) else None
+
+
+def fields(rows: list[tuple[str, str]]) -> "Table":
+    """Return names with their values beside them."""
+    table = plain_table([], ["", ""])
+    table.show_header = False
+    table.columns[0].no_wrap = True
+    table.columns[1].overflow = "fold"
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+SHOWN = 10  # candidates, beside those that get a pilot
+OF_PLAN = (
+    "budget_gpu_hours",
+    "pilot_gpu_hours",
+    "final_gpu_hours",
+    "workload",
+    "hardware",
+    "recipe",
+    "difficulty",
+    "assumptions",
+    "outlook",
+    "config",
+    "rlplan_version",
+)
+OF_CANDIDATE = (
+    *STORED,
+    "expected_score",
+    "score_low",
+    "score_high",
+    "pilot_reason",
+)
+
+
+def print_plan(database: str, name: str, format: Format) -> None:
+    """Print a stored plan."""
+    with open_store(database, read_only=True) as store, store.read() as session:
+        plan = plan_named(session, name)
+        sweeps = list(session.scalars(select(Sweep.name).where(Sweep.plan_id == plan.id).order_by(Sweep.id)))
+        if format is Format.JSON:
+            print_json(plan_document(plan, sweeps))
+        elif format is Format.CSV:
+            axes = axis_columns(each.axes for each in plan.candidates)
+            print_csv((*OF_CANDIDATE, *axes), (_values(each) | axis_cells(each.axes) for each in plan.candidates))
+        else:
+            print_drawn(lambda canvas: _plan_drawn(plan, sweeps, database, canvas))
+
+
+def plan_document(plan: Plan, sweeps: Sequence[str]) -> dict[str, Any]:
+    """Return the document that `show PLAN --format json` prints."""
+    return {
+        "kind": "plan",
+        "plan": plan.name,
+        "created_at": plan.created_at.isoformat(),
+        **{name: getattr(plan, name) for name in OF_PLAN},
+        "sweeps": list(sweeps),
+        "candidates": [
+            with_axes(_values(each) | {"axes": each.axes}) | {"notes": each.notes} for each in plan.candidates
+        ],
+    }
+
+
+def _values(candidate: Candidate) -> dict[str, Any]:
+    return {name: getattr(candidate, name) for name in OF_CANDIDATE}
+
+
+def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+    yield from canvas.lines(_plan_title(plan), "bold")
+    pilots = [each for each in plan.candidates if each.pilot_steps]
+    used = sum(each.pilot_gpu_hours for each in pilots)
+    yield from canvas.lines(
+        f"{hours(plan.pilot_gpu_hours)} GPU-hours for pilots, of which {len(pilots):,} take {hours(used)}; "
+        f"{hours(plan.final_gpu_hours)} for the final run. Made {plan.created_at:%Y-%m-%d %H:%M} UTC."
+    )
+    yield ""
+    shown = [each for each in plan.candidates if each.rank <= SHOWN or each.pilot_steps]
+    yield _candidates(shown, canvas)
+    if hidden := len(plan.candidates) - len(shown):
+        yield from canvas.lines(f"{hidden:,} more: `{command('rank', plan.name, database)}`, or --format csv", "dim")
+    if plan.assumptions:
+        yield ""
+        yield canvas.line("What it takes for granted", "bold")
+        yield fields([_assumed(each, canvas) for each in plan.assumptions])
+    yield ""
+    run = command("sweep", plan.name, database)
+    ran = f"Run by {', '.join(sweeps)}; `{command('show', sweeps[-1], database)}` shows it." if sweeps else ""
+    yield from canvas.lines(ran or f"No sweep has run it yet: `{run}`.")
+
+
+def _plan_title(plan: Plan) -> str:
+    model, gpu = plan.workload.get("model", "a model"), plan.hardware.get("gpu", "GPUs")
+    where = f"{plan.hardware['gpus']} {gpu}" if "gpus" in plan.hardware else gpu
+    return (
+        f"{plan.name}: {hours(plan.budget_gpu_hours)} GPU-hours for {model} on {where}, {plan.difficulty} problems, "
+        f"recipe {plan.recipe}"
+    )
+
+
+def _assumed(each: Any, canvas: Canvas) -> tuple[str, str]:
+    known = each if isinstance(each, dict) else {}
+    source = f" ({known['source']})" if known.get("source") else ""
+    return canvas.spelled(str(known.get("what", ""))), canvas.spelled(f"{known.get('value', each)}{source}")
+
+
+def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> "Table":
+    named = any(each.axes for each in candidates)
+    table = plain_table(["#", "n", "B", "M", "GPU-h/step", "score", "pilot"], ["with"] if named else [])
+    for each in candidates:
+        row = [
+            str(each.rank),
+            str(each.rollouts_per_prompt),
+            str(each.prompts_per_batch),
+            steps(each.update_steps),
+            aligned_hours(each.gpu_hours_per_step),
+            interval(each.expected_score, each.score_low, each.score_high),
+            f"{steps(each.pilot_steps)} steps" if each.pilot_steps else UNKNOWN,
+            *([said(each.axes)] if named else []),
+        ]
+        table.add_row(*map(canvas.spelled, row), style=None if each.pilot_steps else "dim")
+    return table

@@ -10,9 +10,9 @@ from planner.trials import TrialState
 from rlplan.charts.show_chart import chart
 from rlplan.reading.show_reading import Sheet
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import plain_table
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, steps
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

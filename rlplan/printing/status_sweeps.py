@@ -9,13 +9,13 @@ from planner.axes import said
 from planner.store import open_store
 from planner.store.sweeps import missing
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.status_choice import TrialChoice
 from rlplan.reading.sweep_data import with_axes
+from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import Part, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, DecisionChoice, chosen_decisions, moment
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.console import Part, plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.terminal import Canvas
 
 COLUMNS = ("number", "at", "action", "trial", "reason", "seen", "alternatives")
 WIDE = 100  # columns from which the day is shown although all are of one

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from planner.axes import said
@@ -11,21 +11,31 @@ from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.status_choice import ALL, TrialChoice
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
 from rlplan.reading.sweep_picture import Answer, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_words import last_line, sentence, time_of
-from rlplan.wording.canvas import Canvas
-from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
+from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, sentence, time_of
+from rlplan.wording.console import (
+    Part,
+    canvas_of,
+    how_to_run,
+    plain_table,
+    print_csv,
+    print_drawn,
+    print_json,
+    print_tables,
+    tables_console,
+)
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
-from rlplan.wording.numbers import aligned_hours, hours, interval, probability, steps
-from rlplan.wording.terminal import tell
+from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, steps
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
+    from rlplan.actions.sweep_request import DryRun
     from rlplan.actions.sweeping import Finished
     from rlplan.reading.launching import Launch
 
@@ -166,3 +176,43 @@ def _failures(seen: Picture, canvas: Canvas) -> Iterator["Text"]:
         more = f" and {len(trials) - NAMED_FAILURES} more" if len(trials) > NAMED_FAILURES else ""
         log = last_line(trials[0].failure_tail or "")
         yield from canvas.lines(f"failed, {kind}: {names}{more}{f' ({log})' if log else ''}", "red")
+
+
+COLUMNS = ("name", "rollouts_per_prompt", "prompts_per_batch", "pilot_steps", "segment_steps", "gpu_hours")
+
+
+def print_dry_run(planned: "DryRun", format: Format) -> None:
+    """Print the trials with their steps and prices, the time they take, and what is lacking to run them."""
+    if format is Format.JSON:
+        print_json(asdict(planned))
+    elif format is Format.CSV:
+        print_csv(COLUMNS, (asdict(trial) for trial in planned.trials))
+    else:
+        _print_table(planned)
+
+
+def _print_table(planned: "DryRun") -> None:
+    console = tables_console()
+    paper = canvas_of(console)
+    table = plain_table(["n", "B", "pilot", "segment", "GPU-hours"], ["trial"])
+    for trial in planned.trials:
+        table.add_row(
+            str(trial.rollouts_per_prompt),
+            str(trial.prompts_per_batch),
+            f"{steps(trial.pilot_steps)} steps",
+            f"{steps(trial.segment_steps)} steps",
+            aligned_hours(trial.gpu_hours),
+            trial.name,
+        )
+    total = sum(trial.gpu_hours for trial in planned.trials)
+    workers = "one worker" if planned.workers == 1 else f"{planned.workers:,} workers"
+    count = "one pilot" if len(planned.trials) == 1 else f"{len(planned.trials):,} pilots"
+    summary = (
+        f"{planned.plan}: {count} of {hours(total)} GPU-hours together; {hours(planned.pilot_gpu_hours)} are theirs, "
+        f"and what is over goes to the most promising. On {workers} they take about {duration(planned.wall_hours)}."
+    )
+    parts: list[RenderableType] = [table, "", *paper.lines(summary)]
+    if planned.shortfall is not None:
+        parts += paper.lines(f"It cannot run here: {planned.shortfall}", "yellow")
+    parts += paper.lines("Nothing was started.", "dim")
+    print_tables(console, parts)

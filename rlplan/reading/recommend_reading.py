@@ -1,13 +1,17 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
-from planner.recommending.answer import FinalAnswer
+from planner.axes import said
+from planner.recommending.answer import FinalAnswer, answer_data
+from planner.recommending.choice import Choice
 from planner.recommending.prospect import Joint
 from planner.store import Store, open_store
 from planner.store.schema import Plan, Sweep, SweepStatus
@@ -18,6 +22,8 @@ from rlplan.reading.sweep_picture import Answer as StoredAnswer
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.planned import compared_recipes
+
+COLUMNS = ("rank", *Choice.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +124,29 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
             f"{board.ledger.spent:.4g}"
         )
     return left
+
+
+def recommended_data(found: Recommended) -> dict[str, Any]:
+    """Return the document that `recommend --format json` prints."""
+    started = found.launch
+    return {
+        "sweep": found.sweep,
+        "status": found.status.value,
+        "policy": found.policy,
+        "pilot_gpu_hours": found.pilot_gpu_hours,
+        "spent_gpu_hours": found.spent_gpu_hours,
+        **answer_data(found.answer),
+        "launch": {
+            "command": started.line,
+            "arguments": None if started.command is None else list(started.command),
+            "gpu_hours": started.gpu_hours,
+            "continues": None if started.continues is None else asdict(started.continues),
+            "note": started.note,
+        },
+    }
+
+
+def csv_rows(found: Recommended) -> Iterator[dict[str, Any]]:
+    """Return a flat row for each configuration that can be run, the chosen one first."""
+    for rank, choice in enumerate(found.answer.ranked, start=1):
+        yield {"rank": rank, **asdict(choice), "axes": said(choice.axes)}

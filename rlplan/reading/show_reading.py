@@ -1,17 +1,19 @@
 """Reads everything about one trial: its configuration, its life, its money, its curve, what was decided about it."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import RlplanError
+from budgets.errors import NotFoundError, RlplanError
 from planner.store import Store
-from planner.store.schema import Fit, Segment, SegmentOutcome, Transition, Trial
-from planner.store.sweeps import sweep_named
+from planner.store.schema import Fit, Plan, Segment, SegmentOutcome, Sweep, Transition, Trial
+from planner.store.sweeps import plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.sweep_picture import Picture, TrialRow
@@ -114,3 +116,88 @@ def _segments(session: Session, trial: int) -> tuple[Granted, ...]:
     wanted = select(Segment).where(Segment.trial_id == trial).order_by(Segment.id)
     names = Granted.__dataclass_fields__
     return tuple(Granted(**{name: getattr(each, name) for name in names}) for each in session.scalars(wanted))
+
+
+NEAR = 3  # names that are offered for one that is not known
+LIKENESS = 0.55
+
+
+class Kind(StrEnum):
+    """What has a name."""
+
+    TRIAL = "trial"
+    SWEEP = "sweep"
+    PLAN = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a name stands for; `also_in` are other sweeps with a trial of the same name."""
+
+    kind: Kind
+    name: str
+    sweep: str | None = None  # of a trial
+    also_in: tuple[str, ...] = ()
+
+
+def named(session: Session, name: str | None, sweep: str | None = None) -> Named:
+    """Return what a name stands for; without one the newest sweep, or the newest plan where there is none.
+
+    The name of a trial may be cut short where its beginning says which it is. A name that several sweeps have is the
+    newest's, unless one is given.
+    """
+    if name is None:
+        return _newest(session, sweep)
+    if sweep is not None:
+        sweep_named(session, sweep)
+    elif session.scalar(select(Sweep.id).where(Sweep.name == name)) is not None:
+        return Named(Kind.SWEEP, name)
+    elif session.scalar(select(Plan.id).where(Plan.name == name)) is not None:
+        return Named(Kind.PLAN, name)
+    trials = _trials(session, sweep)
+    for matching in (
+        [each for each in trials if each[0] == name],
+        [each for each in trials if each[0].casefold().startswith(f"{name.casefold()}-")],
+        [each for each in trials if each[0].casefold().startswith(name.casefold())],
+    ):
+        if matching:
+            found, newest = matching[0]
+            here = {trial for trial, where in matching if where == newest}
+            if len(here) > 1:
+                raise NotFoundError(f"'{name}' begins the names of several trials of {newest}: {_listed(sorted(here))}")
+            others = tuple(where for trial, where in matching if trial == found and where != newest)
+            return Named(Kind.TRIAL, found, newest, others)
+    raise NotFoundError(_unknown(session, name, sweep, [trial for trial, _ in trials]))
+
+
+def _newest(session: Session, sweep: str | None) -> Named:
+    if sweep is None and session.scalar(select(Sweep.id).limit(1)) is None:
+        return Named(Kind.PLAN, plan_named(session, None).name)
+    return Named(Kind.SWEEP, sweep_named(session, sweep).name)
+
+
+def _trials(session: Session, sweep: str | None) -> list[tuple[str, str]]:
+    """Return the names of trials, each with its sweep's, the newest sweep's first."""
+    wanted = select(Trial.name, Sweep.name).join(Sweep, Sweep.id == Trial.sweep_id).order_by(Sweep.id.desc(), Trial.id)
+    if sweep is not None:
+        wanted = wanted.where(Sweep.name == sweep)
+    return [(trial, of) for trial, of in session.execute(wanted)]
+
+
+def _unknown(session: Session, name: str, sweep: str | None, trials: list[str]) -> str:
+    """Say which names are near, or where to find all."""
+    if sweep is not None:
+        others, kind, remedy = [], f"trial '{name}' in {sweep}", f"`rlplan status {sweep}` lists its trials"
+    else:
+        others = [*session.scalars(select(Sweep.name)), *session.scalars(select(Plan.name))]
+        kind = f"trial, sweep or plan '{name}'"
+        remedy = "`rlplan status` lists the trials of the newest sweep, `rlplan status --all` all sweeps and plans"
+    by_folded = {each.casefold(): each for each in [*trials, *others]}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=NEAR, cutoff=LIKENESS)
+    if near:
+        return f"there is no {kind}: did you mean {' or '.join(repr(by_folded[each]) for each in near)}?"
+    return f"there is no {kind}: {remedy}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:NEAR]) + (f" and {len(names) - NEAR} more" if len(names) > NEAR else "")

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
-from rlplan.wording.canvas import Canvas
-from rlplan.wording.csv_writing import write_csv
-from rlplan.wording.terminal import harmless
+from rlplan.wording.file_writing import write_csv
+from rlplan.wording.terminal import Canvas, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

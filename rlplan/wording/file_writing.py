@@ -1,10 +1,12 @@
 """Writes files and folders whole or not at all, in the place of nothing that must stay."""
 
+import csv
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 from budgets.errors import InputError
 
@@ -118,3 +120,28 @@ def _explained(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}; give a path in a folder that you may write"
         ) from error
+
+
+_END = "\r\n"
+
+
+class _Lines:
+    """A file whose lines end in a line feed, although the writer is told that they end in both signs.
+
+    It quotes a cell that holds a sign of its line's end: of the feed alone, a log with a carriage return would be read
+    back as two rows.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, line: str) -> int:
+        """Write one row."""
+        return self._file.write(line.removesuffix(_END) + "\n")
+
+
+def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows under a heading, which is there without any row too."""
+    writer = csv.DictWriter(_Lines(file), fieldnames=list(columns), lineterminator=_END)
+    writer.writeheader()
+    writer.writerows(rows)

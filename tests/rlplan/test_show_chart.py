@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rlplan.charts.show_chart import HEIGHT, chart
 from rlplan.reading.points import Score
-from rlplan.wording.canvas import Canvas
+from rlplan.wording.terminal import Canvas
 
 FINITE = st.floats(-1e6, 1e6)
 

@@ -12,7 +12,7 @@ import pytest
 from planner.store import open_store
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
-from rlplan.reading.show_naming import Kind, Named, named
+from rlplan.reading.show_reading import Kind, Named, named
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run

@@ -19,7 +19,7 @@ from planner.store import open_store
 from planner.store.schema import SweepStatus
 from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
 from rlplan.actions.sweeping import Finished
-from rlplan.live.sweep_following import Follower
+from rlplan.live.sweep_running import Follower
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded

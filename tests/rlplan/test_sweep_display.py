@@ -21,7 +21,7 @@ from rich.console import Console
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
-from rlplan.live.sweep_following import Follower
+from rlplan.live.sweep_running import Follower
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from tests.rlplan.sweep_rows import Seeder, seeded
@@ -187,7 +187,7 @@ def test_the_thread_sees_what_is_written_and_the_last_word_is_shown(seeder: Seed
 def test_reading_takes_a_small_share_of_the_time(seeder: Seeder, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     times = iter([0.0, 0.001, 10.0, 10.2])
-    monkeypatch.setattr("rlplan.live.sweep_following.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("rlplan.live.sweep_running.time.monotonic", lambda: next(times))
     follower = Follower(seeder.store.location, Recorded())
     monkeypatch.setattr(follower._ended, "wait", lambda pause: pauses.append(pause) or len(pauses) == 3)
     monkeypatch.setattr(follower, "look", lambda: None)

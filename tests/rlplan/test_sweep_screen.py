@@ -15,8 +15,8 @@ from rlplan.reading.points import Score
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of
-from rlplan.wording.canvas import Canvas
 from rlplan.wording.numbers import probability
+from rlplan.wording.terminal import Canvas
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import later, seeded
 

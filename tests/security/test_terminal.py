@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.wording.csv_writing import write_csv
+from rlplan.wording.file_writing import write_csv
 from rlplan.wording.terminal import harmless
 from tests.rlplan.conftest import Run, process, run  # noqa: F401 (fixtures)
 from tests.rlplan.recommend_sweeps import ended

@@ -13,8 +13,8 @@ from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
 from rlplan.reading.points import Memory, Score
 from rlplan.reading.story import Beliefs, Story
-from rlplan.reading.story_data import story_data
 from rlplan.reading.story_reading import story
+from rlplan.reading.sweep_data import story_data
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.web.dashboard.fitting import CurveFitter, Fitted
 from rlplan.web.dashboard.source import Source

@@ -12,8 +12,7 @@ from planner.recommending.prospect import DRAWS
 from planner.store import open_store
 from planner.trials import TrialState
 from planner.view import Seen, has_curve
-from rlplan.reading.banding import PLACES, bands_of
-from rlplan.reading.believing import beliefs, believed
+from rlplan.reading.believing import PLACES, bands_of, beliefs, believed
 from rlplan.reading.recommend_reading import Stored, recommended, stored
 from rlplan.reading.story import Band, Beliefs
 from runner.sweep.board import Board

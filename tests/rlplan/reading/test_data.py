@@ -7,9 +7,8 @@ from pathlib import Path
 from planner.store import open_store
 from rlplan.reading.believing import beliefs
 from rlplan.reading.story import Band, Beliefs
-from rlplan.reading.story_data import story_data
 from rlplan.reading.story_reading import story
-from rlplan.reading.sweep_data import sweep_data
+from rlplan.reading.sweep_data import story_data, sweep_data
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import Seeder, later
 
