@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.metrics import further_names
-from rlplan.actions.train_request import RUNS, Run
+from rlplan.actions.train_request import RUNS, TrainingRun
 from runner.ports.backend import Point
 from runner.training import checkpoints
 from runner.training.trial import COLUMNS, METRICS, read_points, replace_file, write_points
@@ -70,7 +70,7 @@ class RunFolder:
             )
 
     @contextmanager
-    def adopted(self, pilot: Path, run: Run) -> Iterator[None]:
+    def adopted(self, pilot: Path, run: TrainingRun) -> Iterator[None]:
         """Copy what a sweep's trial saved, which stays as it is; an error within takes the copies back."""
         saved = _saved(pilot, run)
         copies = [self.path / METRICS]
@@ -94,7 +94,7 @@ class RunFolder:
                     path.unlink()
             raise
 
-    def begin(self, run: Run, points: Iterable[Point]) -> None:
+    def begin(self, run: TrainingRun, points: Iterable[Point]) -> None:
         """Write the configuration, and the curve of the points that there are."""
         self._further = further_names(run.trial.validation.samples)
         heading = ("step", *COLUMNS, *(f"{name}{of}" for name in self._further for of in ("", "_standard_error")))
@@ -129,11 +129,11 @@ class RunFolder:
         return CheckpointError(f"{self.path} cannot be written to ({error.strerror or error})")
 
 
-def stored_run(folder: Path) -> Run:
+def stored_run(folder: Path) -> TrainingRun:
     """Read the config.json of a run."""
     path = folder / CONFIG
     try:
-        return Run.model_validate_json(path.read_text(encoding="utf-8"))
+        return TrainingRun.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no run in {folder} to resume{_others(folder)}") from error
     except OSError as error:
@@ -151,7 +151,7 @@ def _others(folder: Path) -> str:
     return "; there are " + ", ".join(map(str, found[:5])) + ": name one with --out" if found else ""
 
 
-def _saved(pilot: Path, run: Run) -> list[Path]:
+def _saved(pilot: Path, run: TrainingRun) -> list[Path]:
     """Return the checkpoints of a sweep's trial that a run can go on from."""
     found = {path: int(match[1]) for path in sorted(pilot.glob("checkpoint-*")) if (match := _STEP.search(path.name))}
     if not found:

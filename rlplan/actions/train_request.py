@@ -90,7 +90,7 @@ class TrainRequest(Section):
         }
 
 
-class Run(Section):
+class TrainingRun(Section):
     """One training run; its config.json."""
 
     rlplan: str = Field(description="version that wrote it")
@@ -99,7 +99,7 @@ class Run(Section):
     trial: TrialConfig
 
 
-def new_run(request: TrainRequest) -> tuple[Run, Path]:
+def new_run(request: TrainRequest) -> tuple[TrainingRun, Path]:
     """Return the run that is asked for and the folder it belongs into."""
     resolved, task = _configuration(request)
     recipe = _recipe(resolved)
@@ -112,7 +112,9 @@ def new_run(request: TrainRequest) -> tuple[Run, Path]:
         raise explained(error, TrialConfig, sources, f"recipe {recipe.name}") from error
     _require_whole(trial)
     steps = request.allocation.update_steps
-    run = Run(rlplan=version("rlplan"), update_steps=steps, checkpoint_every=request.checkpoint_every, trial=trial)
+    run = TrainingRun(
+        rlplan=version("rlplan"), update_steps=steps, checkpoint_every=request.checkpoint_every, trial=trial
+    )
     return run, request.out or _default_folder(trial)
 
 

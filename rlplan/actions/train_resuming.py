@@ -8,13 +8,13 @@ from budgets.errors import InputError, RlplanError
 from planner.checking import explained
 from planner.layering import Layer, flattened, merged
 from planner.recipes import load_recipe
-from rlplan.actions.train_request import Run, TrainRequest
+from rlplan.actions.train_request import TrainingRun, TrainRequest
 from runner.ports.trial import TrialConfig
 
 MACHINE = "machine."  # another machine may finish a run; the backend notes that the last bits may differ
 
 
-def resumed_run(request: TrainRequest, stored: Run, folder: str) -> Run:
+def resumed_run(request: TrainRequest, stored: TrainingRun, folder: str) -> TrainingRun:
     """Return the stored run with more steps or another machine; InputError names every flag that contradicts it."""
     steps = request.steps or stored.update_steps
     contradictions = [*_contradictions(request, stored), *_fewer_steps(steps, stored.update_steps)]
@@ -37,7 +37,7 @@ def resumed_run(request: TrainRequest, stored: Run, folder: str) -> Run:
     return stored.model_copy(update={"trial": trial, "update_steps": steps, "checkpoint_every": every})
 
 
-def _contradictions(request: TrainRequest, stored: Run) -> Iterator[str]:
+def _contradictions(request: TrainRequest, stored: TrainingRun) -> Iterator[str]:
     known = dict(flattened(stored.trial.model_dump()))
     for key, (flag, value) in request.trial_flags().items():
         if not key.startswith(MACHINE) and value != known[key]:
@@ -46,7 +46,7 @@ def _contradictions(request: TrainRequest, stored: Run) -> Iterator[str]:
         yield from _other_recipe(request.recipe, stored)
 
 
-def _other_recipe(given: str, stored: Run) -> Iterator[str]:
+def _other_recipe(given: str, stored: TrainingRun) -> Iterator[str]:
     own = stored.trial.recipe
     if given == own.name:
         return  # the values stand in config.json, whatever has become of the recipe since

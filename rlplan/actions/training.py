@@ -8,7 +8,7 @@ from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from rlplan.actions.train_folder import RunFolder, stored_run
-from rlplan.actions.train_request import Run, TrainRequest, new_run
+from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run
 from rlplan.actions.train_resuming import resumed_run
 from rlplan.actions.train_signals import Interrupts
 from runner.backends.opening import open_backend
@@ -28,7 +28,7 @@ _MEANINGS = {
 
 
 @dataclass(slots=True)
-class Seen:
+class RaisedFlag:
     """A health flag: the update that raised it first, and how many did."""
 
     first_step: int
@@ -40,7 +40,7 @@ class History:
     """Grows by one point at a time."""
 
     scored: list[Point] = field(default_factory=list)
-    flags: dict[str, Seen] = field(default_factory=dict)
+    flags: dict[str, RaisedFlag] = field(default_factory=dict)
     last: Point | None = None
 
     def add(self, point: Point) -> list[str]:
@@ -53,7 +53,7 @@ class History:
         lines = []
         for name in raised:
             if name not in self.flags:
-                self.flags[name] = Seen(point.optimizer_step)
+                self.flags[name] = RaisedFlag(point.optimizer_step)
                 lines.append(f"step {point.optimizer_step}: {name}: {_meaning(name, failures)}")
             self.flags[name].steps += 1
         return lines
@@ -67,22 +67,22 @@ def _meaning(name: str, failures: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedRun:
     """A run as far as it went."""
 
-    run: Run
+    run: TrainingRun
     folder: Path
     history: History
     interrupted: bool = False
 
 
-class Display:
+class TrainDisplay:
     """Follows a run; this one shows nothing."""
 
-    def opening(self, run: Run, folder: Path) -> None:
+    def opening(self, run: TrainingRun, folder: Path) -> None:
         """Show that the run is being made ready."""
 
-    def began(self, run: Run, history: History) -> None:
+    def began(self, run: TrainingRun, history: History) -> None:
         """Show what is known before the first new point."""
 
     def point(self, point: Point) -> None:
@@ -102,11 +102,11 @@ def train(
     request: TrainRequest,
     *,
     backend: TrainerBackend | None = None,
-    display: Display | None = None,
+    display: TrainDisplay | None = None,
     interrupts: Interrupts | None = None,
-) -> Trained:
+) -> TrainedRun:
     """Train the run that is asked for, or go on with it; TrainingError when it cannot go on."""
-    shown = display or Display()
+    shown = display or TrainDisplay()
     if request.resume and request.from_pilot is not None:
         raise InputError("--from-pilot begins a run, and --resume goes on with one: leave one of them out")
     run, path = _resumed(request) if request.resume else new_run(request)
@@ -126,16 +126,16 @@ def train(
                     interrupts.patient = True
                 shown.began(run, history)
                 interrupted = _advance(trial, run, folder, history, shown, interrupts)
-    return Trained(run, path, history, interrupted)
+    return TrainedRun(run, path, history, interrupted)
 
 
-def _resumed(request: TrainRequest) -> tuple[Run, Path]:
+def _resumed(request: TrainRequest) -> tuple[TrainingRun, Path]:
     path = request.out or new_run(request)[1]
     return resumed_run(request, stored_run(path), str(path)), path
 
 
 def _opened(
-    backend: TrainerBackend, run: Run, folder: RunFolder, display: Display, request: TrainRequest
+    backend: TrainerBackend, run: TrainingRun, folder: RunFolder, display: TrainDisplay, request: TrainRequest
 ) -> int | None:
     """Start or restore the trial and return its step; None when not even step 0 has been scored."""
     if request.from_pilot is not None:
@@ -147,7 +147,7 @@ def _opened(
     return None
 
 
-def _restored(backend: TrainerBackend, run: Run, path: Path, display: Display) -> int | None:
+def _restored(backend: TrainerBackend, run: TrainingRun, path: Path, display: TrainDisplay) -> int | None:
     if run.rlplan != version("rlplan"):
         display.note(f"the run was begun with rlplan {run.rlplan}; this is {version('rlplan')}")
     if not checkpoints.exists(path):
@@ -168,10 +168,10 @@ def _restored(backend: TrainerBackend, run: Run, path: Path, display: Display) -
 
 def _advance(
     trial: OpenTrial,
-    run: Run,
+    run: TrainingRun,
     folder: RunFolder,
     history: History,
-    display: Display,
+    display: TrainDisplay,
     interrupts: Interrupts | None,
 ) -> bool:
     """Train to the end; return whether an interrupt came before it."""
@@ -210,7 +210,7 @@ def resuming(folder: Path) -> str:
     return f"rlplan train --resume --out {shlex.quote(str(folder))}"
 
 
-def _due(run: Run, point: Point) -> bool:
+def _due(run: TrainingRun, point: Point) -> bool:
     if run.checkpoint_every is None:
         return point.score is not None
     return point.optimizer_step % run.checkpoint_every == 0

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.hardware import SECONDS_PER_HOUR
-from rlplan.actions.train_request import Run
-from rlplan.actions.training import Display, History
+from rlplan.actions.train_request import TrainingRun
+from rlplan.actions.training import History, TrainDisplay
 from rlplan.printing.train_output import score_of
 from rlplan.wording.numbers import duration, steps
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
@@ -24,20 +24,20 @@ BESIDE_SPARKLINE = 41
 WINDOW = 20  # points over which the pace is taken
 
 
-def choose_display() -> Display:
+def choose_display() -> TrainDisplay:
     """Return the panel at a terminal that can draw it, lines anywhere else."""
     console = live_console()
-    return Lines() if console is None else Terminal(console)
+    return TrainLines() if console is None else TrainTerminal(console)
 
 
-class Lines(Display):
+class TrainLines(TrainDisplay):
     """One plain line for each validation, for a log or a pipe."""
 
     def __init__(self) -> None:
         self._pace = Pace()
         self._steps = 0
 
-    def opening(self, run: Run, folder: Path) -> None:
+    def opening(self, run: TrainingRun, folder: Path) -> None:
         """Say what is trained."""
         self._steps = run.update_steps
         self.note(title(run, folder))
@@ -67,7 +67,7 @@ class Lines(Display):
         os.write(STDERR, f"{STOPPING}\n".encode())
 
 
-class Terminal(Display):
+class TrainTerminal(TrainDisplay):
     """A panel that is drawn over itself and goes away in the end."""
 
     def __init__(self, console: "Console") -> None:
@@ -75,15 +75,15 @@ class Terminal(Display):
         from rich.live import Live  # noqa: PLC0415
 
         self._console = console
-        self._panel = Panel(console.width, unicode=console.encoding.startswith("utf"))
+        self._panel = TrainPanel(console.width, unicode=console.encoding.startswith("utf"))
         self._live = Live(console=console, get_renderable=self._panel.render, refresh_per_second=4, transient=True)
 
-    def opening(self, run: Run, folder: Path) -> None:
+    def opening(self, run: TrainingRun, folder: Path) -> None:
         """Start drawing."""
         self._panel.opening(run, folder)
         self._live.start(refresh=True)
 
-    def began(self, run: Run, history: History) -> None:
+    def began(self, run: TrainingRun, history: History) -> None:
         """Show the scores that a resumed run has already."""
         self._panel.began(history)
 
@@ -106,7 +106,7 @@ class Terminal(Display):
         self._live.stop()
 
 
-class Panel:
+class TrainPanel:
     """Four lines, and a fifth while there is something to say about the state of the run."""
 
     def __init__(self, width: int, *, unicode: bool) -> None:
@@ -120,7 +120,7 @@ class Panel:
         self._history = History()
         self.status = "getting ready"
 
-    def opening(self, run: Run, folder: Path) -> None:
+    def opening(self, run: TrainingRun, folder: Path) -> None:
         """Take what does not change."""
         self._title, self._steps = title(run, folder), run.update_steps
 
@@ -205,7 +205,7 @@ class Pace:
         return self._recent[-1].seconds - self._recent[0].seconds if len(self._recent) > 1 else 0.0
 
 
-def title(run: Run, folder: Path) -> str:
+def title(run: TrainingRun, folder: Path) -> str:
     """Name a run in one line."""
     trial = run.trial
     batch = str(trial.prompts_per_batch) if trial.growth is None else f"{trial.prompts_at(0)}→{trial.prompts_per_batch}"

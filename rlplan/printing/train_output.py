@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from rlplan.actions.train_folder import CURVE
-from rlplan.actions.training import Trained, resuming
+from rlplan.actions.training import TrainedRun, resuming
 from rlplan.exits import ExitCode
 from rlplan.wording.console import plain_table, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 12  # of the table; curve.csv has all
 
 
-def print_trained(trained: Trained, format: Format) -> int:
+def print_trained(trained: TrainedRun, format: Format) -> int:
     """Print the result, or how to go on with what was interrupted, and return the exit code."""
     if trained.interrupted:
         tell(_how_to_go_on(trained))
@@ -38,7 +38,7 @@ def print_trained(trained: Trained, format: Format) -> int:
     return ExitCode.DONE
 
 
-def trained_data(trained: Trained) -> dict[str, Any]:
+def trained_data(trained: TrainedRun) -> dict[str, Any]:
     """Return the run as JSON holds it."""
     trial, scored = trained.run.trial, trained.history.scored
     return {
@@ -68,12 +68,12 @@ def _point_data(point: Point) -> dict[str, Any]:
     }
 
 
-def _how_to_go_on(trained: Trained) -> str:
+def _how_to_go_on(trained: TrainedRun) -> str:
     step = trained.history.last.optimizer_step if trained.history.last else 0
     return f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`"
 
 
-def _table(trained: Trained) -> "RenderableType":
+def _table(trained: TrainedRun) -> "RenderableType":
     table = plain_table(("step", "rollouts", "tokens", "time", "score"))
     for point in thinned(trained.history.scored, MOST_ROWS):
         table.add_row(
@@ -86,7 +86,7 @@ def _table(trained: Trained) -> "RenderableType":
     return table
 
 
-def _closing(trained: Trained) -> list[str]:
+def _closing(trained: TrainedRun) -> list[str]:
     trial, last, scored = trained.run.trial, trained.history.last, trained.history.scored
     lines = []
     for name, seen in trained.history.flags.items():

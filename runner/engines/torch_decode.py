@@ -101,7 +101,7 @@ class KeyValueCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class DecodingParts:
     """What decoding needs beside the wave: the model's parts, its tokens and how rows are dropped."""
 
     decoder: Any
@@ -120,7 +120,7 @@ class Format:
 class Decoding:
     """A wave under way. Rows that are finished write on unseen until they are dropped."""
 
-    def __init__(self, wave: Wave, max_tokens: int, form: Format) -> None:
+    def __init__(self, wave: Wave, max_tokens: int, form: DecodingParts) -> None:
         """Run the distinct prompts through the decoder, padded on the left."""
         import torch  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from budgets.errors import InputError, UnknownNameError
 from runner.engines.decoding import Noise
-from runner.engines.torch_decode import Decoding, Format
+from runner.engines.torch_decode import Decoding, DecodingParts
 from runner.engines.torch_traits import Traits
 from runner.engines.torch_waves import Wave, Written, gathered, require_sound, waves
 from runner.policy.model import Head, decoder_of
@@ -85,7 +85,9 @@ class TorchEngine:
         """
         model = self._open()
         require_sound(prompts, per_prompt, sampling.max_tokens, self._traits.longest)
-        form = Format(decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at)
+        form = DecodingParts(
+            decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at
+        )
         noise = Noise(seed, len(prompts) * per_prompt, model.device)
         written: list[Written] = []
         with _evaluating(model):
@@ -98,7 +100,12 @@ class TorchEngine:
         return gathered(prompts, per_prompt, written, self._end_id, self._pad_id)
 
     def _decoded(
-        self, wave: Wave, form: Format, sampling: Sampling, noise: Noise, between_tokens: Callable[[], None] | None
+        self,
+        wave: Wave,
+        form: DecodingParts,
+        sampling: Sampling,
+        noise: Noise,
+        between_tokens: Callable[[], None] | None,
     ) -> Decoding:
         """Decode a wave to its end.
 

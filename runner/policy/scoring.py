@@ -30,7 +30,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MicroBatch:
     """One micro-batch of an update: which rows, of which prompts, cut to which length."""
 
     rows: "Tensor"  # int64 indices
@@ -45,7 +45,7 @@ def split(
     lengths: Sequence[int],
     most_tokens: int,
     only: Sequence[int] | None = None,
-) -> Iterator[Part]:
+) -> Iterator[MicroBatch]:
     """Yield micro-batches of at most `most_tokens` padded tokens, never less than one row; each row comes once.
 
     With `only`, the rows of those groups alone.
@@ -59,9 +59,9 @@ def split(
     order = sorted(groups, key=lambda group: (longest[group], group))
     taken: list[int] = []
 
-    def part(members: Sequence[int], first: int, count: int) -> Part:
+    def part(members: Sequence[int], first: int, count: int) -> MicroBatch:
         rows = [group * per_prompt + row for group in members for row in range(first, first + count)]
-        return Part(torch.tensor(rows), list(members), count, max(1, *(lengths[row] for row in rows)))
+        return MicroBatch(torch.tensor(rows), list(members), count, max(1, *(lengths[row] for row in rows)))
 
     def padded(members: Sequence[int], rows: int) -> int:
         prompt = max(prompt_lengths[group] for group in members)

@@ -32,7 +32,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JudgedResponse:
     """What a child said of one response; no score when there is none to be had."""
 
     score: float | None
@@ -91,11 +91,11 @@ class RewardChild:
         """Hand over responses with their problems; their answers are then received one by one."""
         self._send(items, seconds)
 
-    def receive(self, seconds: float) -> Answer:
+    def receive(self, seconds: float) -> JudgedResponse:
         """Return the answer to the next response, or raise ChildLost when it does not come in time or at all."""
         line = self._line(seconds)
         try:
-            return Answer(*json.loads(line))
+            return JudgedResponse(*json.loads(line))
         except (ValueError, TypeError):
             raise ChildLost("died", f"the reward's process answered {line[:80]!r}") from None
 

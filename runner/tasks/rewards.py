@@ -15,7 +15,7 @@ from typing import Any
 from budgets.errors import InputError, suggest
 from runner.ports.task import Problem, Reward, Scores
 from runner.ports.trial import TaskChoice
-from runner.tasks.reward_child import Answer, ChildLost, Order, RewardChild
+from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
 
 EXACT, MATH = "exact", "math"
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
@@ -91,7 +91,7 @@ class ProcessReward:
     def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
         """Return one score for each response, with what failed counted and the first of each kind described."""
         items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
-        answers: list[Answer] = []
+        answers: list[JudgedResponse] = []
         with self._lock:
             while len(answers) < len(items):
                 answers += self._answers(items[len(answers) : len(answers) + _CHUNK])
@@ -118,18 +118,18 @@ class ProcessReward:
                 self._child = RewardChild(self._order)
             return self._child
 
-    def _answers(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[Answer]:
+    def _answers(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
         """Return answers to the first of the items: to all, or up to the one on which the process was lost."""
-        answers: list[Answer] = []
+        answers: list[JudgedResponse] = []
         try:
             child = self._ready()
             child.send(items, self._seconds)
             for _ in items:
                 answers.append(child.receive(self._seconds))
         except (InputError, OSError) as error:  # it started once; now its file is gone, or no process can be made
-            return [Answer(None, "died", str(error))] * len(items)
+            return [JudgedResponse(None, "died", str(error))] * len(items)
         except ChildLost as lost:
-            answers.append(Answer(None, lost.kind, str(lost)))
+            answers.append(JudgedResponse(None, lost.kind, str(lost)))
             self.close()
         except BaseException:  # an interrupt: what the process still answers would be taken for the next batch
             self.close()

@@ -27,7 +27,7 @@ _WORDS = ("recipe.sources", "recipe.summary")
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class CheckpointFormat:
     """What stands in a file behind its digest."""
 
     suffix: str
@@ -66,11 +66,11 @@ def _read_plain(file: io.BytesIO) -> dict[str, Any]:
     return state
 
 
-TENSORS: Final = Format(".pt", _write_tensors, _read_tensors)
-PLAIN: Final = Format(".json", _write_plain, _read_plain)
+TENSORS: Final = CheckpointFormat(".pt", _write_tensors, _read_tensors)
+PLAIN: Final = CheckpointFormat(".json", _write_plain, _read_plain)
 
 
-def save(folder: Path, step: int, state: Mapping[str, Any], form: Format = TENSORS) -> Path:
+def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointFormat = TENSORS) -> Path:
     """Write the state of a step atomically and drop all but the last two."""
     path = folder / f"checkpoint-{step:08d}{form.suffix}"
     aside = path.with_suffix(".writing")
@@ -91,7 +91,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], form: Format = TENSO
     return path
 
 
-def load(folder: Path, form: Format = TENSORS) -> Restored:
+def load(folder: Path, form: CheckpointFormat = TENSORS) -> Restored:
     """Return the newest sound checkpoint of a format, with a note for each damaged one that was passed over."""
     notes: list[str] = []
     for path in _newest_first(folder):
@@ -110,7 +110,7 @@ def exists(folder: Path) -> bool:
     return bool(_newest_first(folder))
 
 
-def _write(path: Path, state: Mapping[str, Any], form: Format) -> None:
+def _write(path: Path, state: Mapping[str, Any], form: CheckpointFormat) -> None:
     with path.open("wb") as file:
         file.write(_MAGIC + b"0" * _DIGEST_BYTES + b"\n")
         hashing = _Hashing(file)
@@ -121,7 +121,7 @@ def _write(path: Path, state: Mapping[str, Any], form: Format) -> None:
         os.fsync(file.fileno())
 
 
-def _read(path: Path, form: Format) -> dict[str, Any]:
+def _read(path: Path, form: CheckpointFormat) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -33,7 +33,7 @@ COLLAPSED_SHARE = 0.2  # of the best pass rate that the run has had
 WINDOW = 5  # updates over which a pass rate is averaged: one poor batch is no collapse
 
 
-class Health:
+class HealthWatch:
     """Watches the metrics of each update; what it remembers can be saved."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class ValidationResult:
     """Scores of one validation; the standard error treats the problems as the sample that they are."""
 
     mean: float
@@ -94,7 +94,7 @@ class Validation:
         }
 
 
-def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int, step: int) -> Validation:
+def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int, step: int) -> ValidationResult:
     """Score the present weights on the first problems of the task's validation set."""
     problems = list(task.validation[: plan.problems])
     samples = plan.samples
@@ -104,7 +104,7 @@ def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int,
     scored = task.reward.score([p for p in problems for _ in range(samples)], responses(rollouts, task))
     groups = [scored.values[i * samples : (i + 1) * samples] for i in range(len(problems))]
     mean, error = mean_over([sum(group) / samples for group in groups])
-    return Validation(
+    return ValidationResult(
         mean=mean,
         standard_error=error,
         best=sum(map(max, groups)) / len(groups),
@@ -147,7 +147,7 @@ class Trainer:
         self._source = source
         self._updater = updater
         self._watch = watch
-        self._health = Health()
+        self._health = HealthWatch()
         self._progress = _Progress()
 
     @property
@@ -216,11 +216,13 @@ class Trainer:
         self._engine.load_weights(weights.items(), version)
         self._source.publish(weights.items(), version)
 
-    def _validate(self) -> Validation:
+    def _validate(self) -> ValidationResult:
         with self._watch.phase("evaluate"):
             return validate(self._engine, self._task, self._config.validation, self._config.seed, self._progress.step)
 
-    def _point(self, metrics: Mapping[str, float], validation: Validation | None, flags: tuple[str, ...]) -> Point:
+    def _point(
+        self, metrics: Mapping[str, float], validation: ValidationResult | None, flags: tuple[str, ...]
+    ) -> Point:
         elapsed, phases = self._watch.read()
         progress = self._progress
         progress.seconds += elapsed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Objective, Recipe
 from runner.grpo.objective import Statistics, Tokens, objective, token_weights
-from runner.policy.scoring import Part, Scorer, split
+from runner.policy.scoring import MicroBatch, Scorer, split
 from runner.ports.trial import TrialConfig
 from runner.training.batches import Batch
 from runner.training.stopwatch import Stopwatch
@@ -204,7 +204,7 @@ def _optimizer(config: TrialConfig, model: "nn.Module") -> Any:
 
 def _tokens(
     batch: Batch,
-    part: Part,
+    part: MicroBatch,
     weights: "Tensor",
     settings: Objective,
     logprobs: "Tensor",

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rlplan.actions.train_request import Run, TrainRequest, new_run
+from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run
 from rlplan.actions.training import History
-from rlplan.live.train_display import Pace, Panel
+from rlplan.live.train_display import Pace, TrainPanel
 from rlplan.wording.sparkline import sparkline, thinned
 from runner.ports.backend import Point
 
@@ -28,14 +28,14 @@ def point(step: int, score: float | None = None, **metrics: float) -> Point:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingRun:
     monkeypatch.chdir(tmp_path)
     return new_run(TrainRequest(task="sum-easy"))[0]
 
 
-def drawn(run: Run, points: list[Point], width: int = 80, *, unicode: bool = True) -> list[str]:
+def drawn(run: TrainingRun, points: list[Point], width: int = 80, *, unicode: bool = True) -> list[str]:
     """Return what stands on a terminal after some points."""
-    panel, history = Panel(width, unicode=unicode), History()
+    panel, history = TrainPanel(width, unicode=unicode), History()
     panel.opening(run, Path("runs/sum-easy-easy-n16-B32-seed0"))
     panel.began(history)
     for each in points:
@@ -48,7 +48,7 @@ def drawn(run: Run, points: list[Point], width: int = 80, *, unicode: bool = Tru
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-def test_the_panel_at_80_columns(run: Run) -> None:
+def test_the_panel_at_80_columns(run: TrainingRun) -> None:
     points = [point(0, 0.4)] + [
         point(step, 0.4 + step / 200 if step % 5 == 0 else None, pass_rate=0.5, entropy=0.25, truncated_share=0.031)
         for step in range(1, 46)
@@ -60,7 +60,7 @@ def test_the_panel_at_80_columns(run: Run) -> None:
     assert lines[3] == "pass rate  0.500  entropy 0.250  truncated 3.1%       256 rollouts/s"
 
 
-def test_the_panel_keeps_its_height_and_width(run: Run) -> None:
+def test_the_panel_keeps_its_height_and_width(run: TrainingRun) -> None:
     measured = {"pass_rate": 0.5, "entropy": 0.25, "truncated_share": 0.0}
     growing = [point(0, 0.4), *(point(step, 0.4 + step / 300, **measured) for step in range(1, 101))]
     for count in (1, 2, 3, 50, 101):
@@ -69,19 +69,19 @@ def test_the_panel_keeps_its_height_and_width(run: Run) -> None:
         assert max(map(len, lines)) <= 76  # a terminal's own ^C has room
 
 
-def test_what_is_not_known_yet_is_a_dash(run: Run) -> None:
+def test_what_is_not_known_yet_is_a_dash(run: TrainingRun) -> None:
     lines = drawn(run, [])
     assert lines[1].endswith("step   0/100        – left")
     assert lines[2] == "score      –"
     assert lines[-1] == "scoring the base model"
 
 
-def test_a_terminal_without_unicode_gets_plain_marks(run: Run) -> None:
+def test_a_terminal_without_unicode_gets_plain_marks(run: TrainingRun) -> None:
     line = drawn(run, [point(0, 0.4), point(1, 0.6)], unicode=False)[2]
     assert "_#" in line
 
 
-def test_a_narrow_terminal_cuts_lines_rather_than_wrapping_them(run: Run) -> None:
+def test_a_narrow_terminal_cuts_lines_rather_than_wrapping_them(run: TrainingRun) -> None:
     lines = drawn(run, [point(0, 0.4), point(1, 0.6)], width=40)
     assert len(lines) == 4
     assert max(map(len, lines)) <= 36

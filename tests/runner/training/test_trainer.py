@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from runner.ports.trial import ValidationPlan
-from runner.training.trainer import Health, validate
+from runner.training.trainer import HealthWatch, validate
 from tests.runner.tiny import tiny_task
 from tests.runner.training.scripted import ScriptedEngine, right, wrong
 
@@ -22,19 +22,19 @@ PLAN = ValidationPlan(problems=4, samples=4, every_rollouts=1)
     ],
 )
 def test_each_sign_has_its_flag(change: dict[str, float], flag: str) -> None:
-    assert Health().flags({**WELL, **change}) == (flag,)
+    assert HealthWatch().flags({**WELL, **change}) == (flag,)
 
 
 def test_a_healthy_update_has_none() -> None:
-    assert Health().flags(WELL) == ()
+    assert HealthWatch().flags(WELL) == ()
 
 
 def test_a_mastered_task_may_be_certain() -> None:
-    assert Health().flags({**WELL, "entropy": 0.001, "pass_rate": 0.99}) == ()
+    assert HealthWatch().flags({**WELL, "entropy": 0.001, "pass_rate": 0.99}) == ()
 
 
 def test_a_reward_that_falls_for_good_is_a_collapse_and_one_poor_batch_is_none() -> None:
-    health = Health()
+    health = HealthWatch()
     for pass_rate in (0.6, 0.6, 0.6, 0.6, 0.6, 0.0, 0.6):
         assert health.flags({**WELL, "pass_rate": pass_rate}) == ()
     flags = [health.flags({**WELL, "pass_rate": 0.02}) for _ in range(6)]
@@ -42,7 +42,7 @@ def test_a_reward_that_falls_for_good_is_a_collapse_and_one_poor_batch_is_none()
 
 
 def test_it_remembers_across_a_resume() -> None:
-    health, other = Health(), Health()
+    health, other = HealthWatch(), HealthWatch()
     for _ in range(6):
         health.flags({**WELL, "pass_rate": 0.8})
     other.restore(health.state())
