@@ -1,7 +1,7 @@
 """What the curves of some runs say of each other at one compute: distributions, and who is the best.
 
-P(i is best) = Σ_x P(max = x) · P(i is the one | max = x), as in `planner.sweeping.competition`, but on whatever scale
-the scores have: each run's distribution is kept on a grid of its own.
+P(i is best) = Σ_x P(max = x) · P(i is the one | max = x), on whatever scale the scores have: each run's distribution
+is kept on a grid of its own.
 """
 
 from collections.abc import Sequence

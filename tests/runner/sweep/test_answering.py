@@ -1,5 +1,6 @@
 """The answer of a stored sweep, and what a sweep stores of it when it ends."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import NotFoundError
-from planner.store.schema import Ranking, Recommendation
+from planner.pooling.pool import joint_of
+from planner.store.schema import Fit, Ranking, Recommendation
+from planner.sweeping.beliefs import beliefs_of
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from runner.ports.simulation import Failures, SimulationChoice
@@ -48,6 +51,22 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
     ]
     assert ranking[0].rank == 1
     assert len(ranking) == len(planned_of(board))
+
+
+def test_a_stored_fit_is_what_one_model_says_of_its_run(ended: SimulatedSweep) -> None:
+    with ended.store() as store, store.read() as session:
+        board = stored_board(session, ended.name)
+        last = max(session.scalars(select(Fit)), key=lambda fit: (fit.made_at, fit.id))
+        before = board.view(0)
+    (believed,) = beliefs_of(joint_of(before), [before.trials[last.trial_id]]).values()
+    assert last.model == "sigmoids, all curves together"
+    assert set(last.parameters) == {"R0", "A", "B", "C_mid"}
+    for name, told in believed.parameters.items():
+        assert last.parameters[name] == pytest.approx(asdict(told)), name
+    assert (last.predicted_mean, last.predicted_low, last.predicted_high) == pytest.approx(
+        (believed.score.median, believed.score.low, believed.score.high)
+    )
+    assert last.verdict == believed.verdict
 
 
 def test_the_details_hold_the_whole_answer(ended: SimulatedSweep) -> None:
