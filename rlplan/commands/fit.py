@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import FormatOption
+from rlplan.commands.options import FormatOption, plain, whole
 from rlplan.wording.formats import Format
 
 
@@ -18,12 +18,10 @@ def fit(
     by: Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")] = None,
     percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
     answers: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Answers behind each score; its binomial error is then known.")
+        int | None, whole("--answers", "Answers behind each score; its binomial error is then known.")
     ] = None,
-    fit_fraction: Annotated[
-        str | None, typer.Option(metavar="<float>", help="Fit only the first part of the x range.")
-    ] = None,
-    fit_until: Annotated[str | None, typer.Option(metavar="<x>", help="Fit only the points up to an x.")] = None,
+    fit_fraction: Annotated[float | None, plain("--fit-fraction", "Fit only the first part of the x range.")] = None,
+    fit_until: Annotated[float | None, plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")] = None,
     cut: Annotated[
         str | None, typer.Option(metavar="<x>|auto|published", help="Leave out the points before an x.")
     ] = None,
@@ -31,9 +29,7 @@ def fit(
         list[str] | None,
         typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),
     ] = None,
-    level: Annotated[
-        str, typer.Option(metavar="<float>", help="How much of the probability an interval holds.")
-    ] = "0.9",
+    level: Annotated[float, plain("--level", "How much of the probability an interval holds.")] = 0.9,
     law: Annotated[
         str | None,
         typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
@@ -52,19 +48,18 @@ def fit(
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
     from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
     from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
-    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     request = FitRequest(
         x=x,
         y=y,
         by=by,
         percent=percent,
-        answers=None if answers is None else whole_number(answers, "--answers"),
-        fraction=None if fit_fraction is None else plain_number(fit_fraction, "--fit-fraction"),
-        until=None if fit_until is None else plain_number(fit_until, "--fit-until"),
+        answers=answers,
+        fraction=fit_fraction,
+        until=fit_until,
         cut=cut,
         predict_at=tuple(predict_at or ()),
-        level=plain_number(level, "--level"),
+        level=level,
         plot=plot,
         law=law,
         compare_by=compare_by,

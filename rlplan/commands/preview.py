@@ -4,23 +4,18 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.completing import plans
-from rlplan.commands.options import DatabaseOption, FormatOption, PolicyOption
+from rlplan.commands.options import DatabaseOption, FormatOption, PlanArgument, PolicyOption, SeedOption, whole
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def preview(
-    plan: Annotated[
-        str | None, typer.Argument(help="A stored plan; the newest without this.", autocompletion=plans)
-    ] = None,
+    plan: PlanArgument = None,
     policy: PolicyOption = "rlplan",
-    draws: Annotated[
-        str | None, typer.Option(metavar="<int>", help="Worlds to draw; as many as fit into 12 s without this.")
-    ] = None,
+    draws: Annotated[int | None, whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")] = None,
     pilot_fractions: Annotated[
         str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared.")
     ] = "0.05,0.1,0.2,0.4",
-    seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
+    seed: SeedOption = 0,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
 ) -> None:
@@ -31,13 +26,13 @@ def preview(
     from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
     from rlplan.actions.previewing import preview as run  # noqa: PLC0415
     from rlplan.printing.preview_output import print_preview  # noqa: PLC0415
-    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
+    from rlplan.wording.typed_numbers import plain_number  # noqa: PLC0415
 
     request = PreviewRequest(
         plan=plan,
         policy=policy,
-        draws=None if draws is None else whole_number(draws, "--draws"),
+        draws=draws,
         fractions=tuple(plain_number(text, "--pilot-fractions") for text in pilot_fractions.split(",")),
-        seed=whole_number(seed, "--seed"),
+        seed=seed,
     )
     print_preview(run(request, db), format)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import FormatOption, PolicyOption
+from rlplan.commands.options import FormatOption, PolicyOption, SeedOption, plain, whole
 from rlplan.wording.formats import Format
 
 
@@ -17,13 +17,11 @@ def replay(
     budget: Annotated[
         str, typer.Option(metavar="<gpu-hours>|<percent>%", help="What all pilots may spend; % of the full grid.")
     ],
-    target: Annotated[str, typer.Option(metavar="<gpu-hours>", help="Compute of the final run.")],
+    target: Annotated[float, plain("--target", "Compute of the final run.", metavar="<gpu-hours>")],
     policy: PolicyOption = "rlplan",
-    seed: Annotated[str, typer.Option(metavar="<int>", help="Decides every random number.")] = "0",
-    workers: Annotated[str, typer.Option(metavar="<int>", help="Trials that are trained at once.")] = "1",
-    repeat: Annotated[
-        str, typer.Option(metavar="<int>", help="Play it so often, each with the next seed; reports the mean.")
-    ] = "1",
+    seed: SeedOption = 0,
+    workers: Annotated[int, whole("--workers", "Trials that are trained at once.")] = 1,
+    repeat: Annotated[int, whole("--repeat", "Play it so often, each with the next seed; reports the mean.")] = 1,
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?
@@ -32,17 +30,16 @@ def replay(
     """
     from rlplan.actions.replaying import ReplayRequest, budget_of, replay_table  # noqa: PLC0415
     from rlplan.printing.replay_output import print_replays  # noqa: PLC0415
-    from rlplan.wording.typed_numbers import plain_number, whole_number  # noqa: PLC0415
 
     amount, is_share = budget_of(budget)
     request = ReplayRequest(
         table=table,
         budget=amount,
         budget_is_share=is_share,
-        target=plain_number(target, "--target"),
+        target=target,
         policy=policy,
-        seed=whole_number(seed, "--seed"),
-        workers=whole_number(workers, "--workers"),
-        repeat=whole_number(repeat, "--repeat"),
+        seed=seed,
+        workers=workers,
+        repeat=repeat,
     )
     print_replays(replay_table(request), format)
