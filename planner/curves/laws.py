@@ -4,13 +4,13 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
+from planner.curves.families import Law
 from planner.curves.families.base import CannotTellError, LawDraws, interval, size_name
 from planner.curves.families.group_size import draw_group_law
 from planner.curves.families.model_size import draw_model_sizes
@@ -22,16 +22,6 @@ from planner.curves.reading.table import Table, listing
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-
-
-class Law(StrEnum):
-    """What scores, or what is best, may follow."""
-
-    SIGMOID = "sigmoid"
-    POWER = "power"
-    MODEL_SIZE = "model-size"
-    GROUP_SIZE = "group-size"
-    VALUE_BASED = "value-based"
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Fitted curves as plain data: for JSON and for CSV."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planner.curves.comparison import Comparison
 from rlplan.actions.fitting import Fits, FittedCurve
-from rlplan.actions.law_fitting import FittedLaw, LawFits
+
+if TYPE_CHECKING:
+    from planner.curves.comparison import Comparison
+    from rlplan.actions.law_fitting import FittedLaw, LawFits
 
 
 def fits_data(fits: Fits) -> dict[str, Any]:
@@ -54,12 +56,12 @@ def csv_rows(fits: Fits) -> list[dict[str, Any]]:
     return rows
 
 
-def laws_data(fits: LawFits) -> dict[str, Any]:
+def laws_data(fits: "LawFits") -> dict[str, Any]:
     """Return the document that `fit --law --format json` prints."""
     return {"law": fits.law.value, "level": fits.level, "fits": [law_data(each, fits.level) for each in fits.fits]}
 
 
-def law_data(fitted: FittedLaw, level: float) -> dict[str, Any]:
+def law_data(fitted: "FittedLaw", level: float) -> dict[str, Any]:
     """Return one fit of a law; `identified` is false where the table cannot tell, and `evidence` says why."""
     fit = fitted.fit
     return {
@@ -75,7 +77,7 @@ def law_data(fitted: FittedLaw, level: float) -> dict[str, Any]:
     }
 
 
-def law_rows(fits: LawFits) -> list[dict[str, Any]]:
+def law_rows(fits: "LawFits") -> list[dict[str, Any]]:
     """Return a row for each parameter and each prediction of each fit."""
     rows = []
     for fitted in fits.fits:
@@ -90,12 +92,12 @@ def law_rows(fits: LawFits) -> list[dict[str, Any]]:
     return [row | {"level": fits.level} for row in rows]
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+def comparison_data(comparison: "Comparison") -> dict[str, Any]:
     """Return the document that `fit --compare-by --format json` prints."""
     return asdict(comparison) | {"notes": list(comparison.notes), "recipes": [asdict(r) for r in comparison.recipes]}
 
 
-def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
+def comparison_rows(comparison: "Comparison") -> list[dict[str, Any]]:
     """Return a flat row for each recipe."""
     rows = []
     for recipe in comparison.recipes:

@@ -7,8 +7,8 @@ from typing import Literal
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
+from planner.curves.families import Law
 from planner.curves.fitting import LEVEL
-from planner.curves.laws import Law
 from rlplan.wording.typed_numbers import number_in
 
 DEFAULT_MULTIPLES = (2.0, 4.0)  # of the last x used

@@ -9,9 +9,9 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.comparison import Comparison, compare
 from planner.curves.curve import Curve
+from planner.curves.families import Law
 from planner.curves.laws import (
     COLUMNS,
-    Law,
     LawFit,
     column_of,
     fit_curve_law,

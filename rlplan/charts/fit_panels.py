@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.laws import Law
+from planner.curves.families import Law
 from planner.curves.posterior import Posterior, over_chunks
 from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction

@@ -46,7 +46,6 @@ def fit(
     """
     from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
-    from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
     from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
 
     request = FitRequest(
@@ -66,6 +65,8 @@ def fit(
     )
     if law is None and compare_by is None:
         return print_fits(fit_files(files, request), format, plot)
+    from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
+
     tables, failures = read_tables(files)
     if compare_by is not None:
         return print_comparison(*compare_recipes(tables, request, failures), format)

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.curves.comparison import Comparison
+from planner.curves.families import Law
 from planner.curves.fitting import Interval, Prediction
-from planner.curves.laws import Law
 from planner.curves.verdicts import MOST_OF_THE_SCALE
 from rlplan.actions.fit_data import comparison_data, comparison_rows, csv_rows, fits_data, law_rows, laws_data
 from rlplan.actions.fitting import Fits, FittedCurve
-from rlplan.actions.law_fitting import LawFits
 from rlplan.exits import ExitCode
 from rlplan.wording.console import plain_table, print_csv, print_json, print_tables, tables_console
 from rlplan.wording.formats import Format
@@ -22,6 +20,9 @@ from rlplan.wording.terminal import tell
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+
+    from planner.curves.comparison import Comparison
+    from rlplan.actions.law_fitting import LawFits
 
 FORMS = {
     Law.SIGMOID: "R(C) = R0 + (A − R0) / (1 + (C_mid/C)^B)",
@@ -52,7 +53,7 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
     return _failed(fits.failures)
 
 
-def print_laws(fits: LawFits, format: Format, plot: Path | None) -> int:
+def print_laws(fits: "LawFits", format: Format, plot: Path | None) -> int:
     """Print what tables say of a law, as `print_fits` does of curves."""
     if fits.fits:
         if format is Format.JSON:
@@ -68,7 +69,7 @@ def print_laws(fits: LawFits, format: Format, plot: Path | None) -> int:
     return _failed(fits.failures)
 
 
-def print_comparison(comparison: Comparison, failures: Sequence[str], format: Format) -> int:
+def print_comparison(comparison: "Comparison", failures: Sequence[str], format: Format) -> int:
     """Print recipes from the best to the worst."""
     if format is Format.JSON:
         print_json(comparison_data(comparison))
@@ -86,7 +87,7 @@ def _failed(failures: Sequence[str]) -> int:
     return ExitCode.BAD_INPUT if failures else ExitCode.DONE
 
 
-def _law_parts(fits: LawFits) -> Iterator["RenderableType"]:
+def _law_parts(fits: "LawFits") -> Iterator["RenderableType"]:
     from rich.text import Text  # noqa: PLC0415
 
     yield Text(f"The law '{fits.law}': {FORMS[fits.law]}", "bold")
@@ -107,7 +108,7 @@ def _law_parts(fits: LawFits) -> Iterator["RenderableType"]:
         yield from _listed("Mind", fit.notes)
 
 
-def _comparison_parts(comparison: Comparison) -> Iterator["RenderableType"]:
+def _comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
     from rich.text import Text  # noqa: PLC0415
 
     best = comparison.recipes[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import f
+from scipy.special import fdtr
 
 from planner.curves.families.base import Array
 
@@ -97,7 +97,7 @@ def draw_separable(
     walked = _ensemble(lambda points: -effective / 2 * log_squares(points), begin, generator)
     points = np.vstack([best, walked])
     logs = log_squares(points)
-    levels = f.cdf(degrees * np.expm1(np.minimum(logs - logs.min(), 50.0)), 1, degrees)
+    levels = fdtr(1, degrees, degrees * np.expm1(np.minimum(logs - logs.min(), 50.0)))
     levels[0] = 0.0
     noise = spread * float(np.sqrt(effective / y.size))
     return SeparableDraws(points[:, :split], points[:, split:], noise, levels)
