@@ -39,7 +39,7 @@ def test_the_wheel_proposes_and_sweeps_outside_of_the_checkout(installed: Path, 
     assert plan["candidates"]
     run(rlplan, "sweep", "--task", "sum-easy", "--budget", "0.02", "--db", "tiny.db", cwd=tmp_path)
     [sweep] = json.loads(run(rlplan, "status", "--all", "--db", "tiny.db", "--format", "json", cwd=tmp_path))["sweeps"]
-    assert sweep["status"] == "finished"
+    assert sweep["state"] == "finished"
     run(rlplan, "report", "report.html", "--db", "tiny.db", cwd=tmp_path)
     assert "<html" in (tmp_path / "report.html").read_text()
 
