@@ -17,7 +17,7 @@ from planner.view import READY, Configuration
 from runner.ports.executor import Executor, Failed, Work
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import Intake
-from runner.sweep.journal import DecisionLog, Journal
+from runner.sweep.journal import Journal
 from runner.sweep.planning import new_trial
 
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
@@ -30,14 +30,13 @@ class Dispatcher:
         self,
         board: Board,
         journal: Journal,
-        log: DecisionLog,
         intake: Intake,
         executor: Executor,
         policy: Policy,
         sweep: str,
     ) -> None:
         """Work for one sweep."""
-        self._board, self._journal, self._log, self._intake = board, journal, log, intake
+        self._board, self._journal, self._intake = board, journal, intake
         self._executor, self._policy, self._sweep = executor, policy, sweep
         self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
@@ -80,7 +79,7 @@ class Dispatcher:
             self._propose(action)
         elif isinstance(action, Stop):
             self.stopped = action.why.reason
-            self._log.decided("stop", None, action.why)
+            self._journal.decided("stop", None, action.why)
 
     def _advance(self, action: Advance) -> None:
         view, facts = self._board.trials[action.trial], self._board.facts[action.trial]
@@ -135,7 +134,7 @@ class Dispatcher:
             self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._sweep, new, now))
 
         self._journal.add(store)
-        self._log.decided("propose", None, action.why)
+        self._journal.decided("propose", None, action.why)
 
     def _settle_proposals(self) -> None:
         """Store the planned trials at once: only then do they have the ids by which the policy names them."""

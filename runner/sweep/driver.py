@@ -19,7 +19,7 @@ from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.intake import Intake
-from runner.sweep.journal import DecisionLog, Journal
+from runner.sweep.journal import Journal
 from runner.sweep.recovery import recover
 from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
@@ -84,14 +84,13 @@ class SweepDriver:
         with store.read() as session:
             stands = standing(session, sweep)
             last = _last_decision(session, stands.sweep.id)
-        self._journal = Journal(store, stands.sweep.id, driver, clock)
-        self._log = DecisionLog(self._journal, clock, stands.sweep.id, last)
-        self._requests = Requests(store, stands.sweep.id, self._journal, self._log, clock)
+        self._journal = Journal(store, stands.sweep.id, driver, clock, last)
+        self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
-        self._intake = Intake(self._board, self._journal, self._log, clock, stands.sweep.id, stands.plan.workload)
-        self._dispatcher = Dispatcher(self._board, self._journal, self._log, self._intake, executor, policy, sweep)
+        self._intake = Intake(self._board, self._journal, stands.plan.workload)
+        self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy, sweep)
         for note in notes:
-            self._log.note("recovered", None, note)
+            self._journal.note("recovered", None, note)
 
     def run(self) -> SweepOutcome:
         """Run until nothing is left to do or the user wants to stop; a second interrupt stops at once."""
@@ -185,7 +184,7 @@ class SweepDriver:
         else:
             left = self._board.ledger.left
             reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
-        self._log.note("stop", None, reason)
+        self._journal.note("stop", None, reason)
 
     def _end_workers(self, reason: str) -> None:
         """End all workers, and charge every second of theirs."""
@@ -208,7 +207,7 @@ class SweepDriver:
             all_failed=max(reasons, key=reasons.__getitem__) if failed and reasons and not got_somewhere else None,
             spent_gpu_hours=self._board.ledger.spent,
             overrun_gpu_hours=self._board.ledger.overrun,
-            decisions=self._log.count,
+            decisions=self._journal.decisions,
         )
 
 

@@ -14,9 +14,9 @@ from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.ports.backend import Point
-from runner.ports.executor import Began, Clock, Ended, Event, Failed, Gone, Progress
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.sweep.board import Board, OpenSegment
-from runner.sweep.journal import DecisionLog, Journal
+from runner.sweep.journal import Journal
 from runner.sweep.measured import cost_record
 from runner.sweep.worker_records import WorkerRecord
 
@@ -28,12 +28,10 @@ TAIL_CHARACTERS = 4000
 class Intake:
     """Applies events to the board and has the journal store them."""
 
-    def __init__(
-        self, board: Board, journal: Journal, log: DecisionLog, clock: Clock, sweep_id: int, workload: dict[str, Any]
-    ) -> None:
+    def __init__(self, board: Board, journal: Journal, workload: dict[str, Any]) -> None:
         """Work for one sweep; the workload is the plan's."""
-        self._board, self._journal, self._log, self._clock = board, journal, log, clock
-        self._sweep_id, self._workload = sweep_id, workload
+        self._board, self._journal, self._workload = board, journal, workload
+        self._clock = journal.clock
         self._ignored: set[int] = set()
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
         self.committed = 0  # segments
@@ -101,7 +99,7 @@ class Intake:
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
         for note in event.notes:
-            self._log.note("note", segment.trial, note)
+            self._journal.note("note", segment.trial, note)
 
     def _failed(self, segment: OpenSegment, event: Failed) -> None:
         gpu_hours = 0.0 if event.worker is None else self._lived(event.worker, event.worker_seconds)
@@ -120,12 +118,12 @@ class Intake:
             self._board.due[segment.trial] = self._clock.seconds() + wait
             reason = f"{kind}: {message}; tried again in {wait:g} s ({facts.failures} of {spec.retries} times)"
             self._move(segment.trial, TrialState.LOST, reason, kind, shown)
-            self._log.note("retry", segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
+            self._journal.note("retry", segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
             return
         self.failures[kind] = self.failures.get(kind, 0) + 1
         tried = f" after {facts.failures} failures in a row" if kind in PASSING else ""
         self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
-        self._log.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
+        self._journal.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
 
     def settle(self, found: Iterable[WorkerRecord]) -> None:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
@@ -140,7 +138,7 @@ class Intake:
             return
         self._board.account.charge_idle(worker, gpu_hours)
         charge = NewCharge(self._clock.now(), worker, "idle", gpu_hours)
-        self._journal.add(lambda session: results.add_charge(session, self._sweep_id, charge))
+        self._journal.add(lambda session: results.add_charge(session, self._journal.sweep_id, charge))
 
     def _late(self, event: Began | Progress | Ended | Failed) -> None:
         """Pass over what a worker reports of a segment that was given up; its trial may be in other hands."""
@@ -148,7 +146,7 @@ class Intake:
             return
         self._ignored.add(event.segment)
         what = type(event).__name__.lower()
-        self._log.note(
+        self._journal.note(
             "ignored",
             None,
             f"a late report ({what}) of segment {event.segment} from {event.worker} was ignored: the segment is over",
@@ -198,7 +196,7 @@ class Intake:
         if self._board.due.pop(trial, None) is not None:  # it was lost, and is decided on before it was tried again
             self._move(trial, self._board.trials[trial].state, "taken up again")
         self._move(trial, state, why.reason)
-        self._log.decided(action, trial, why)
+        self._journal.decided(action, trial, why)
 
 
 def _row(segment: OpenSegment, point: Point) -> NewPoint:

@@ -26,10 +26,17 @@ class Journal:
     """Collects writes and commits them together; what could not be committed yet is kept and tried again."""
 
     def __init__(
-        self, store: Store, sweep_id: int, driver: Driver, clock: Clock, sleep: Callable[[float], None] = time.sleep
+        self,
+        store: Store,
+        sweep_id: int,
+        driver: Driver,
+        clock: Clock,
+        decisions: int = 0,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Write as a driver that holds the sweep's lease."""
-        self._store, self._sweep_id, self._driver, self._clock, self._sleep = store, sweep_id, driver, clock, sleep
+        """Write as a driver that holds the sweep's lease, and number on from the decisions that the sweep has."""
+        self.store, self.sweep_id, self.clock, self.decisions = store, sweep_id, clock, decisions
+        self._driver, self._sleep = driver, sleep
         self._writes: list[Write] = []
         self._points: list[NewPoint] = []
         self._beaten = -HEARTBEAT_SECONDS
@@ -42,26 +49,45 @@ class Journal:
         """Have points stored with the next commit, all in one go: there are many of them."""
         self._points += points
 
+    def decided(self, action: str, trial: int | None, why: Why) -> None:
+        """Have a decision stored, with what it rested on."""
+        self.decisions += 1
+        row: dict[str, Any] = {
+            "sweep_id": self.sweep_id,
+            "number": self.decisions,
+            "at": self.clock.now(),
+            "action": action,
+            "trial_id": trial,
+            "reason": why.reason,
+            "seen": why.seen,
+            "alternatives": why.alternatives,
+        }
+        self.add(lambda session: session.add(Decision(**row)))
+
+    def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
+        """Have what a reader of the sweep should know stored among the decisions, though nobody decided it."""
+        self.decided(action, trial, Why(reason, seen))
+
     def commit(self) -> None:
         """Commit what was added, with a heartbeat, or just the heartbeat when one is due."""
-        if self._writes or self._points or self._clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
+        if self._writes or self._points or self.clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
             self._patiently(self._commit)
 
     def end(self, status: SweepStatus) -> None:
         """Commit what is left and let go of the sweep."""
-        driver, sweep_id = self._driver, self._sweep_id
-        self.add(lambda session: end_lease(session, sweep_id, driver, status, self._clock.now()))
+        driver, sweep_id = self._driver, self.sweep_id
+        self.add(lambda session: end_lease(session, sweep_id, driver, status, self.clock.now()))
         self._patiently(self._commit)
 
     def _commit(self) -> None:
-        with self._store.write() as session:
-            hold_lease(session, self._sweep_id, self._driver, self._clock.now())
+        with self.store.write() as session:
+            hold_lease(session, self.sweep_id, self._driver, self.clock.now())
             for write in self._writes:
                 write(session)
             add_points(session, self._points)
         self._writes.clear()
         self._points.clear()
-        self._beaten = self._clock.seconds()
+        self._beaten = self.clock.seconds()
 
     def _patiently(self, commit: Callable[[], None]) -> None:
         """Try until it works; a passing trouble of the database must not end a sweep that has trained for days."""
@@ -74,35 +100,3 @@ class Journal:
                     raise
                 self._sleep(pause)
                 waited, pause = waited + pause, min(2 * pause, LONGEST_WAIT)
-
-
-class DecisionLog:
-    """Adds every decision, and what a reader of a sweep should know beside, to what the journal commits; numbered."""
-
-    def __init__(self, journal: Journal, clock: Clock, sweep_id: int, last_number: int) -> None:
-        """Go on after the last number that the sweep has."""
-        self._journal, self._clock, self._sweep_id, self._number = journal, clock, sweep_id, last_number
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return self._number
-
-    def decided(self, action: str, trial: int | None, why: Why) -> None:
-        """Store a decision with what it rested on."""
-        self._number += 1
-        row: dict[str, Any] = {
-            "sweep_id": self._sweep_id,
-            "number": self._number,
-            "at": self._clock.now(),
-            "action": action,
-            "trial_id": trial,
-            "reason": why.reason,
-            "seen": why.seen,
-            "alternatives": why.alternatives,
-        }
-        self._journal.add(lambda session: session.add(Decision(**row)))
-
-    def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
-        """Store what happened without anyone deciding it."""
-        self.decided(action, trial, Why(reason, seen))

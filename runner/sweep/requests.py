@@ -3,11 +3,10 @@
 from contextlib import suppress
 
 from budgets.errors import StoreUnavailableError
-from planner.store import Store, driving
+from planner.store import driving
 from planner.store.driving import Waiting
 from planner.store.schema import RequestKind
-from runner.ports.executor import Clock
-from runner.sweep.journal import DecisionLog, Journal
+from runner.sweep.journal import Journal
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -21,9 +20,9 @@ _MEANS = {
 class Requests:
     """What a driver was asked for, of the sweep whose lease it holds."""
 
-    def __init__(self, store: Store, sweep_id: int, journal: Journal, log: DecisionLog, clock: Clock) -> None:
+    def __init__(self, journal: Journal) -> None:
         """Begin without a pause: whatever a former driver was asked for ended with it."""
-        self._store, self._sweep_id, self._journal, self._log, self._clock = store, sweep_id, journal, log, clock
+        self._journal, self._clock = journal, journal.clock
         self._looked_at = -SECONDS_BETWEEN_LOOKS
         self.paused = False
         self.stopping = False
@@ -38,8 +37,8 @@ class Requests:
             self._take(request)
 
     def _new(self) -> list[Waiting]:
-        with suppress(StoreUnavailableError), self._store.read() as session:  # the next look may find it back
-            return driving.waiting(session, self._sweep_id)
+        with suppress(StoreUnavailableError), self._journal.store.read() as session:  # the next look may find it back
+            return driving.waiting(session, self._journal.sweep_id)
         return []
 
     def _take(self, request: Waiting) -> None:
@@ -48,4 +47,4 @@ class Requests:
         taken_at = self._clock.now()
         self._journal.add(lambda session: driving.take(session, request, taken_at))
         reason = f"on request of {request.by}: {_MEANS[request.kind]}"
-        self._log.note(str(request.kind), None, reason, request=request.id)
+        self._journal.note(str(request.kind), None, reason, request=request.id)
