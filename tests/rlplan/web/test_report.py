@@ -16,7 +16,7 @@ from rlplan.cli import app
 from rlplan.reading.story import Beliefs, Story
 from rlplan.web import page, report
 from tests.planner.store import samples
-from tests.rlplan.charts.stories import EVIL, NOTHING, empty, evil, finished, under_way
+from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way
 from tests.rlplan.recommend_sweeps import ended
 
 STATES: list[tuple[Story, Beliefs | None]] = [
@@ -106,22 +106,6 @@ def test_the_ranking_lists_every_configuration_and_what_is_left_out() -> None:
     answer = believed.recommended.answer
     html = page.section("ranking", told, believed)
     assert html.count("<tr") == 1 + len(answer.ranked) + len(answer.left_out)
-
-
-@pytest.mark.parametrize("beliefs", [None, NOTHING])
-def test_script_in_a_name_is_text(beliefs: Beliefs | None) -> None:
-    told = evil()
-    html = report.report(told, beliefs)
-    assert html.count("<script") == 2 + html.count('<script type="application/json">') + page.plotly_script().count(
-        "<script"
-    )
-    body = html.partition("<body>")[2].partition("<script>")[0]
-    elements = Elements(body)
-    assert EVIL not in body
-    assert {tag for tag, attributes in elements.found if "onmouseover" in attributes} == set()
-    assert EVIL.replace("\u2028", "").strip() in text_of(body).replace("\u2028", "")
-    for block in elements.blocks:
-        assert isinstance(json.loads(block), dict)
 
 
 def test_the_file_needs_nothing_else() -> None:
