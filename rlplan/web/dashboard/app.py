@@ -23,7 +23,6 @@ from rlplan.reading.believing import beliefs
 from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
 from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard.assets import assets, served
-from rlplan.web.dashboard.fitting import CurveFitter
 from rlplan.web.dashboard.listing import Listing, listing
 from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.pages import front_page, part, plan_page, problem, sweep_page, trial_page, written
@@ -55,7 +54,6 @@ class Dashboard:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.source = Source(settings.database)
-        self.fitter = CurveFitter(self._believe)
         self.live = LiveSweeps(self._reader)
         self._app: ASGIApp = Guard(self._routes(), settings)
         self._reading = asyncio.Lock()
@@ -72,7 +70,7 @@ class Dashboard:
     def _reader(self, sweep: str) -> SweepReader:
         with self.source.store() as store, store.read() as session:
             sweep_named(session, sweep)
-        return SweepReader(sweep, self.source, self.fitter, part)
+        return SweepReader(sweep, self.source, self._believe, part)
 
     def _routes(self) -> FastAPI:
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._life, redirect_slashes=False)
@@ -101,7 +99,6 @@ class Dashboard:
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
         yield
         self.live.close()
-        self.fitter.close()
         self.source.close()
 
     async def front(self, request: Request) -> Response:

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from weakref import WeakSet
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -27,8 +28,10 @@ class Watcher:
 class LiveSweep:
     """A sweep, the task that reads it, and who looks on."""
 
-    def __init__(self, reader: SweepReader) -> None:
+    def __init__(self, reader: SweepReader, fits: CapacityLimiter) -> None:
         self.reader = reader
+        self._fits = fits
+        self._fitting: asyncio.Task[None] | None = None
         self.watchers: WeakSet[Watcher] = WeakSet()
         self.trouble: RlplanError | None = None
         self.looked = asyncio.Event()
@@ -67,8 +70,9 @@ class LiveSweep:
         """Let everybody go and read nothing more."""
         self._closed = True
         self._changed.set()
-        if self.task is not None:
-            self.task.cancel()
+        for task in (self.task, self._fitting):
+            if task is not None:
+                task.cancel()
 
     async def run(self) -> None:
         """Read the sweep again and again until nobody looks any more."""
@@ -78,6 +82,7 @@ class LiveSweep:
                 await self._try(self.reader.look)
                 self.looked.set()
                 self._tell()
+                self._fit()
                 took = time.monotonic() - began
                 while self.trouble is None and await self._try(self.reader.renew):
                     self._tell()
@@ -93,6 +98,12 @@ class LiveSweep:
             self._told = self.message
             self._changed.set()
             self._changed = asyncio.Event()
+
+    def _fit(self) -> None:
+        """Have the curves fitted while visitors are served; nobody waits for it."""
+        if self.reader.fit_is_due and (self._fitting is None or self._fitting.done()):
+            work = run_sync(self.reader.fit, limiter=self._fits, abandon_on_cancel=True)
+            self._fitting = asyncio.create_task(work, name=f"fits {self.reader.sweep}")
 
     async def _try(self, work: Callable[[], bool]) -> bool:
         try:
@@ -110,7 +121,13 @@ class LiveSweeps:
     def __init__(self, reader_of: Callable[[str], SweepReader]) -> None:
         self._reader_of = reader_of  # NotFoundError when there is no such sweep; it reads, so it may take a moment
         self._sweeps: dict[str, LiveSweep] = {}
+        self._fits = CapacityLimiter(1)  # of all sweeps together
         self._closed = False
+
+    @property
+    def is_fitting(self) -> bool:
+        """Whether a fit is under way, which nothing can interrupt."""
+        return any(sweep.reader.is_fitting for sweep in self._sweeps.values())
 
     async def snapshot(self, name: str) -> Snapshot:
         """Return how a sweep stands, waiting only when nobody has looked for a while; RlplanError when it cannot."""
@@ -152,7 +169,7 @@ class LiveSweeps:
         if name not in self._sweeps:
             reader = await run_sync(self._reader_of, name, abandon_on_cancel=True)
             self._make_place()
-            self._sweeps.setdefault(name, LiveSweep(reader))
+            self._sweeps.setdefault(name, LiveSweep(reader, self._fits))
         sweep = self._sweeps[name]
         sweep.reader.touch()
         if (sweep.task is None or sweep.task.done()) and not self._closed:

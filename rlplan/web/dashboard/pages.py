@@ -23,9 +23,8 @@ from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.reading.sweep_words import tally, time_of
 from rlplan.web.dashboard.assets import address
-from rlplan.web.dashboard.fitting import Fitted
 from rlplan.web.dashboard.listing import Listing
-from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Snapshot
+from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Fitted, Snapshot
 from rlplan.web.page import TITLES, encodable, environment, section
 from rlplan.web.plan import TITLES as PLAN_TITLES
 from rlplan.web.plan import about_plan, plan_sections

@@ -106,7 +106,7 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):
         Server(dashboard, lambda: _announce(settings)).run(sockets=[sock])
-    if not dashboard.fitter.close(ENDING_SECONDS / 4):
+    if dashboard.live.is_fitting:
         # A fit is under way, which only reads: nothing is lost, and nobody is to wait for it.
         sys.stdout.flush()
         sys.stderr.flush()

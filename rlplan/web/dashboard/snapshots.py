@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC
+from datetime import UTC, datetime
 
+from budgets.errors import RlplanError
 from planner.store.sweeps import sweep_named
 from rlplan.charts.thinning import thinned_curve
 from rlplan.reading.marking import mark
@@ -16,7 +17,6 @@ from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import story_data
 from rlplan.reading.sweep_picture import TrialRow
-from rlplan.web.dashboard.fitting import CurveFitter, Fitted
 from rlplan.web.dashboard.source import Source
 from rlplan.web.page import SECTIONS
 
@@ -31,13 +31,29 @@ OLDEST_SECONDS = 10.0
 # A large part is kept up to date for so long after it was asked for; pages that show it ask whenever it changes.
 ASKED_SECONDS = 60.0
 
-Render = Callable[[str, Story, Fitted | None], str]
+# A fit of a large sweep takes seconds: it is not to take more than a fifth of a core away from what shows it.
+SHORTEST_PAUSE_SECONDS = 5.0
+PAUSE_PER_SECOND_OF_WORK = 4.0
+
 MOST_POINTS = 20_000  # on one page
 FEWEST_POINTS = 24  # of one trial: enough for its shape
 FEW_ROWS = 3000  # that are drawn at once, whoever looks
 
 # Of each trial: its scores as they were read, how many of them were wanted, and which are drawn.
 Drawn = dict[int, tuple[tuple[Score, ...], int, tuple[Score, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What was believed of a sweep at a moment, or why that could not be worked out."""
+
+    mark: str  # of the rows it rests on
+    beliefs: Beliefs | None
+    at: datetime
+    problem: str | None = None
+
+
+Render = Callable[[str, Story, Fitted | None], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +134,12 @@ def trouble_message(text: str) -> str:
 class SweepReader:
     """The newest snapshot of a sweep."""
 
-    def __init__(self, sweep: str, source: Source, fitter: CurveFitter, render: Render) -> None:
-        self.sweep = sweep
-        self._source, self._fitter, self._render = source, fitter, render
+    def __init__(self, sweep: str, source: Source, believe: Callable[[str], Beliefs], render: Render) -> None:
+        self.sweep, self.is_fitting = sweep, False
+        self._source, self._believe, self._render = source, believe, render
+        self._mark: str | None = None
+        self._fitted: Fitted | None = None
+        self._fit_after = 0.0
         self._memory: Memory = {}
         self._drawn: Drawn = {}
         self._generation = 0
@@ -146,12 +165,33 @@ class SweepReader:
                 self._memory, self._drawn, self._generation = {}, {}, generation
             with store.read() as session:
                 key = f"{generation}:{mark(session, sweep_named(session, self.sweep).id)}"
-            self._fitter.ask(self.sweep, key)
-            fitted = self._fitter.fitted(self.sweep)
+            self._mark, fitted = key, self._fitted
             if not self._is_stale(key, fitted):
                 return False
             self._take(key, story(store, self.sweep, memory=self._memory), fitted)
             return True
+
+    @property
+    def fit_is_due(self) -> bool:
+        """Whether there are rows that nothing was concluded from yet, and enough time has passed since the last fit."""
+        is_new = self._mark is not None and (self._fitted is None or self._fitted.mark != self._mark)
+        return is_new and time.monotonic() >= self._fit_after
+
+    def fit(self) -> None:
+        """Work out what is believed on the newest rows; what was believed before stays where that fails."""
+        assert self._mark is not None
+        self.is_fitting, mark, began = True, self._mark, time.monotonic()
+        beliefs, problem = self._fitted.beliefs if self._fitted else None, None
+        try:
+            beliefs = self._believe(self.sweep)
+        except RlplanError as error:
+            problem = str(error)
+        except Exception as error:  # whatever a damaged row makes of a fit: the page is to say so
+            problem = f"what is stored could not be fitted ({type(error).__name__})"
+        self._fitted = Fitted(mark, beliefs, datetime.now(UTC), problem)
+        now = time.monotonic()
+        self._fit_after = now + max(SHORTEST_PAUSE_SECONDS, (now - began) * PAUSE_PER_SECOND_OF_WORK)
+        self.is_fitting = False
 
     def has(self, name: str) -> bool:
         """Whether a part is there at once."""

@@ -10,7 +10,6 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from budgets.errors import NotFoundError, StoreUnavailableError
 from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard import live as lives
-from rlplan.web.dashboard.fitting import CurveFitter
 from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.snapshots import SweepReader
 from rlplan.web.dashboard.source import Source
@@ -36,13 +35,13 @@ def play(sweep: Seeder, database: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
     def run(scene: Scene) -> dict[str, Counted]:
         source, watched = Source(str(database)), {}
-        fitter = CurveFitter(lambda _: Beliefs(None, "none", {}, {}), pause_seconds=1000)
+        nothing = Beliefs(None, "none", {}, {})
 
         def watch(name: str) -> SweepReader:
             if not name.startswith("sweep"):
                 raise NotFoundError(f"there is no {name}")
             watched[name] = Counted(
-                name, source, fitter, lambda part, story, _: f"<p>{part} {story.picture.trials}</p>"
+                name, source, lambda _: nothing, lambda part, story, _: f"<p>{part} {story.picture.trials}</p>"
             )
             return watched[name]
 
@@ -54,7 +53,6 @@ def play(sweep: Seeder, database: Path, monkeypatch: pytest.MonkeyPatch) -> Call
                 live.close()
 
         asyncio.run(whole())
-        assert fitter.close(20)
         source.close()
         return watched
 
