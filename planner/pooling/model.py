@@ -20,7 +20,7 @@ from planner.curves.curve import Vector
 from planner.pooling.features import Features
 from planner.pooling.points import EMPTY, Points, clock
 
-Mode = tuple[Vector, ...]  # base (R0 and the steps of the common departure), coefficients, deviations
+FitState = tuple[Vector, ...]  # base (R0 and the steps of the common departure), coefficients, deviations
 
 LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
@@ -124,7 +124,7 @@ class JointModel:
         """Find the modes by Levenberg's steps; members that fall behind early are left out."""
         members, known = len(self.drift), len(self.design)
         base = np.tile(self.base_mean, (members, 1))
-        state: Mode = base, self.mean.copy(), np.zeros((members, known, LOCAL))
+        state: FitState = base, self.mean.copy(), np.zeros((members, known, LOCAL))
         value, rows = self._objective(state)
         damping = np.full(members, 1e-2)
         for number in range(ROUNDS):
@@ -206,7 +206,7 @@ class JointModel:
         self.whitening, self.log_noise = whitening[member], log_noise[member]
         self.white_steps = (whitening @ self.steps)[member]
 
-    def _objective(self, state: Mode) -> tuple[Vector, Vector]:
+    def _objective(self, state: FitState) -> tuple[Vector, Vector]:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
         base, coefficients, deviation = state
         local = _along(self.design, coefficients) + deviation
@@ -229,7 +229,7 @@ class JointModel:
         value = value + 0.5 * (((coefficients - self.mean) / self.features.sd) ** 2).sum(axis=1)
         return value + 0.5 * (((base - self.base_mean) / self._base_sd) ** 2).sum(axis=1), white
 
-    def _curvature(self, state: Mode, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
+    def _curvature(self, state: FitState, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """Return the blocks of the Gauss–Newton matrix and the gradient's two parts."""
         base, coefficients, deviation = state
         summed = self._by_configuration(rows[..., :LOCAL].swapaxes(2, 3) @ rows)
@@ -263,7 +263,7 @@ class JointModel:
         summed[:, self.seen] = np.add.reduceat(per_curve[:, self.in_order], self.first_of, axis=1)
         return summed
 
-    def _step(self, state: Mode, rows: Vector, damping: Vector) -> Mode:
+    def _step(self, state: FitState, rows: Vector, damping: Vector) -> FitState:
         own, cross, shared, own_slope, shared_slope = self._curvature(state, rows)
         own = own + damping[:, None, None, None] * np.einsum("hcll->hcl", own)[..., None] * np.eye(LOCAL)
         diagonal = np.einsum("hgg->hg", shared)

@@ -7,7 +7,8 @@ from planner.axes import named_configuration
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Choices
 from planner.recommending.equivalent import TIE
-from planner.recommending.facts import SEED_SD, Facts, alike, require_choice
+from planner.recommending.evidence import SEED_SD
+from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.frontier import Frontier, FrontierPoint, Pareto, frontier, pareto
 from planner.recommending.prospect import Joint, Prospect
 from planner.recommending.rival import Rival, rival

@@ -4,7 +4,8 @@ from sqlalchemy.orm import Session
 
 from planner.pooling.pool import joint_of
 from planner.recommending.answer import FinalAnswer, answer
-from planner.recommending.facts import Planned, facts_of, require_choice, seed_sd
+from planner.recommending.evidence import Planned, facts_of, seed_sd
+from planner.recommending.facts import require_choice
 from planner.recommending.prospect import DRAWS, Joint
 from planner.store.standing import standing
 from planner.view import Configuration

@@ -8,7 +8,8 @@ import pytest
 from planner.pooling.pool import joint_of
 from planner.recommending.answer import answer
 from planner.recommending.equivalent import PRIOR_RISK, collapse_risks
-from planner.recommending.facts import SEED_SD, ConfigurationFacts, Planned, facts_of, level, seed_sd
+from planner.recommending.evidence import SEED_SD, Planned, facts_of, level, seed_sd
+from planner.recommending.facts import ConfigurationFacts
 from planner.trials import TrialState
 from planner.view import Axes, Configuration, Seen, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view

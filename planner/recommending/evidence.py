@@ -1,0 +1,102 @@
+"""From what a sweep has seen to facts: what the runs of each configuration have shown, and how far its seeds differ."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.curves.verdicts import State
+from planner.recommending.facts import ConfigurationFacts
+from planner.sweeping.beliefs import states_of
+from planner.trials import TrialState
+from planner.view import Configuration, Seen, TrialView, View, has_curve
+
+PROPOSED = "proposed"  # the status of a configuration that has no trial
+
+# The order in which the states of several seeds speak for their cell.
+STATUS = (
+    TrialState.RUNNING,
+    TrialState.PAUSED,
+    TrialState.FINISHED,
+    TrialState.PLANNED,
+    TrialState.FAILED,
+    TrialState.LOST,
+    TrialState.PRUNED,
+)
+
+
+def status_of(trials: Iterable[TrialView]) -> str:
+    """Return the state that speaks for a configuration; one without a trial is proposed."""
+    states = {trial.state for trial in trials}
+    return next((str(state) for state in STATUS if state in states), PROPOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a run of a configuration would be, its price measured or as planned."""
+
+    learning_rate: float
+    recipe: str
+    gpu_hours_per_step: float
+
+
+def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Configuration, ConfigurationFacts]:
+    """Return what is known of each planned configuration, from its trials where it has any."""
+    runs: dict[Configuration, list[TrialView]] = {each: [] for each in planned}
+    for trial in view.trials.values():
+        runs.setdefault(trial.configuration, []).append(trial)
+    seen = [trial for trial in view.trials.values() if has_curve(trial)]
+    states = {trial.trial: state for trial, state in zip(seen, states_of(seen), strict=True)}
+    return {each: _facts(planned[each], trials, states) for each, trials in runs.items()}
+
+
+def _facts(planned: Planned, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
+    seen = [trial for trial in trials if trial.trial in states]
+    judged = [states[trial.trial] for trial in seen]
+    longest = max(seen, key=lambda trial: trial.scores[-1].gpu_hours, default=None)
+    measured = [trial.gpu_hours_per_step for trial in trials if trial.step]
+    return ConfigurationFacts(
+        learning_rate=planned.learning_rate,
+        recipe=planned.recipe,
+        gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
+        status=status_of(trials) if trials else PROPOSED,
+        gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
+        reached_gpu_hours=longest.scores[-1].gpu_hours if longest else 0.0,
+        reached_step=longest.step if longest else 0,
+        last_score=level(longest.scores) if longest else None,
+        seeds_seen=len(seen),
+        collapsed_runs=sum(each.collapsed for each in judged),
+        declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
+        failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),
+    )
+
+
+SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXiv 2510.13786, A.6)
+PRIOR_DEGREES = 4.0  # how many differences between seeds that counts as
+LAST = 3  # scores that are averaged, since one validation has noise of its own
+
+
+def seed_sd(trials: Iterable[TrialView]) -> float:
+    """Return the standard deviation between seeds, from configurations of which several were seen.
+
+    Runs are compared at the last compute that all of a configuration have reached. The published figure counts as a
+    few degrees of freedom, and is the answer where there are no repeated runs.
+    """
+    runs: dict[Configuration, list[Sequence[Seen]]] = {}
+    for trial in trials:
+        if trial.scores and trial.scores[-1].gpu_hours > 0:
+            runs.setdefault(trial.configuration, []).append(trial.scores)
+    degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * SEED_SD**2
+    for repeated in runs.values():
+        if len(repeated) > 1:
+            common = min(scores[-1].gpu_hours for scores in repeated)
+            levels = [level(scores, common) for scores in repeated]
+            degrees += len(levels) - 1
+            squares += float(np.var(levels)) * len(levels)
+    return float(np.sqrt(squares / degrees))
+
+
+def level(scores: Sequence[Seen], gpu_hours: float = float("inf")) -> float:
+    """Return the mean of a run's last few scores up to a compute."""
+    known = [seen.score for seen in scores if seen.gpu_hours <= gpu_hours] or [scores[0].score]
+    return float(np.mean(known[-LAST:]))
