@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 
 Vector = NDArray[np.float64]
@@ -21,7 +21,7 @@ def places(points: int, target: float) -> Vector:
 
 def measured(
     configuration: Configuration, seed: int, at: Vector, mean: Vector, answers: int, rng: np.random.Generator
-) -> Run:
+) -> RecordedRun:
     """Return a run of which each point is a share of `answers` that were right."""
     chance = np.clip(mean, 0.0, 1.0)
     scores = rng.binomial(answers, chance) / answers
@@ -29,10 +29,10 @@ def measured(
     name = f"n{configuration.rollouts_per_prompt}-b{configuration.prompts_per_batch}-s{seed}"
     for _, value in configuration.axes:
         name += f"-{value}"
-    return Run(name, configuration, seed, at, scores, np.sqrt(smoothed * (1 - smoothed) / answers))
+    return RecordedRun(name, configuration, seed, at, scores, np.sqrt(smoothed * (1 - smoothed) / answers))
 
 
-def recorded(runs: Sequence[Run]) -> Recorded:
+def recorded(runs: Sequence[RecordedRun]) -> Recorded:
     """Return the table of some runs."""
     return Recorded(tuple(runs))
 

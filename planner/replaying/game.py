@@ -16,7 +16,7 @@ import numpy as np
 from budgets.errors import IllegalTransitionError, InputError
 from planner.axes import named_configuration
 from planner.replaying.fleet import Fleet, SimulatedWorker
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Account, time_limit
 from planner.trials import TrialState, move
@@ -28,7 +28,7 @@ ROUNDING: Final = 1e-9  # of a step
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
+class PilotTerms:
     """What a trial of a configuration costs and is granted; one that is not planned is open to be proposed."""
 
     gpu_hours_per_step: float
@@ -39,11 +39,11 @@ class Pilot:
     planned: bool = True
 
 
-Pilots = Mapping[Configuration, Pilot]
+Pilots = Mapping[Configuration, PilotTerms]
 
 
 @dataclass(frozen=True, slots=True)
-class _Course:
+class _RecordedScores:
     """All scores of a run that lie within the target, and the step by which each is paid for."""
 
     seen: tuple[Seen, ...]
@@ -54,7 +54,7 @@ class _Course:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Segment:
+class _PlayedSegment:
     """A segment under way, known from its start to its end."""
 
     over_at: float
@@ -85,14 +85,14 @@ class Game:
         self._target, self._seed, self._workers = target, seed, workers
         self._pilots = pilots
         self._account = Account(budget, idle=idle_gpu_hours)
-        self._fleet = Fleet(workers, workers_per_node=workers)
+        self._fleet = Fleet(workers)
         self._start_up = max((each.start_up_gpu_hours for each in (pilots or {}).values() if each.planned), default=0.0)
         self._now = self._all_busy_at = 0.0
         self.decisions = self._started = 0
-        self._running: list[_Segment] = []
-        self._courses: dict[int, _Course] = {}
+        self._running: list[_PlayedSegment] = []
+        self._courses: dict[int, _RecordedScores] = {}
         self._trials: dict[int, TrialView] = {}
-        self._closed: dict[Configuration, list[Run]] = {}
+        self._closed: dict[Configuration, list[RecordedRun]] = {}
         self._open: dict[Configuration, OpenCell] = {}
         for run in recorded.in_order(seed):
             self._lay_out(run)
@@ -175,7 +175,7 @@ class Game:
         self._started += 1
         self.decisions += 1
         over_at = begins + (step - trial.step) * price
-        heapq.heappush(self._running, _Segment(over_at, self._started, action.trial, step, worker))
+        heapq.heappush(self._running, _PlayedSegment(over_at, self._started, action.trial, step, worker))
         self._trials[action.trial] = replace(trial, state=move(trial.state, TrialState.RUNNING))
 
     def _propose(self, action: Propose, policy: str) -> None:
@@ -193,7 +193,7 @@ class Game:
         while self._running and self._running[0].over_at <= moment + ROUNDING * self._tick:
             self._end(heapq.heappop(self._running))
 
-    def _end(self, segment: _Segment) -> None:
+    def _end(self, segment: _PlayedSegment) -> None:
         self._now = segment.over_at
         trial, worker, key = self._trials[segment.trial], segment.worker, str(segment.trial)
         gpu_hours = self._account.unpaid(worker.name, self._now - worker.born)
@@ -221,7 +221,7 @@ class Game:
             self._account.charge_idle(worker.name, self._account.unpaid(worker.name, at - worker.born))
             self._fleet.lose(worker)
 
-    def _lay_out(self, run: Run, *, proposed: bool = False) -> None:
+    def _lay_out(self, run: RecordedRun, *, proposed: bool = False) -> None:
         """Plan a trial of the run, or leave it among those of its open cell."""
         pilot = self._pilot(run)
         if pilot is None:
@@ -235,7 +235,7 @@ class Game:
             n, B, pilot.steps, pilot.gpu_hours_per_step, pilot.start_up_gpu_hours, axes
         )
 
-    def _add(self, run: Run, pilot: Pilot) -> None:
+    def _add(self, run: RecordedRun, pilot: PilotTerms) -> None:
         number = len(self._trials) + 1
         n, B, axes = run.configuration
         self._courses[number] = self._course(run, pilot.gpu_hours_per_step)
@@ -257,7 +257,7 @@ class Game:
             axes=axes,
         )
 
-    def _course(self, run: Run, price: float) -> _Course:
+    def _course(self, run: RecordedRun, price: float) -> _RecordedScores:
         end = min(self._target, run.length) + ROUNDING * price
         rows = np.flatnonzero(run.gpu_hours <= end)
         steps = [_steps(float(gpu_hours), price) for gpu_hours in run.gpu_hours[rows]]
@@ -268,9 +268,9 @@ class Game:
             )
             for row, step in zip(rows, steps, strict=True)
         )
-        return _Course(seen, steps)
+        return _RecordedScores(seen, steps)
 
-    def _pilot(self, run: Run) -> Pilot | None:
+    def _pilot(self, run: RecordedRun) -> PilotTerms | None:
         """Return what the plan grants a trial of the run; without a plan, all of the run in segments that teach.
 
         A segment without a score would teach nothing: it reaches the first score and spans the scores' median distance.
@@ -283,7 +283,7 @@ class Game:
         gaps = np.diff(run.gpu_hours) if run.gpu_hours.size > 1 else np.zeros(1)
         spacing = max(float(np.median(gaps)), float(trained[0]) if trained.size else 0.0)
         segment = min(most, max(1, math.ceil(TICKS * LEAST_SEGMENT), _steps(spacing, tick)))
-        return Pilot(tick, 0.0, most, segment, most)
+        return PilotTerms(tick, 0.0, most, segment, most)
 
 
 def _steps(gpu_hours: float, price: float) -> int:

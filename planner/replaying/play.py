@@ -16,7 +16,7 @@ MOST_MARKS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChoiceMark:
     """What would have been chosen after so many GPU-hours, and how far it falls short of the best."""
 
     gpu_hours: float
@@ -35,7 +35,7 @@ class Played:
     score_at_target: float
     best_at_target: float
     regret: float
-    trace: tuple[Mark, ...]  # where the choice changed
+    trace: tuple[ChoiceMark, ...]  # where the choice changed
     decisions: int  # actions of the policy that were carried out
     wall_hours: float
 
@@ -86,7 +86,7 @@ def play(
     )
     truth = recorded.truth(target)
     best = max(truth.values())
-    marks: list[Mark] = []
+    marks: list[ChoiceMark] = []
     next_mark = 0.0
     for view in game.views(policy):
         if progress is not None:
@@ -95,12 +95,12 @@ def play(
             next_mark = game.spent + budget / MOST_MARKS
             chosen = chooser(view)
             if chosen is not None and (not marks or chosen != marks[-1].chosen):
-                marks.append(Mark(game.spent, chosen, best - truth[chosen]))
+                marks.append(ChoiceMark(game.spent, chosen, best - truth[chosen]))
     last = chooser(game.view())
     chosen = game.first if last is None else last
     regret = best - truth[chosen]
     if trace and (not marks or marks[-1].chosen != chosen):
-        marks.append(Mark(game.spent, chosen, regret))
+        marks.append(ChoiceMark(game.spent, chosen, regret))
     return Played(
         policy=policy.name,
         chosen=chosen,

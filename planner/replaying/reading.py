@@ -15,7 +15,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.table import Flags, Rows, Vector, listing
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 
 NEEDED: Final = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
@@ -100,10 +100,10 @@ def cell_of(table: Table, path: Path, run: str, rows: Rows) -> tuple[int, int, i
 
 def _run(
     table: Table, path: Path, name: str, rows: Rows, plain: tuple[int, int, int], axes: dict[str, dict[str, Value]]
-) -> Run:
+) -> RecordedRun:
     n, B, seed = plain
     own: Axes = tuple((axis, values[name]) for axis, values in axes.items() if name in values)
-    return Run(
+    return RecordedRun(
         name,
         Configuration(n, B, own),
         seed,

@@ -16,7 +16,7 @@ ROUNDING = 1e-9  # relative; a point at 0.9 T counts though 0.9 is no binary num
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RecordedRun:
     """One run: its scores over its own GPU-hours, which grow."""
 
     name: str
@@ -61,7 +61,7 @@ class Run:
 class Recorded:
     """Runs of several configurations, several of which may have the same but for their seed."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
     def __post_init__(self) -> None:
         """Refuse nothing at all."""
@@ -95,10 +95,10 @@ class Recorded:
             lengths[run.configuration].append(min(run.length, target))
         return float(sum(np.mean(of_runs) for of_runs in lengths.values()))
 
-    def in_order(self, seed: int) -> Iterator[Run]:
+    def in_order(self, seed: int) -> Iterator[RecordedRun]:
         """Yield all runs in an order that is drawn: one of every configuration, then a second of each, and so on."""
         drawn: NDArray[np.intp] = np.random.default_rng(seed).permutation(len(self.runs))
-        rounds: list[list[Run]] = []
+        rounds: list[list[RecordedRun]] = []
         had: dict[Configuration, int] = {}
         for number in drawn:
             run = self.runs[number]

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
-from planner.replaying.game import Pilot
+from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
@@ -34,7 +34,7 @@ class Split:
         """What would be run without any pilot."""
         return self.proposal.candidates[0].cell.configuration
 
-    def pilots(self) -> dict[Configuration, Pilot]:
+    def pilots(self) -> dict[Configuration, PilotTerms]:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
         fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
         return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
@@ -118,11 +118,11 @@ def _candidates(proposal: Proposal) -> Iterator[Candidate]:
     return (each for each in proposal.candidates if each.cell.allocation.update_steps > 0)
 
 
-def _pilot(candidate: Candidate, fewest_steps: int) -> Pilot:
+def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:
     """Return what a sweep grants a trial of the candidate; as much as the shortest pilot where the plan has none."""
     granted, cost, most = candidate.pilot, candidate.cell.cost, candidate.cell.allocation.update_steps
     steps = granted.steps or min(fewest_steps, most)
-    return Pilot(
+    return PilotTerms(
         gpu_hours_per_step=cost.gpu_hours_per_step,
         start_up_gpu_hours=cost.start_up_gpu_hours,
         steps=steps,

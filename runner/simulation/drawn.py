@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from planner.curves.curve import Vector
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.chance import log_uniform, mixed
@@ -115,7 +115,7 @@ class DrawnWorld:
         )
         return n, B
 
-    def _run(self, cell: DrawnCell) -> Run:
+    def _run(self, cell: DrawnCell) -> RecordedRun:
         n, B = cell.configuration[:2]
         shape: Shape = self._surface.run(*self._place(cell), seed=0)
         hours = self._hours(cell)
@@ -123,7 +123,7 @@ class DrawnWorld:
         answers = self._setting.answers
         scores = np.random.default_rng([self._key, n, B]).binomial(answers, means) / answers
         errors = np.sqrt(np.maximum(scores * (1 - scores), 0.25 / answers) / answers)
-        return Run(f"n{n}-B{B}", cell.configuration, 0, hours, scores, errors)
+        return RecordedRun(f"n{n}-B{B}", cell.configuration, 0, hours, scores, errors)
 
     def _hours(self, cell: DrawnCell) -> Vector:
         """Return the GPU-hours of training after which the run is scored: less often later on, and when it is over."""

@@ -25,16 +25,15 @@ BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class SimulatedClock:
-    """Starts at 0 seconds; the time of day can be made to jump without them."""
+    """Starts at 0 seconds, and stands still until somebody moves it."""
 
     def __init__(self, beginning: datetime = BEGINNING) -> None:
         self._beginning = beginning
         self._seconds = 0.0
-        self._jumped = 0.0
 
     def now(self) -> datetime:
         """Return the time of day, in UTC."""
-        return self._beginning + timedelta(seconds=self._seconds + self._jumped)
+        return self._beginning + timedelta(seconds=self._seconds)
 
     def seconds(self) -> float:
         """Return the seconds since the beginning."""
@@ -43,10 +42,6 @@ class SimulatedClock:
     def advance_to(self, seconds: float) -> None:
         """Let time pass; it never goes back."""
         self._seconds = max(self._seconds, seconds)
-
-    def jump(self, seconds: float) -> None:
-        """Put the time of day forward or back, as a corrected clock does."""
-        self._jumped += seconds
 
 
 class SimulatedExecutor:
@@ -62,9 +57,7 @@ class SimulatedExecutor:
         *,
         gpus_per_worker: float = 1.0,
         cpus_per_worker: float = 1.0,
-        workers_per_node: int = 8,
         gather_seconds: float = 0.0,
-        replay_late: bool = False,
         clock: SimulatedClock | None = None,
     ) -> None:
         """Make a cluster.
@@ -74,17 +67,13 @@ class SimulatedExecutor:
             workers: How many segments run at once.
             gpus_per_worker: The most that a segment can ask for.
             cpus_per_worker: The most that a segment can ask for.
-            workers_per_node: How many are lost at once when a node is.
             gather_seconds: `wait` returns what happens within this time of the first event in one go.
-            replay_late: A segment that was reported as lost ends once more when it would have ended.
             clock: Its clock, when it is to go on from another executor's.
         """
         self._world = world
         self._most = {"GPUs": gpus_per_worker, "CPUs": cpus_per_worker}
-        self._fleet = Fleet(workers, workers_per_node)
-        self._workers = workers
+        self._fleet = Fleet(workers)
         self._gather = gather_seconds
-        self._replay_late = replay_late
         self._clock = clock or SimulatedClock()
         self._running: dict[int, SimulatedSegment] = {}
         self._heap: list[tuple[float, int, SimulatedSegment | Ended]] = []
@@ -102,7 +91,7 @@ class SimulatedExecutor:
     @property
     def workers(self) -> int:
         """How many segments can run at once now."""
-        return self._workers
+        return self._fleet.size
 
     def assign(self, work: Work) -> None:
         """Take a segment; InputError when it can never run here, or when no worker is idle."""
@@ -128,7 +117,7 @@ class SimulatedExecutor:
     def release(self) -> None:
         """End the workers that hold no segment."""
         for worker in self._fleet.idle:
-            self._end(worker, "nothing was to be done", late=False)
+            self._end(worker, "nothing was to be done")
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Move the clock to the next event, or by so many seconds at most, and return what has happened."""
@@ -153,25 +142,10 @@ class SimulatedExecutor:
     def close(self) -> Sequence[Event]:
         """End all workers and return the last events."""
         for worker in self._fleet.alive:
-            self._end(worker, "the executor was closed", late=False)
+            self._end(worker, "the executor was closed")
         events, self._due = self._due, []
         self._closed = True
         return events
-
-    def jump(self, seconds: float) -> None:
-        """Put the time of day forward or back; measured seconds know nothing of it."""
-        self._clock.jump(seconds)
-
-    def lose_node(self, node: int) -> None:
-        """Lose a node with all workers on it; nodes count from 0."""
-        for worker in self._fleet.lose_node(node):
-            self._end(worker, f"node {node} was lost", late=self._replay_late)
-        self._workers = self._fleet.size
-
-    def join_node(self, node: int) -> None:
-        """Bring a lost node back."""
-        self._fleet.join_node(node)
-        self._workers = self._fleet.size
 
     def _check(self, work: Work) -> None:
         if self._closed:
@@ -183,8 +157,8 @@ class SimulatedExecutor:
                 )
         if work.segment in self._running:
             raise InputError(f"segment {work.segment} is running already")
-        if len(self._running) >= self._workers:
-            raise InputError(f"all of {self._workers} workers are busy: wait until a segment has ended")
+        if len(self._running) >= self.workers:
+            raise InputError(f"all of {self.workers} workers are busy: wait until a segment has ended")
 
     def _course(self, work: Work) -> Course:
         known = self._courses.get(work.folder)
@@ -228,7 +202,7 @@ class SimulatedExecutor:
         if fault is None:
             self._fleet.park(worker, work.folder, running.step, running.over_at)
             self._saved.add(work.folder)
-            self._due.append(_ended(running))
+            self._due.append(ended(running))
         else:
             self._due.append(Failed(work.segment, worker.name, lived, fault.kind, fault.message))
             if fault.kind == "lost":
@@ -237,20 +211,19 @@ class SimulatedExecutor:
             else:
                 self._fleet.park(worker, None, -1, running.over_at)
 
-    def _end(self, worker: SimulatedWorker, reason: str, *, late: bool) -> None:
+    def _end(self, worker: SimulatedWorker, reason: str) -> None:
         """End a worker's life now, and with it the segment that it has."""
         lived = self._clock.seconds() - worker.born
         for running in [running for running in self._running.values() if running.worker is worker]:
             del self._running[running.work.segment]
             message = f"{worker.name} is gone: {reason}"
             self._due.append(Failed(running.work.segment, worker.name, lived, "lost", message))
-            if late and running.fault is None:
-                heapq.heappush(self._heap, (running.over_at, next(self._order), _ended(running)))
         self._fleet.lose(worker)
         self._due.append(Gone(worker.name, lived, reason))
 
 
-def _ended(running: SimulatedSegment) -> Ended:
+def ended(running: SimulatedSegment) -> Ended:
+    """Return how a segment that nothing befalls is reported."""
     work, worker = running.work, running.worker
     checkpoint = f"{work.folder}/checkpoint-{running.step:08d}.json"
     return Ended(work.segment, worker.name, running.over_at - worker.born, running.step, checkpoint)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 
 LENGTH = 100.0
@@ -19,9 +19,9 @@ def run(
     seed: int = 0,
     axes: Axes = (),
     errors: Sequence[float] | None = None,
-) -> Run:
+) -> RecordedRun:
     x = np.asarray(hours, dtype=float)
-    return Run(
+    return RecordedRun(
         name,
         Configuration(*cell, axes),
         seed,

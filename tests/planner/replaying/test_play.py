@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from budgets.errors import IllegalTransitionError, InputError
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import highest_seen, open_chooser
-from planner.replaying.game import Pilot
+from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop, Why
@@ -171,8 +171,8 @@ def test_more_segments_than_workers_are_refused() -> None:
 def test_with_pilots_the_plan_says_how_far_a_trial_is_to_go_and_what_is_open() -> None:
     recorded = Recorded((run("a"), run("b", (16, 4)), run("c", (32, 4))))
     pilots = {
-        Configuration(8, 4): Pilot(0.05, 1.0, 400, 500, 2000),
-        Configuration(16, 4): Pilot(0.1, 1.0, 90, 50, 900, planned=False),
+        Configuration(8, 4): PilotTerms(0.05, 1.0, 400, 500, 2000),
+        Configuration(16, 4): PilotTerms(0.1, 1.0, 90, 50, 900, planned=False),
     }
     policy = Scripted([Propose(16, 4, WHY)], [advance(2, 80)])
     result = play(recorded, policy, budget=50, target=100, seed=0, chooser=highest_seen, pilots=pilots, trace=False)
@@ -186,7 +186,7 @@ def test_with_pilots_the_plan_says_how_far_a_trial_is_to_go_and_what_is_open() -
     assert (result.decisions, result.gpu_hours_spent) == (2, pytest.approx(9))
 
 
-COSTLY = {Configuration(n, 4): Pilot(1.0, 4.0, 50, 10, 100) for n in (8, 16)}
+COSTLY = {Configuration(n, 4): PilotTerms(1.0, 4.0, 50, 10, 100) for n in (8, 16)}
 
 
 def test_a_start_up_is_paid_for_by_each_segment_of_a_worker_that_does_not_hold_the_trial() -> None:

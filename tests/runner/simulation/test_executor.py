@@ -11,6 +11,7 @@ from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.simulation.surface_world import SurfaceWorld
+from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.simulation.worlds import trial, work
 
 COSTS = Costs(
@@ -25,8 +26,8 @@ CHOICE = SimulationChoice(costs=COSTS)
 CONFIG = trial(CHOICE)
 
 
-def executor(workers: int = 2, **options: Any) -> SimulatedExecutor:
-    return SimulatedExecutor(SurfaceWorld(CHOICE), workers, **options)
+def executor(workers: int = 2, **options: Any) -> FaultyExecutor:
+    return FaultyExecutor(SurfaceWorld(CHOICE), workers, **options)
 
 
 def drain(running: SimulatedExecutor, until: float = 1e7) -> list[Event]:
@@ -139,26 +140,24 @@ def test_most_seconds_count_from_the_end_of_the_last_segment() -> None:
 
 
 def test_a_lost_node_takes_its_workers_along_and_their_number_falls() -> None:
-    running = executor(workers=4, workers_per_node=2)
+    running = executor(workers=4)
     for number in range(3):
         running.assign(work(number, CONFIG, 50, trial=number))
     drain_until = running.wait(0.0)
     assert len(drain_until) == 3
     running.wait(120.0)
     lost_at = running.clock.seconds()
-    running.lose_node(0)
+    running.lose_workers(2)
     assert running.workers == 2
     events = running.wait(0.0)
     failed, gone = only(Failed, events), only(Gone, events)
     assert [(event.segment, event.kind) for event in failed] == [(0, "lost"), (1, "lost")]
     assert [event.worker for event in gone] == [event.worker for event in failed]
     assert all(event.worker_seconds == lost_at for event in failed + gone)
-    with pytest.raises(InputError, match=r"no node 0 to lose: standing are \[1\]"):
-        running.lose_node(0)
     running.assign(work(10, CONFIG, 50, trial=0))
     with pytest.raises(InputError, match="all of 2 workers are busy"):
         running.assign(work(11, CONFIG, 50, trial=1))
-    running.join_node(0)
+    running.bring_back(2)
     assert running.workers == 4
     running.assign(work(12, CONFIG, 50, trial=1))
     rest = drain(running)
@@ -167,11 +166,11 @@ def test_a_lost_node_takes_its_workers_along_and_their_number_falls() -> None:
 
 
 def test_a_late_result_of_a_lost_worker_comes_when_it_would_have_come() -> None:
-    running = executor(workers=1, replay_late=True)
+    running = executor(workers=1)
     running.assign(work(1, CONFIG, 3))
     running.wait(0.0)
     running.wait(110.0)
-    running.lose_node(0)
+    running.lose_workers(1, late=True)
     assert [type(event) for event in running.wait(0.0)] == [Failed, Gone]
     (late,) = running.wait(1e6)
     assert (type(late), late.segment, late.step, late.worker_seconds) == (Ended, 1, 3, 141.0)
@@ -200,7 +199,7 @@ def test_workers_lost_at_a_rate_are_replaced_and_the_trial_can_go_on_in_the_end(
 def test_the_time_of_day_jumps_and_measured_seconds_do_not() -> None:
     running = executor()
     before = running.clock.now()
-    running.jump(-3600.0)
+    running.jumping.jumped = -3600.0
     running.wait(60.0)
     assert (running.clock.now() - before).total_seconds() == -3540.0
     assert running.clock.seconds() == 60.0
@@ -210,14 +209,14 @@ def test_interrupted_and_moved_trials_get_the_points_of_undisturbed_ones() -> No
     def points(events: list[Event]) -> dict[int, object]:
         return {p.optimizer_step: p for e in only(Progress, events) for p in e.points if p.score is not None}
 
-    whole, cut = executor(workers=1), executor(workers=2, workers_per_node=1)
+    whole, cut = executor(workers=1), executor(workers=2)
     whole.assign(work(1, CONFIG, 12))
     cut.assign(work(1, CONFIG, 5))
     events = drain(cut, 1e4)
     cut.assign(work(2, CONFIG, 9, from_step=5))
     events += cut.wait(0.0)
     events += cut.wait(20.0)
-    cut.lose_node(0)
+    cut.lose_workers(1)
     events += drain(cut, 1e4)
     cut.assign(work(3, CONFIG, 12, from_step=5, attempt=1))
     events += drain(cut, 1e4)
@@ -232,7 +231,7 @@ def test_a_segment_is_not_taken_twice() -> None:
 
 
 def test_idle_workers_are_reused_the_longest_idle_first() -> None:
-    fleet = Fleet(3, 8)
+    fleet = Fleet(3)
     first, second = fleet.take("a", 0.0), fleet.take("b", 0.0)
     fleet.park(second, "b", 4, 0.0)
     fleet.park(first, "a", 4, 0.0)
@@ -244,18 +243,6 @@ def test_idle_workers_are_reused_the_longest_idle_first() -> None:
     assert fleet.take("c", 2.0).name == "worker-4"
 
 
-def test_no_worker_is_born_on_a_lost_node() -> None:
-    fleet = Fleet(4, 2)
-    there = [fleet.take(name, 0.0) for name in "ab"]
-    assert fleet.lose_node(0) == there
-    for worker in there:
-        fleet.lose(worker)
-    assert {fleet.take(name, 1.0).slot for name in "cd"} == {2, 3}
-    fleet.join_node(0)
-    assert {fleet.take(name, 2.0).slot for name in "ef"} == {0, 1}
-
-
-@pytest.mark.parametrize(("workers", "per_node"), [(0, 1), (1, 0)])
-def test_a_cluster_without_workers_is_refused(workers: int, per_node: int) -> None:
-    with pytest.raises(InputError, match="give at least 1 of each"):
-        SimulatedExecutor(workers=workers, workers_per_node=per_node)
+def test_a_cluster_without_workers_is_refused() -> None:
+    with pytest.raises(InputError, match="0 workers: give at least 1"):
+        SimulatedExecutor(workers=0)

@@ -36,6 +36,7 @@ from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep import journal
 from runner.sweep.board import Board
+from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 
 # What the plan of these sweeps takes an update and a validation to cost, so that no segment is cut short.
@@ -221,7 +222,7 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
 
 def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     given = sweep(tmp_path, room=ROOM)
-    executor = SimulatedExecutor(None, given.workers, workers_per_node=2, replay_late=True)
+    executor = FaultyExecutor(None, given.workers)
 
     class Losing:
         """Loses a node at the fifth look, and has the clock jump an hour back."""
@@ -232,8 +233,8 @@ def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str,
         def requested(self) -> bool:
             self.looks += 1
             if self.looks == 5:
-                executor.lose_node(0)
-                executor.jump(-3600)
+                executor.lose_workers(2, late=True)
+                executor.jumping.jumped = -3600
             return False
 
     with given.store() as store:

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from planner.replaying.choosing import highest_seen
-from planner.replaying.game import Pilot
+from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.store.schema import Candidate
 from planner.sweeping.grants import idle_gpu_hours
 from planner.sweeping.policies import open_policy
@@ -34,7 +34,7 @@ CHOICE = SimulationChoice(
 class InOrder(Recorded):
     """Its runs are laid out as a plan has them."""
 
-    def in_order(self, seed: int) -> Iterator[Run]:
+    def in_order(self, seed: int) -> Iterator[RecordedRun]:
         yield from self.runs
 
 
@@ -62,8 +62,10 @@ def played(sweep: SimulatedSweep, policy: str) -> Played:
         points = [course.point(step) for step in course.scored_steps(-1, most)]
         cell = Configuration(row.rollouts_per_prompt, row.prompts_per_batch)
         hours, scores = (np.array(values) for values in zip(*((at.gpu_hours, at.score) for at in points), strict=True))
-        runs.append(Run(str(row.rank), cell, 0, hours, scores))
-        pilots[cell] = Pilot(row.gpu_hours_per_step, START_UP_SECONDS / 3600, row.pilot_steps, row.segment_steps, most)
+        runs.append(RecordedRun(str(row.rank), cell, 0, hours, scores))
+        pilots[cell] = PilotTerms(
+            row.gpu_hours_per_step, START_UP_SECONDS / 3600, row.pilot_steps, row.segment_steps, most
+        )
     return play(
         InOrder(tuple(runs)),
         open_policy(policy),
