@@ -9,9 +9,9 @@ import pytest
 from bench.synthetic import courses
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
-from planner.replaying.game import Pilot
+from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
-from planner.replaying.recorded import Recorded, Run
+from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Action, Propose, Prune
 from planner.sweeping.policies import open_policy
 from planner.view import Cell, Configuration, View
@@ -74,9 +74,9 @@ def played(policy: str, seed: int, budget: float = BUDGET, related: bool = False
     for cell, course in (surface if related else unrelated)(seed, cells).items():
         p = np.clip([course(at / TARGET) for at in x], 0, 1)
         error = np.sqrt(np.maximum(p * (1 - p), 0.25 / ANSWERS) / ANSWERS)
-        runs.append(Run(str(cell), Configuration(*cell), 0, x, rng.binomial(ANSWERS, p) / ANSWERS, error))
+        runs.append(RecordedRun(str(cell), Configuration(*cell), 0, x, rng.binomial(ANSWERS, p) / ANSWERS, error))
     pilots = {
-        Configuration(*cell): Pilot(PER_STEP, 0.05, 20 if place < PLANNED else 5, 5, 200, planned=place < PLANNED)
+        Configuration(*cell): PilotTerms(PER_STEP, 0.05, 20 if place < PLANNED else 5, 5, 200, planned=place < PLANNED)
         for place, cell in enumerate(cells)
     }
     pool = Pool()
