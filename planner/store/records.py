@@ -166,9 +166,9 @@ class NewRecommendation:
     axes: Axes = ()
 
 
-@dataclass(frozen=True)
-class NewRanking:
-    """One row of the ranked list under a recommendation."""
+@dataclass(frozen=True, kw_only=True)
+class RankedRow:
+    """One row of a ranked list, as it is stored under a recommendation and read again."""
 
     rank: int
     rollouts_per_prompt: int
@@ -176,13 +176,13 @@ class NewRanking:
     update_steps: int
     learning_rate: float
     recipe: str
-    gpu_hours_spent: float
-    gpu_hours_to_target: float
-    status: str
     expected_score: float | None = None
     score_low: float | None = None
     score_high: float | None = None
     probability_best: float | None = None
+    gpu_hours_spent: float
+    gpu_hours_to_target: float
+    status: str
     axes: Axes = ()
 
 

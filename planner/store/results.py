@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, aliased
 
 from budgets.errors import InputError, NotFoundError, StoreError
 from planner.store.fresh import RANKED_ALLOCATIONS
-from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewRanking, NewRecommendation, NewSegment
+from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewRecommendation, NewSegment, RankedRow
 from planner.store.schema import Charge, Decision, Fit, Point, Ranking, Recommendation, Segment, SegmentOutcome
 from planner.store.sweeps import plan_named, sweep_named, trial_with
 
@@ -134,7 +134,7 @@ def record_decision(session: Session, sweep: str, decision: NewDecision) -> int:
 
 
 def save_recommendation(
-    session: Session, sweep: str, recommendation: NewRecommendation, rankings: Sequence[NewRanking]
+    session: Session, sweep: str, recommendation: NewRecommendation, rankings: Sequence[RankedRow]
 ) -> int:
     """Store a recommendation with the whole ranked list it rests on, and return its id."""
     rows = [Ranking(**vars(ranking)) for ranking in rankings]

@@ -19,11 +19,11 @@ from planner.store.records import (
     NewFit,
     NewPlan,
     NewPoint,
-    NewRanking,
     NewRecommendation,
     NewSegment,
     NewSweep,
     NewTrial,
+    RankedRow,
 )
 from planner.store.schema import CostRecord, Plan, Point, SegmentOutcome
 from planner.trials import TrialState
@@ -153,7 +153,7 @@ class Store:
         with self.write() as session:
             return results.record_decision(session, sweep, decision)
 
-    def save_recommendation(self, sweep: str, recommendation: NewRecommendation, rankings: Sequence[NewRanking]) -> int:
+    def save_recommendation(self, sweep: str, recommendation: NewRecommendation, rankings: Sequence[RankedRow]) -> int:
         """Store a recommendation with the whole ranked list it rests on, and return its id."""
         with self.write() as session:
             return results.save_recommendation(session, sweep, recommendation, rankings)

@@ -27,8 +27,7 @@ from rlplan.api.wording import arguments_named, page_part
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
-from rlplan.reading.sweep_picture import Answer as StoredAnswer
-from rlplan.reading.sweep_picture import Money, Picture
+from rlplan.reading.sweep_picture import Money, Picture, StoredAnswer
 from rlplan.reading.sweep_words import foretold, reached, sentence, tally, time_of, with_error
 from rlplan.wording.numbers import hours
 

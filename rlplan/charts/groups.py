@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from planner.axes import named_configuration
 from planner.recommending.choice import Choice
+from planner.store.records import RankedRow
 from planner.store.schema import Candidate
 from planner.view import Configuration
 from rlplan.reading.story import Beliefs, Cell, Story
-from rlplan.reading.sweep_picture import Ranked, TrialRow
+from rlplan.reading.sweep_picture import TrialRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Group:
         return named_configuration(self.configuration)
 
 
-def configuration_of(row: TrialRow | Ranked | Choice | Cell | Candidate) -> Configuration:
+def configuration_of(row: TrialRow | RankedRow | Choice | Cell | Candidate) -> Configuration:
     """Return what a row is of: (n, B) with the further axes."""
     return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
 
@@ -54,7 +55,7 @@ def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Ex
 
     Until the beliefs are there, the ranking that the sweep stored last speaks for them.
     """
-    ranked: tuple[Choice | Ranked, ...] = ()
+    ranked: tuple[Choice | RankedRow, ...] = ()
     if beliefs is not None and beliefs.recommended is not None:
         ranked = beliefs.recommended.answer.ranked
     elif beliefs is None and story.picture.answer is not None:

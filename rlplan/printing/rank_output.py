@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import said
+from planner.store.records import RankedRow
 from planner.trials import TrialState
 from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
-from rlplan.reading.sweep_picture import Ranked
 from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN = 20  # rows of a table when nothing is said
 WIDE = 100  # columns from which learning rate and recipe are shown
 STATES = (*(state.value for state in TrialState), "proposed")
-SORT_KEYS: dict[str, SortKey[Ranked]] = {
+SORT_KEYS: dict[str, SortKey[RankedRow]] = {
     "rank": SortKey(lambda row: row.rank),
     "score": SortKey(lambda row: row.expected_score, largest_first=True),
     "p-best": SortKey(lambda row: row.probability_best, largest_first=True),
@@ -66,7 +66,7 @@ def print_ranking(database: str, request: RankRequest, format: Format) -> None:
         print_csv(("plan", "sweep", *RANKING_COLUMNS, *axes), (_flat(found, row) for row in shown))
 
 
-def chosen_rows(rows: Sequence[Ranked], request: RankRequest) -> list[Ranked]:
+def chosen_rows(rows: Sequence[RankedRow], request: RankRequest) -> list[RankedRow]:
     """Return the rows that pass the filters, in the order asked for."""
     states = chosen_names(request.status, "status", STATES)
     kept = [row for row in rows if not states or row.status in states]
@@ -75,7 +75,7 @@ def chosen_rows(rows: Sequence[Ranked], request: RankRequest) -> list[Ranked]:
     )
 
 
-def ranking_data(found: Ranking, rows: Sequence[Ranked]) -> dict[str, Any]:
+def ranking_data(found: Ranking, rows: Sequence[RankedRow]) -> dict[str, Any]:
     """Return the document that `rank --format json` prints."""
     return {
         "plan": found.plan,
@@ -89,16 +89,16 @@ def ranking_data(found: Ranking, rows: Sequence[Ranked]) -> dict[str, Any]:
     }
 
 
-def _flat(found: Ranking, row: Ranked) -> dict[str, Any]:
+def _flat(found: Ranking, row: RankedRow) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in RANKING_COLUMNS}
     return {"plan": found.plan, "sweep": found.sweep, **values, **axis_cells(row.axes)}
 
 
-def _columns(rows: Sequence[Ranked]) -> dict[str, Callable[[Ranked], Any]]:
-    def of_row(name: str) -> Callable[[Ranked], Any]:
+def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]:
+    def of_row(name: str) -> Callable[[RankedRow], Any]:
         return lambda row: getattr(row, name)
 
-    def on_axis(column: str) -> Callable[[Ranked], Any]:
+    def on_axis(column: str) -> Callable[[RankedRow], Any]:
         return lambda row: axis_cells(row.axes).get(column)
 
     plain = ("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate", "recipe", "status")
@@ -108,7 +108,7 @@ def _columns(rows: Sequence[Ranked]) -> dict[str, Callable[[Ranked], Any]]:
 
 
 def _report(
-    found: Ranking, wanted: Sequence[Ranked], request: RankRequest, canvas: Canvas
+    found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, canvas: Canvas
 ) -> "Iterator[RenderableType]":
     yield from canvas.lines(_title(found), "bold")
     yield from canvas.lines(_legend(found), "dim")
@@ -145,7 +145,7 @@ def _legend(found: Ranking) -> str:
     return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
 
 
-def _table(rows: Sequence[Ranked], canvas: Canvas) -> "Table":
+def _table(rows: Sequence[RankedRow], canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
     named = any(row.axes for row in rows)
     headings = ["#", "n", "B", "M", "score", "P(best)", "spent"]
@@ -168,7 +168,7 @@ def _table(rows: Sequence[Ranked], canvas: Canvas) -> "Table":
     return table
 
 
-def _score(row: Ranked) -> str:
+def _score(row: RankedRow) -> str:
     """Write three digits, since a hundredth is what the best differ by."""
     if row.expected_score is None:
         return UNKNOWN
@@ -177,7 +177,7 @@ def _score(row: Ranked) -> str:
     return f"{row.expected_score:.3f} ({row.score_low:.3f}–{row.score_high:.3f})"
 
 
-def _hidden(found: Ranking, wanted: Sequence[Ranked], shown: Sequence[Ranked]) -> "Iterator[str]":
+def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedRow]) -> "Iterator[str]":
     if not wanted:
         yield f"None of {_counted(found)} is what --status and --where ask for."
         return

@@ -12,7 +12,7 @@ from rlplan.exits import ExitCode
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
-from rlplan.reading.sweep_picture import Answer, Picture, TrialRow
+from rlplan.reading.sweep_picture import Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, sentence, time_of
 from rlplan.wording.console import (
@@ -142,7 +142,7 @@ def _report(seen: Picture, launched: "Launch | None", database: str, canvas: Can
         yield from how_to_run(launched.command, launched.note, canvas)
 
 
-def _ranking(answer: Answer, canvas: Canvas) -> "Table":
+def _ranking(answer: StoredAnswer, canvas: Canvas) -> "Table":
     named = any(row.axes for row in answer.ranking)
     table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
     for row in answer.ranking[:SHOWN]:

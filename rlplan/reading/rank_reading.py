@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
 from planner.axes import from_text
 from planner.store import Store, open_store
+from planner.store.records import RankedRow
 from planner.store.results import ranked_allocations
 from planner.store.schema import Plan, Recommendation, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import missing, plan_named
-from rlplan.reading.sweep_picture import Ranked
 
 SETTLED = (SweepStatus.FINISHED, SweepStatus.FAILED)
 
@@ -29,14 +29,14 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranked allocations, and what they are of."""
+    """RankedRow allocations, and what they are of."""
 
     plan: str
     sweep: str | None
     status: SweepStatus | None
     source: Source
     made_at: datetime | None  # of the recommendation that it was stored under
-    rows: tuple[Ranked, ...]
+    rows: tuple[RankedRow, ...]
     note: str | None = None  # why it is not what one might expect
 
 
@@ -96,14 +96,14 @@ def _changed_at(session: Session, sweep: Sweep) -> datetime:
     return max(each for each in (sweep.created_at, moved, settled) if each is not None)
 
 
-def _rows(found: list[dict[str, Any]], sweep: str | None) -> tuple[Ranked, ...]:
-    names = [name for name in Ranked.__dataclass_fields__ if name != "axes"]
+def _rows(found: list[dict[str, Any]], sweep: str | None) -> tuple[RankedRow, ...]:
+    names = [name for name in RankedRow.__dataclass_fields__ if name != "axes"]
     of_sweep = [row for row in found if row["sweep"] == sweep]
-    return tuple(Ranked(**{name: row[name] for name in names}, axes=from_text(row["axes"])) for row in of_sweep)
+    return tuple(RankedRow(**{name: row[name] for name in names}, axes=from_text(row["axes"])) for row in of_sweep)
 
 
-def _believed_now(database: str, sweep: str) -> tuple[Ranked, ...]:
+def _believed_now(database: str, sweep: str) -> tuple[RankedRow, ...]:
     from rlplan.reading.recommend_reading import recommended  # noqa: PLC0415 (takes a second to import)
     from runner.sweep.concluding import rankings  # noqa: PLC0415
 
-    return tuple(Ranked(**vars(row)) for row in rankings(recommended(database, sweep).answer))
+    return tuple(rankings(recommended(database, sweep).answer))

@@ -18,7 +18,7 @@ from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, launch
-from rlplan.reading.sweep_picture import Answer as StoredAnswer
+from rlplan.reading.sweep_picture import StoredAnswer
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.planned import compared_recipes

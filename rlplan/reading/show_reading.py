@@ -21,7 +21,7 @@ from rlplan.reading.sweep_reading import read_picture
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class StateChange:
     """One change of the trial's state."""
 
     at: datetime
@@ -31,7 +31,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class TrialSegment:
     """One segment of the trial."""
 
     number: int
@@ -65,8 +65,8 @@ class Sheet:
     checkpoint: str | None
     fitted_at: datetime | None
     fitted_upto_gpu_hours: float | None
-    moves: tuple[Moved, ...]
-    segments: tuple[Granted, ...]
+    moves: tuple[StateChange, ...]
+    segments: tuple[TrialSegment, ...]
     decisions: tuple[Decision, ...]
 
 
@@ -107,15 +107,15 @@ def continuation(store: Store, sweep: str, trial: int) -> Continuation:
     return Continuation(found.command, found.note)
 
 
-def _moves(session: Session, trial: int) -> tuple[Moved, ...]:
+def _moves(session: Session, trial: int) -> tuple[StateChange, ...]:
     wanted = select(Transition).where(Transition.trial_id == trial).order_by(Transition.id)
-    return tuple(Moved(each.at, each.from_state, each.to_state, each.reason) for each in session.scalars(wanted))
+    return tuple(StateChange(each.at, each.from_state, each.to_state, each.reason) for each in session.scalars(wanted))
 
 
-def _segments(session: Session, trial: int) -> tuple[Granted, ...]:
+def _segments(session: Session, trial: int) -> tuple[TrialSegment, ...]:
     wanted = select(Segment).where(Segment.trial_id == trial).order_by(Segment.id)
-    names = Granted.__dataclass_fields__
-    return tuple(Granted(**{name: getattr(each, name) for name in names}) for each in session.scalars(wanted))
+    names = TrialSegment.__dataclass_fields__
+    return tuple(TrialSegment(**{name: getattr(each, name) for name in names}) for each in session.scalars(wanted))
 
 
 NEAR = 3  # names that are offered for one that is not known

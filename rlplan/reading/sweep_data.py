@@ -1,37 +1,39 @@
 """The picture of a sweep as plain data, for JSON and CSV."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from rlplan.reading.sweep_picture import Answer, Hold, Money, Picture, Ranked, TrialRow
+from planner.store.records import RankedRow
+from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 
 if TYPE_CHECKING:
     from rlplan.reading.story import Band, Beliefs, Story
 
-RANKING_COLUMNS = tuple(field for field in Ranked.__dataclass_fields__ if field != "axes")
-TRIAL_COLUMNS = (
-    "trial",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "learning_rate",
-    "seed",
-    "state",
-    "attempt",
-    "step",
-    "pilot_steps",
-    "gpu_hours_spent",
-    "score",
-    "score_standard_error",
-    "expected_score",
-    "score_low",
-    "score_high",
-    "probability_best",
-    "failure_class",
-)
+RANKING_COLUMNS = tuple(field for field in RankedRow.__dataclass_fields__ if field != "axes")
+_TRIAL: dict[str, Callable[[TrialRow], Any]] = {
+    "trial": lambda trial: trial.name,
+    "rollouts_per_prompt": lambda trial: trial.rollouts_per_prompt,
+    "prompts_per_batch": lambda trial: trial.prompts_per_batch,
+    "learning_rate": lambda trial: trial.learning_rate,
+    "seed": lambda trial: trial.seed,
+    "state": lambda trial: trial.state.value,
+    "attempt": lambda trial: trial.attempt,
+    "step": lambda trial: trial.step,
+    "pilot_steps": lambda trial: trial.pilot_steps,
+    "gpu_hours_spent": lambda trial: trial.gpu_hours_spent,
+    "score": lambda trial: trial.last and trial.last.score,
+    "score_standard_error": lambda trial: trial.last and trial.last.standard_error,
+    "expected_score": lambda trial: trial.forecast and trial.forecast.mean,
+    "score_low": lambda trial: trial.forecast and trial.forecast.low,
+    "score_high": lambda trial: trial.forecast and trial.forecast.high,
+    "probability_best": lambda trial: trial.forecast and trial.forecast.probability_best,
+    "failure_class": lambda trial: trial.failure_class,
+}
+TRIAL_COLUMNS = tuple(_TRIAL)
 
 
 def sweep_data(picture: Picture) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def uses(money: Money) -> dict[str, float]:
     return dict(sorted(used.items(), key=lambda item: -item[1]))
 
 
-def answer_data(answer: Answer) -> dict[str, Any]:
+def answer_data(answer: StoredAnswer) -> dict[str, Any]:
     """Return a recommendation without the list it rests on."""
     return with_axes({name: value for name, value in asdict(answer).items() if name != "ranking"})
 
@@ -97,27 +99,7 @@ def with_axes(data: dict[str, Any]) -> dict[str, Any]:
 
 def trial_row(trial: TrialRow) -> dict[str, Any]:
     """Return one trial as a flat row."""
-    forecast, last = trial.forecast, trial.last
-    values = (
-        trial.name,
-        trial.rollouts_per_prompt,
-        trial.prompts_per_batch,
-        trial.learning_rate,
-        trial.seed,
-        trial.state.value,
-        trial.attempt,
-        trial.step,
-        trial.pilot_steps,
-        trial.gpu_hours_spent,
-        last.score if last else None,
-        last.standard_error if last else None,
-        forecast.mean if forecast else None,
-        forecast.low if forecast else None,
-        forecast.high if forecast else None,
-        forecast.probability_best if forecast else None,
-        trial.failure_class,
-    )
-    return dict(zip(TRIAL_COLUMNS, values, strict=True))
+    return {name: of(trial) for name, of in _TRIAL.items()}
 
 
 def trial_data(trial: TrialRow) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from planner.store.records import RankedRow
 from planner.store.schema import RequestKind, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
@@ -110,27 +111,7 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """One row of the ranked list under a recommendation."""
-
-    rank: int
-    rollouts_per_prompt: int
-    prompts_per_batch: int
-    update_steps: int
-    learning_rate: float
-    recipe: str
-    expected_score: float | None
-    score_low: float | None
-    score_high: float | None
-    probability_best: float | None
-    gpu_hours_spent: float
-    gpu_hours_to_target: float
-    status: str
-    axes: Axes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """What a sweep recommends, and the list that this rests on."""
 
     rollouts_per_prompt: int
@@ -145,7 +126,7 @@ class Answer:
     expected_regret: float
     gpu_hours_to_target: float
     details: dict[str, Any]
-    ranking: tuple[Ranked, ...]
+    ranking: tuple[RankedRow, ...]
     axes: Axes = ()
 
 
@@ -166,7 +147,7 @@ class Picture:
     last_decisions: tuple[Decision, ...]  # the newest last
     elapsed_seconds: float
     seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
-    answer: Answer | None = None
+    answer: StoredAnswer | None = None
     config: dict[str, Any] = field(default_factory=dict)
     metric: str = "mean@1"  # what all scores here are, such as best@4
     hold: Hold | None = None

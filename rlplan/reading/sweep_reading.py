@@ -12,6 +12,7 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import Metric
 from planner.store import Store
 from planner.store.driving import in_force, is_driven, unended
+from planner.store.records import RankedRow
 from planner.store.schema import (
     Candidate,
     Charge,
@@ -27,7 +28,7 @@ from planner.store.schema import (
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import last_decisions
 from rlplan.reading.points import Memory, reached, remember_scores
-from rlplan.reading.sweep_picture import Answer, Driver, Forecast, Hold, Money, Picture, Ranked, TrialRow
+from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweeps import workload_name
 from runner.sweep.processes import is_dead
 
@@ -112,7 +113,7 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
     )
 
 
-def _answer(session: Session, sweep_id: int) -> Answer | None:
+def _answer(session: Session, sweep_id: int) -> StoredAnswer | None:
     newest = (
         select(Recommendation).where(Recommendation.sweep_id == sweep_id).order_by(Recommendation.id.desc()).limit(1)
     )
@@ -120,13 +121,13 @@ def _answer(session: Session, sweep_id: int) -> Answer | None:
     if row is None:
         return None
     wanted = select(Ranking).where(Ranking.recommendation_id == row.id).order_by(Ranking.rank)
-    return Answer(
-        ranking=tuple(Ranked(**_fields(each, Ranked)) for each in session.scalars(wanted)),
-        **_fields(row, Answer, without="ranking"),
+    return StoredAnswer(
+        ranking=tuple(RankedRow(**_fields(each, RankedRow)) for each in session.scalars(wanted)),
+        **_fields(row, StoredAnswer, without="ranking"),
     )
 
 
-def _fields(row: object, kind: type[Answer] | type[Ranked], without: str = "") -> dict[str, Any]:
+def _fields(row: object, kind: type[StoredAnswer] | type[RankedRow], without: str = "") -> dict[str, Any]:
     return {each.name: getattr(row, each.name) for each in fields(kind) if each.name != without}
 
 

@@ -10,7 +10,7 @@ from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.reading.points import Score
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.sweep_picture import Answer, Hold, Picture, TrialRow
+from rlplan.reading.sweep_picture import Hold, Picture, StoredAnswer, TrialRow
 from rlplan.wording.numbers import UNKNOWN, duration, hours, interval, probability, steps
 
 
@@ -35,7 +35,7 @@ def reached(trial: TrialRow) -> str:
     return steps(trial.step) + (f"/{steps(planned)}" if planned and planned >= trial.step else "")
 
 
-def sentence(answer: Answer) -> str:
+def sentence(answer: StoredAnswer) -> str:
     """Say what a sweep recommends."""
     expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
     axes = f" with {said(answer.axes)}" if answer.axes else ""

@@ -7,6 +7,7 @@ from typing import Any
 from planner.axes import said
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
+from planner.store.records import RankedRow
 from planner.store.schema import SweepStatus
 from planner.view import Configuration
 from rlplan.charts.budget import budget_chart, timelines, used
@@ -16,7 +17,7 @@ from rlplan.charts.groups import configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
 from rlplan.reading.decisions import Decision
 from rlplan.reading.story import Beliefs, Health, Story
-from rlplan.reading.sweep_picture import Picture, Ranked
+from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import sentence
 from rlplan.web.filters import figure, words
 from rlplan.wording.console import wrapped_command
@@ -253,7 +254,7 @@ def _ranked_line(rank: int, choice: Choice) -> RankedLine:
     )
 
 
-def _stored(row: Ranked) -> RankedLine:
+def _stored(row: RankedRow) -> RankedLine:
     return RankedLine(
         rank=row.rank,
         configuration=configuration_of(row),

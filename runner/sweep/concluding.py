@@ -8,7 +8,7 @@ from typing import Any
 from budgets.errors import BudgetError, NotFoundError
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer_data
-from planner.store.records import NewFit, NewRanking, NewRecommendation
+from planner.store.records import NewFit, NewRecommendation, RankedRow
 from planner.store.results import record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL, beliefs_of
 from planner.view import has_curve
@@ -89,13 +89,13 @@ def details(found: FinalAnswer) -> dict[str, Any]:
     return {"reason": reason, **answer_data(found)}
 
 
-def rankings(found: FinalAnswer) -> list[NewRanking]:
+def rankings(found: FinalAnswer) -> list[RankedRow]:
     """Return the ranked list of an answer: what can be run, the chosen one first, and then what cannot.
 
     That has no score: it has failed, or is too dear for one update.
     """
     ranked = [
-        NewRanking(
+        RankedRow(
             rank=rank,
             gpu_hours_to_target=each.gpu_hours,
             gpu_hours_spent=each.gpu_hours_spent,
@@ -105,7 +105,7 @@ def rankings(found: FinalAnswer) -> list[NewRanking]:
         for rank, each in enumerate(found.ranked, start=1)
     ]
     left_out = [
-        NewRanking(
+        RankedRow(
             rank=rank,
             rollouts_per_prompt=each.rollouts_per_prompt,
             prompts_per_batch=each.prompts_per_batch,

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import select
 
 from planner.store import open_store
+from planner.store.records import RankedRow
 from planner.store.schema import SweepStatus, Trial
 from planner.trials import TrialState
 from planner.view import Axes
 from rlplan.printing.rank_output import SORT_KEYS, RankRequest, chosen_rows
 from rlplan.reading.recommend_reading import recommended
-from rlplan.reading.sweep_picture import Ranked
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 from tests.rlplan.conftest import Run
@@ -33,8 +33,21 @@ def finished(tmp_path: Path) -> str:
     return str(path)
 
 
-def ranked(rank: int, n: int, score: float | None, status: str = "paused", axes: Axes = ()) -> Ranked:
-    return Ranked(rank, n, 32, 100, 1e-6, "grpo", score, None, None, score, float(n), 50.0, status, axes)
+def ranked(rank: int, n: int, score: float | None, status: str = "paused", axes: Axes = ()) -> RankedRow:
+    return RankedRow(
+        rank=rank,
+        rollouts_per_prompt=n,
+        prompts_per_batch=32,
+        update_steps=100,
+        learning_rate=1e-6,
+        recipe="grpo",
+        expected_score=score,
+        probability_best=score,
+        gpu_hours_spent=float(n),
+        gpu_hours_to_target=50.0,
+        status=status,
+        axes=axes,
+    )
 
 
 ROWS = (

@@ -11,11 +11,11 @@ from planner.store.records import (
     NewFit,
     NewPlan,
     NewPoint,
-    NewRanking,
     NewRecommendation,
     NewSegment,
     NewSweep,
     NewTrial,
+    RankedRow,
 )
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -119,7 +119,7 @@ def decision(action: str = "prune", trial_id: int | None = None) -> NewDecision:
     )
 
 
-def ranking(rank: int, n: int, **changes: Any) -> NewRanking:
+def ranking(rank: int, n: int, **changes: Any) -> RankedRow:
     values = {
         "rank": rank,
         "rollouts_per_prompt": n,
@@ -135,7 +135,7 @@ def ranking(rank: int, n: int, **changes: Any) -> NewRanking:
         "score_high": 0.8,
         "probability_best": 0.9,
     }
-    return NewRanking(**{**values, **changes})
+    return RankedRow(**{**values, **changes})
 
 
 def recommendation(**changes: Any) -> NewRecommendation:
