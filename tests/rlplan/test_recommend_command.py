@@ -18,8 +18,7 @@ from runner.sweep.answering import stored_board
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.recommend_sweeps import SWEEP, ended, trials
 from tests.rlplan.sweep_rows import seeded
-from tests.rlplan.train_backend import Scripted
-from tests.rlplan.train_runs import curve_steps
+from tests.rlplan.train_backend import Scripted, curve_steps
 
 
 def document(run: Run, *args: str) -> dict[str, Any]:

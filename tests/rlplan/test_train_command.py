@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted
-from tests.rlplan.train_runs import curve_steps, metrics, steps
+from tests.rlplan.train_backend import Scripted, curve_steps, metrics, steps
 
 SMALL = ("train", "--task", "sum-easy", "--steps", "10", "--out", "here")
 

@@ -13,8 +13,7 @@ from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
 from runner.training.trial import METRICS
 from tests.rlplan.test_train_real import ENV, without_times
-from tests.rlplan.train_backend import Scripted
-from tests.rlplan.train_runs import steps
+from tests.rlplan.train_backend import Scripted, steps
 
 PILOT, HERE = Path("trials/n16-B32-s0"), Path("here")
 

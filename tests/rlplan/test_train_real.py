@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 COMMAND = str(Path(sys.executable).with_name("rlplan"))
 SMALL = ("--task", "sum-easy", "-n", "8", "-B", "8", "--problems", "16", "--samples", "2", "--validate-every", "128")
 ENV = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": "/tmp"}
+REWARD = """
+def score(problem: dict, response: str) -> float:
+    if response.startswith("1"):
+        raise ValueError("no ones")
+    return float(response.strip().endswith(problem["answer"]))
+"""
 
 
 def train(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -74,3 +83,52 @@ def test_every_metric_is_explained(whole: Path) -> None:
     shown = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
     for line in without_times(whole):
         assert [name for name in line["metrics"] if f"`{name}`" not in shown] == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    vocabulary = {"<pad>": 0, "<eos>": 1, **{character: i for i, character in enumerate("0123456789+=", start=2)}}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>").save_pretrained(
+        tmp_path / "model"
+    )
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ends = {"eos_token_id": 1, "bos_token_id": 1, "pad_token_id": 0}
+    LlamaForCausalLM(LlamaConfig(vocab_size=14, max_position_embeddings=32, **sizes, **ends)).save_pretrained(
+        tmp_path / "model"
+    )
+    sums = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(6) for b in range(6)]
+    (tmp_path / "problems.jsonl").write_text("".join(json.dumps(line) + "\n" for line in sums))
+    (tmp_path / "rewards.py").write_text(REWARD)
+    return tmp_path
+
+
+def test_problems_of_ones_own_are_trained_on_and_resumed_from_another_directory(folder: Path, tmp_path: Path) -> None:
+    own = ("--task", "problems.jsonl", "--model", "model", "--reward", "rewards.py:score", "--response-tokens", "4")
+    size = ("-n", "4", "-B", "8", "--steps", "3", "--learning-rate", "1e-3", "--threads", "1", "--device", "cpu")
+    done = train(folder, *own, *size, "--out", "here", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["task"] == str(folder / "problems.jsonl")
+    assert document["learning_rate"] == 1e-3
+    assert "reward-failures: " in done.stderr
+    assert "reward-failures" in [flag["flag"] for flag in document["flags"]]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    resumed = train(elsewhere, "--resume", "--out", str(folder / "here"), "--steps", "4", "--format", "csv")
+    assert resumed.returncode == 0, resumed.stderr
+    assert [line.split(",")[0] for line in resumed.stdout.splitlines()[1:]] == ["0", "1", "2", "3", "4"]
+
+
+def test_what_is_wrong_with_them_is_said_before_anything_is_left_behind(folder: Path) -> None:
+    with (folder / "problems.jsonl").open("a") as file:
+        file.write('{"prompt": "9+9="}\n')
+    own = ("--task", "problems.jsonl", "--model", "model", "--response-tokens", "4")
+    done = train(folder, *own, "--out", "here", "--device", "cpu")
+    assert done.returncode == 2
+    assert "37" in done.stderr  # the line
+    assert "Traceback" not in done.stderr
+    assert not (folder / "here").exists()

@@ -9,8 +9,7 @@ from rlplan.actions.train_folder import RunFolder
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
 from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted
-from tests.rlplan.train_runs import curve_steps, metrics, steps
+from tests.rlplan.train_backend import Scripted, curve_steps, metrics, steps
 
 HERE = Path("here")
 BEGUN = TrainRequest(task="sum-easy", steps=10, validate_every=2560, out=HERE)

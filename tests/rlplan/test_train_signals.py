@@ -11,8 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted
-from tests.rlplan.train_runs import steps
+from tests.rlplan.train_backend import Scripted, steps
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import rlplan.actions.training
 from budgets.errors import InputError, NotFoundError, TrainingError
@@ -12,6 +13,18 @@ from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 
 SECONDS = 0.5  # of each update
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def steps(folder: Path) -> list[int]:
+    return [line["step"] for line in metrics(folder)]
+
+
+def curve_steps(folder: Path) -> list[int]:
+    return [int(line.split(",")[0]) for line in (folder / "curve.csv").read_text().splitlines()[1:]]
 
 
 class Scripted:
