@@ -45,7 +45,9 @@ class Face(TyperGroup):
             result = super().main([arg for arg in given if arg != "--debug"], *rest, **options)
             sys.stdout.flush()
         except TyperException as error:
-            _fail(f"{error.format_message()} Run `rlplan --help` for what there is.", ExitCode.BAD_INPUT)
+            if (ours := _refused_by_us(error)) is not None:
+                _fail(str(ours), exit_code(ours))
+            _fail(_usage(error), ExitCode.BAD_INPUT)
         except RlplanError as error:
             if debug:
                 raise
@@ -75,6 +77,18 @@ class Face(TyperGroup):
 def _silence_stdout() -> None:
     """Send what is still buffered nowhere, or Python complains about the broken pipe when it closes stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refused_by_us(error: TyperException) -> RlplanError | None:
+    """Return what a parser of ours raised: typer reads values through pydantic, which wraps it twice."""
+    details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    raised = details[0].get("ctx", {}).get("error") if details else None
+    return raised if isinstance(raised, RlplanError) else None
+
+
+def _usage(error: TyperException) -> str:
+    message = error.format_message().replace("Value error, ", "")
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Run `rlplan --help` for what there is."
 
 
 def _fail(message: str, code: ExitCode) -> None:

@@ -206,11 +206,11 @@ def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--budget", "0"], 2, "budget '0' is not a number of GPU-hours above zero"),
-        (["--budget", "-5"], 2, "budget '-5' is not a number of GPU-hours above zero"),
-        (["--budget", "nan"], 2, "budget 'nan' is not a number"),
-        (["--budget", "inf"], 2, "budget 'inf' is not a number"),
-        (["--budget", "5k"], 2, "budget '5k' is not a number of GPU-hours above zero: write it out"),
+        (["--budget", "0"], 2, "rlplan: --budget '0' is not a number of GPU-hours above zero"),
+        (["--budget", "-5"], 2, "rlplan: --budget '-5' is not a number of GPU-hours above zero"),
+        (["--budget", "nan"], 2, "rlplan: --budget 'nan' is not a number"),
+        (["--budget", "inf"], 2, "rlplan: --budget 'inf' is not a number"),
+        (["--budget", "5k"], 2, "rlplan: --budget '5k' is not a number of GPU-hours above zero: write it out"),
         (["--budget", "1e12"], 2, "at most 1,000,000,000"),
         ([], 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
         (["--budget", "3"], 4, "The smallest budget that would do is"),
@@ -221,7 +221,7 @@ def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
         (["--budget", "5000", "--task", "sum-eazy"], 2, "unknown task 'sum-eazy': did you mean 'sum-easy'"),
         (["--budget", "5000", "--config", "none.toml"], 2, "none.toml does not exist; `rlplan init` writes one"),
         (["--budget", "5000", "--budgett", "1"], 2, "No such option: --budgett"),
-        (["--budget", "5000", "--gpus", "many"], 2, "--gpus 'many' is not a whole number: write it out"),
+        (["--budget", "5000", "--gpus", "many"], 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
         (["--budget", "5000", "--gpus", "8.5"], 2, "--gpus '8.5' is not a whole number"),
         (["--budget", "5000", "--format", "xml"], 2, "'xml' is not one of 'table', 'json', 'csv'"),
         (["--budget", "5000", "--pass-rate", "1.5"], 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
@@ -237,6 +237,7 @@ def test_every_mistake_gets_one_line_that_says_what_to_do(
     assert ran.out == ""
     assert message in ran.err
     assert ran.err.startswith("rlplan: ")
+    assert "Value error" not in ran.err
     assert ran.err.count("\n") == 1
     assert not list(tmp_path.iterdir()), "a refused proposal leaves no file behind"
 
