@@ -23,9 +23,18 @@ from rlplan.reading.believing import beliefs
 from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
 from rlplan.reading.story import Beliefs
 from rlplan.web.dashboard.assets import assets, served
-from rlplan.web.dashboard.listing import Listing, listing
 from rlplan.web.dashboard.live import LiveSweeps
-from rlplan.web.dashboard.pages import front_page, part, plan_page, problem, sweep_page, trial_page, written
+from rlplan.web.dashboard.pages import (
+    Listing,
+    front_page,
+    listing,
+    part,
+    plan_page,
+    problem,
+    sweep_page,
+    trial_page,
+    written,
+)
 from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_of
 from rlplan.web.dashboard.settings import Settings
 from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ from rlplan.reading.plans import UnrunPlan
 from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.reading.sweep_words import tally, time_of
+from rlplan.reading.sweeps import ListedSweep, listed_sweeps
 from rlplan.web.dashboard.assets import address
-from rlplan.web.dashboard.listing import Listing
 from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Fitted, Snapshot
 from rlplan.web.page import TITLES, encodable, environment, section
 from rlplan.web.plan import TITLES as PLAN_TITLES
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 3
 TRIAL_CHART_HEIGHT = 420
+MOST_ROWS = 50  # of the list, on one page
 FRONT_PANELS, FRONT_ROWS = 3, 5  # on the first page
 
 
@@ -91,6 +92,27 @@ def _front(story: Story, beliefs: Beliefs | None) -> str:
         high=ranking["high"],
         with_axes=ranking["with_axes"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of the list, the newest first."""
+
+    sweeps: tuple[ListedSweep, ...]
+    older_than: int | None  # id from which the next page goes on; None when this is the last
+
+    @property
+    def featured(self) -> str | None:
+        """The sweep that the first page shows: the newest that is under way, or else the newest."""
+        going = (each.sweep for each in self.sweeps if each.state in ("running", "paused"))
+        return next(going, self.sweeps[0].sweep if self.sweeps else None)
+
+
+def listing(session: Session, before: int | None = None, *, now: datetime | None = None) -> Listing:
+    """Read a page of the list: the newest sweeps, or those before an id."""
+    found = listed_sweeps(session, now or datetime.now(UTC), before=before, most=MOST_ROWS + 1)
+    shown = tuple(found[:MOST_ROWS])
+    return Listing(shown, shown[-1].id if len(found) > MOST_ROWS else None)
 
 
 def front_page(
