@@ -67,16 +67,6 @@ class Mixtures:
         """Return the mean of every mixture, what lies beyond the bounds counted at them (as `quantile` does)."""
         return np.asarray((self.weight * (self._capped(self.high) - self._excess_below())).sum(axis=1))
 
-    def draw(self, generator: np.random.Generator, size: int) -> Vector:
-        """Draw (n, size) values, independent between mixtures."""
-        n, k = self.weight.shape
-        cumulative = np.cumsum(self.weight, axis=1)
-        uniform = generator.random((n, size))
-        component = np.minimum((cumulative[:, None, :] < uniform[:, :, None]).sum(axis=2), k - 1)
-        mean, sd = (np.take_along_axis(part, component, axis=1) for part in (self.mean, self.sd))
-        values = mean + sd * generator.standard_normal((n, size))
-        return np.asarray(np.clip(values, self.low[:, None], self.high[:, None]))
-
     def _capped(self, bound: Vector) -> Vector:
         """E[min(X, bound)] of each component."""
         finite = np.isfinite(bound)

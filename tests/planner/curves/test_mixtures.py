@@ -84,19 +84,6 @@ def test_average_counts_what_lies_beyond_a_bound_at_the_bound(row):
     assert mixture(row).average()[0] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("row", [BIMODAL, CLIPPED], ids=["unbounded", "clipped"])
-def test_draws_follow_the_distribution(row):
-    values = mixture(row, row).draw(np.random.default_rng(3), 50_000)
-    for row_values in values:
-        for value in (0.05, 0.1, 0.12, 0.5, 0.9):
-            share, expected = np.mean(row_values <= value), scipy_cdf(row, value)
-            assert share == pytest.approx(expected, abs=5 * np.sqrt(expected / 50_000))
-        assert np.mean(row_values) == pytest.approx(mixture(row).average()[0], abs=0.01)
-        assert row_values.min() >= row[3][0]
-        assert row_values.max() <= row[3][1]
-    assert abs(np.corrcoef(values)[0, 1]) < 0.03
-
-
 def test_mixtures_of_a_batch_do_not_touch_each_other():
     both = mixture(BIMODAL, CLIPPED)
     for index, row in enumerate((BIMODAL, CLIPPED)):
