@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import rlplan.commands.propose
 from planner.config import Config, Layer, resolve
 from tests.rlplan.conftest import Run
 
@@ -160,8 +159,3 @@ def test_a_directory_that_may_not_be_written_is_explained(tmp_path: Path) -> Non
     assert "rlplan.db" in done.stderr
     assert "--db" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_commands_import_nothing_heavy_at_the_top() -> None:
-    names = set(vars(rlplan.commands.propose))
-    assert not names & {"planner", "sqlalchemy", "rich"}

@@ -1,5 +1,6 @@
 import pytest
 
+from budgets.errors import InputError
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
 
 
@@ -28,3 +29,17 @@ def test_wall_times_have_their_natural_unit(wall_hours: float, written: str) -> 
 
 def test_steps_stay_within_a_column() -> None:
     assert (steps(3494), steps(999_999), steps(328_360_512)) == ("3,494", "999,999", "328M")
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [("64", 64), (" 1,024 ", 1024), ("1_000", 1000), ("2e3", 2000), ("9007199254740993", 2**53 + 1)],
+)
+def test_a_whole_number_may_be_typed_as_a_person_does(typed: str, number: int) -> None:
+    assert whole_number(typed, "--gpus") == number
+
+
+@pytest.mark.parametrize("typed", ["many", "8.5", "", "nan", "inf"])
+def test_what_is_no_whole_number_is_told_by_its_flag(typed: str) -> None:
+    with pytest.raises(InputError, match=f"^--gpus '{typed}' is not a whole number: write it out"):
+        whole_number(typed, "--gpus")
