@@ -2,6 +2,7 @@ import pytest
 
 from budgets.errors import InputError
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.typed_numbers import whole_number
 
 
 @pytest.mark.parametrize(
