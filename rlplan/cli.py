@@ -46,6 +46,8 @@ class Face(TyperGroup):
             sys.stdout.flush()
         except TyperException as error:
             if (ours := _refused_by_us(error)) is not None:
+                if debug:
+                    raise ours from error
                 _fail(str(ours), exit_code(ours))
             _fail(_usage(error), ExitCode.BAD_INPUT)
         except RlplanError as error:
