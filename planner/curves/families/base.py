@@ -76,7 +76,10 @@ def doubts_of_a_rise(curve: Curve, asymptote: Array, levels: Array, residuals: A
         return ["the scores do not change by more than their noise"]
     _, low, high = (float(each) for each in interval(asymptote, levels))
     tenth = max(1, curve.y.size // 10)
-    seen = abs(float(curve.y[-tenth:].mean() - curve.y[:tenth].mean()))
+    change = float(curve.y[-tenth:].mean() - curve.y[:tenth].mean())
+    if curve.bounded and change < 0:
+        return ["the scores fall, and the law is one of learning"]
+    seen = abs(change)
     if high - low > seen / 2:
         return [f"A may lie between {low:.3g} and {high:.3g}: that is vaguer than half of the change seen ({seen:.2g})"]
     return []

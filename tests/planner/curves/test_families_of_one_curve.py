@@ -177,6 +177,14 @@ def test_a_curve_that_has_not_bent_yet_cannot_tell_where_it_ends() -> None:
     assert not Sigmoid().draw(curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)).doubts
 
 
+@pytest.mark.parametrize("draw", DRAW)
+def test_pass_rates_that_fall_are_no_learning(draw: Draw) -> None:
+    fallen = SigmoidFit(0.6, 0.1, 2.0, 1000.0, 0.0)
+    assert draw(curve_of(fallen, np.linspace(50, 5000, 60), noise=0.01)).doubts == (
+        "the scores fall, and the law is one of learning",
+    )
+
+
 def test_noise_about_one_level_is_no_rise() -> None:
     noise = Curve.of("flat", np.arange(1, 61), 0.5 + np.random.default_rng(0).normal(0, 0.01, 60))
     assert Sigmoid().draw(noise).doubts == ("the scores do not change by more than their noise",)
