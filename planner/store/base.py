@@ -11,8 +11,8 @@ from sqlalchemy import (
     BigInteger,
     DateTime,
     Dialect,
+    Double,
     Enum,
-    Float,
     ForeignKey,
     Integer,
     MetaData,
@@ -99,7 +99,7 @@ class Strict(TypeDecorator[Any]):
 class Number(Strict):
     """A finite number."""
 
-    impl = Float
+    impl = Double
     cache_ok = True
     check = staticmethod(_finite)
 

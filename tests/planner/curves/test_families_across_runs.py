@@ -97,8 +97,14 @@ def test_a_known_law_of_the_best_group_is_recovered_approximately(noise: float) 
     assert not draws.doubts
     assert medians(draws)["c0"] == pytest.approx(EASY.midpoint, abs=0.12)
     computes = np.array([1e5, 5e5, 8e5, 3e6, 1e7])
-    found = np.log2(np.median(draws.series["n*"](computes), axis=0))
-    assert found == pytest.approx([math.log2(EASY(value)) for value in computes], abs=1.0)
+    truth = np.log2([EASY(value) for value in computes])
+    low, middle, high = np.quantile(np.log2(draws.series["n*"](computes)), (0.05, 0.5, 0.95), axis=0)
+    smoothed = 0.25  # octaves that the running average of the best n lets the leap begin too early
+    assert (low - smoothed <= truth).all()
+    assert (truth <= high + smoothed).all()
+    # Where n* leaps by five octaves in one decade, the middle depends on where exactly the leap is taken to be.
+    level = [0, 3, 4]
+    assert middle[level] == pytest.approx(truth[level], abs=0.3)
 
 
 def test_one_group_that_is_always_the_best_cannot_tell() -> None:

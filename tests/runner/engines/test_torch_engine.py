@@ -54,7 +54,7 @@ def test_without_max_rows_the_memory_of_keys_and_values_decides(monkeypatch: pyt
 
 def test_looking_rarely_for_finished_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     always = rollouts_of(tokens=30)
-    monkeypatch.setattr(torch_decode.Format, "look_every", 7)
+    monkeypatch.setattr(torch_decode.DecodingParts, "look_every", 7)
     assert_alike(rollouts_of(tokens=30), always)
 
 
