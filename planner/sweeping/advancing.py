@@ -1,6 +1,6 @@
 """From an order of worth to actions: what the free workers take, what is closed, and when all is over."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,21 +37,14 @@ def advances(view: View, table: TrialTable, rows: Sequence[int], goal: Goal, rea
     return [advance(view, table.trials[row], to_step, *reason(row, to_step), alternatives) for row, to_step in chosen]
 
 
-def finishes(table: TrialTable, goals: Iterable[tuple[int, int]]) -> list[Action]:
-    """Close paused trials that stand at their goal, given as pairs of row and step."""
-    return [
-        Finish(
-            trial.trial,
-            Why(f"{named(trial)} has had the {goal:,} steps it was to get", {"step": trial.step, "goal": goal}),
-        )
-        for trial, goal in ((table.trials[row], goal) for row, goal in goals)
-    ]
-
-
-def at_end(table: TrialTable, goal: Vector) -> list[Action]:
+def at_end(table: TrialTable, goals: Vector) -> list[Action]:
     """Close all paused trials that have reached their goals."""
-    rows = np.flatnonzero(table["paused"] & (table["step"] >= goal))
-    return finishes(table, ((int(row), int(goal[row])) for row in rows))
+    actions: list[Action] = []
+    for row in np.flatnonzero(table["paused"] & (table["step"] >= goals)):
+        trial, goal = table.trials[row], int(goals[row])
+        seen = {"step": trial.step, "goal": goal}
+        actions.append(Finish(trial.trial, Why(f"{named(trial)} has had the {goal:,} steps it was to get", seen)))
+    return actions
 
 
 def nothing_left(view: View, table: TrialTable, wanted: NDArray[np.bool_], done: str) -> list[Action]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
 from planner.sweeping.actions import Action, Prune, Why
-from planner.sweeping.advancing import MOST_ALTERNATIVES, Goal, Reason, advances, at_end, named, nothing_left
+from planner.sweeping.advancing import MOST_ALTERNATIVES, Reason, advances, at_end, named, nothing_left
 from planner.sweeping.table import TrialTable, next_boundary
 from planner.view import TrialView, View
 
@@ -17,30 +17,36 @@ class _Pilots:
     """Trains every trial to its pilot, segment by segment, in an order of its own."""
 
     name: str
+    done = "every trial that can be trained has had its pilot"
 
     def __init__(self) -> None:
         self._table = TrialTable()
+        self._pruned: dict[int, Action] = {}  # by the row, in the decision under way
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""
         table = self._table
-        table.follow(view)
+        self._changed(table.follow(view))
         goal = np.minimum(table["pilot"], table["most"])
         wanted = table["ready"] & (table["step"] < goal)
         rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
+        self._pruned = {}
         ordered, reason = self._in_order(view, goal, rows)
-        taken = advances(view, table, ordered.tolist(), to_pilot(table, goal), reason)
-        done = "every trial that can be trained has had its pilot"
-        return [*at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
+        wanted[list(self._pruned)] = False
 
-    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
+        def to_pilot(row: int) -> int:
+            return min(next_boundary(table.trials[row]), int(goal[row]))
+
+        taken = advances(view, table, ordered, to_pilot, reason)
+        left = taken or nothing_left(view, table, wanted, self.done)
+        return [*self._pruned.values(), *at_end(table, goal), *left]
+
+    def _changed(self, rows: list[int]) -> None:
+        """Take note of the trials that are new since the last decision, or that something happened to."""
+
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         """Return the rows, the first to be trained first, and what is said of each."""
         raise NotImplementedError
-
-
-def to_pilot(table: TrialTable, goal: Vector) -> Goal:
-    """Return what trains a row to the end of its segment, and no farther than its pilot."""
-    return lambda row: min(next_boundary(table.trials[row]), int(goal[row]))
 
 
 class FullGrid(_Pilots):
@@ -51,7 +57,7 @@ class FullGrid(_Pilots):
 
     name = "full"
 
-    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         table = self._table
         rest = table["alive"] & ~table["running"] & (table["step"] < goal)
         needed = float((table["start_up"] + (goal - table["step"]) * table["per_step"])[rest].sum())
@@ -60,7 +66,7 @@ class FullGrid(_Pilots):
         why = "the full grid trains every trial to the end of its pilot, " + (
             "one after the other" if enough else "and the least advanced first, since the money does not pay for all"
         )
-        return rows[np.argsort(first, kind="stable")], lambda *_: (why, {"pilots_gpu_hours": needed})
+        return rows[np.argsort(first, kind="stable")].tolist(), lambda *_: (why, {"pilots_gpu_hours": needed})
 
 
 class RandomSearch(_Pilots):
@@ -68,7 +74,7 @@ class RandomSearch(_Pilots):
 
     name = "random"
 
-    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Reason]:
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         step = self._table["step"]
         # A number for each row, rather than a permutation: it stays when more trials are added.
         lot = np.random.default_rng(view.seed).random(len(self._table))
@@ -78,14 +84,14 @@ class RandomSearch(_Pilots):
                 return "random search finishes the pilots it has begun", {"lot": float(lot[row])}
             return f"its lot is {lot[row]:.4f}, the lowest of those that have not begun", {"lot": float(lot[row])}
 
-        return rows[np.lexsort((lot[rows], step[rows] == 0))], reason
+        return rows[np.lexsort((lot[rows], step[rows] == 0))].tolist(), reason
 
 
 MARKS = 64  # parts of a pilot at which running averages are compared
 FEWEST_PEERS = 3  # a median of fewer says little; Ray Tune's rule has the same
 
 
-class MedianStopping:
+class MedianStopping(_Pilots):
     """Stops a trial whose best score so far is below the median of the others' running averages at the same fraction.
 
     The fraction is that of each trial's own pilot, since pilots cost alike and not their steps. Others count as soon as
@@ -94,67 +100,50 @@ class MedianStopping:
     """
 
     name = "median"
+    done = "every trial has had its pilot or fell below the median"
 
     def __init__(self) -> None:
-        self._table = TrialTable()
+        super().__init__()
         self._averages = np.zeros((0, MARKS + 1))
 
-    def decide(self, view: View) -> Sequence[Action]:
-        """Return what to do now; a trial is judged when its turn comes."""
+    def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
+        """Judge trials when their turn comes."""
         table = self._table
-        self._follow(view)
-        goal = np.minimum(table["pilot"], table["most"])
         fraction = table["step"] / goal
-        wanted = table["ready"] & (table["step"] < goal)
-        rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
-        order = rows[np.argsort(fraction[rows], kind="stable")].tolist()
-        prunes: list[Action] = []
         going: list[int] = []
         numbers: dict[int, dict[str, Any]] = {}
-        for row in order:
+        for row in rows[np.argsort(fraction[rows], kind="stable")].tolist():
             if view.free_workers < 1 or len(going) >= view.free_workers + MOST_ALTERNATIVES:
                 break
             numbers[row] = self._compared(row, fraction[row])
             if numbers[row].get("below"):
-                wanted[row] = False
-                prunes.append(Prune(table.trials[row].trial, _why(table.trials[row], numbers[row])))
+                self._pruned[row] = Prune(table.trials[row].trial, _why(table.trials[row], numbers[row]))
             else:
                 going.append(row)
+        return going, lambda row, _to_step: (_why_not(numbers[row]), numbers[row])
 
-        taken = advances(
-            view, table, going, to_pilot(table, goal), lambda row, _to: (_why_not(numbers[row]), numbers[row])
-        )
-        done = "every trial has had its pilot or fell below the median"
-        return [*prunes, *at_end(table, goal), *(taken or nothing_left(view, table, wanted, done))]
-
-    def _follow(self, view: View) -> None:
-        changed = self._table.follow(view)
-        if (rows := len(self._table)) > len(self._averages):
-            more = np.full((2 * rows - len(self._averages), MARKS + 1), np.nan)
+    def _changed(self, rows: list[int]) -> None:
+        if (size := len(self._table)) > len(self._averages):
+            more = np.full((2 * size - len(self._averages), MARKS + 1), np.nan)
             self._averages = np.vstack([self._averages, more])
-        for row in changed:
+        for row in rows:
             self._averages[row] = running_averages(self._table.trials[row])
 
     def _compared(self, row: int, fraction: float) -> dict[str, Any]:
         """Return the numbers of the rule; `below` when the trial is to be stopped."""
-        trial = self._table.trials[row]
+        trial, numbers = self._table.trials[row], {"fraction": float(fraction)}
         own = [seen.score for seen in trial.scores if seen.step > 0]
         if not own or trial.step < trial.segment_steps:
-            return {"fraction": float(fraction)}
+            return numbers
         column = self._averages[: len(self._table), int(fraction * MARKS + 1e-9)]
         peers = np.delete(column, row)
         peers = peers[~np.isnan(peers)]
         best = max(own)
+        numbers |= {"best_score": best, "peers": len(peers)}
         if len(peers) < FEWEST_PEERS:
-            return {"fraction": float(fraction), "best_score": best, "peers": len(peers)}
+            return numbers
         median = float(np.median(peers))
-        return {
-            "fraction": float(fraction),
-            "best_score": best,
-            "peers": len(peers),
-            "median": median,
-            "below": best < median,
-        }
+        return numbers | {"median": median, "below": best < median}
 
 
 def running_averages(trial: TrialView) -> Vector:

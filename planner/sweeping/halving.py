@@ -36,8 +36,7 @@ class SuccessiveHalving:
 
     name: str
 
-    def __init__(self, reduction: int = REDUCTION) -> None:
-        self._reduction = reduction
+    def __init__(self) -> None:
         self._table = TrialTable()
         self._scores = np.zeros((0, MOST_RUNGS))  # at each rung, NaN where it was not reached
         self._level = np.zeros(0, dtype=int)  # the highest rung reached, −1 for none
@@ -54,12 +53,13 @@ class SuccessiveHalving:
         wanted = table["ready"]
         open_ = wanted & table.affordable(view.gpu_hours_left)
         between = open_ & (table["step"] > 0) & ((level < bracket) | (table["step"] > self._steps(level)))
-        promoted = [one for rung in range(MOST_RUNGS - 1, -1, -1) for one in self._promotable(rung, bracket, open_)]
+        promoted = self._promotable(bracket, open_)
         new = open_ & (table["step"] == 0)
         candidates = {one.row: one for one in promoted}
         rows = [*np.flatnonzero(between).tolist(), *candidates, *np.flatnonzero(new).tolist()]
         if not rows and not table.waiting:
-            candidates = {one.row: one for one in self._best_left(bracket, open_)}
+            # No rule promotes any more and there is money: the highest rung's best go on first.
+            candidates = {one.row: one for one in self._promotable(bracket, open_, all_of_them=True)}
             rows = list(candidates)
 
         def goal(row: int) -> int:
@@ -84,11 +84,11 @@ class SuccessiveHalving:
             self._level[row] = int((~np.isnan(self._scores[row])).sum()) - 1
 
     def _rung_step(self, trial: TrialView, rung: int) -> int:
-        return int(min(trial.segment_steps * self._reduction**rung, trial.most_steps))
+        return int(min(trial.segment_steps * REDUCTION**rung, trial.most_steps))
 
     def _steps(self, level: NDArray[np.intp]) -> NDArray[Any]:
         table = self._table
-        of_rung = table["segment"] * float(self._reduction) ** np.maximum(level, 0)
+        of_rung = table["segment"] * float(REDUCTION) ** np.maximum(level, 0)
         return np.where(level < 0, 0.0, np.minimum(of_rung, table["most"]))
 
     def _scores_at_rungs(self, trial: TrialView) -> NDArray[np.float64]:
@@ -103,30 +103,21 @@ class SuccessiveHalving:
         return scores
 
     def _promotable(
-        self, rung: int, bracket: NDArray[np.intp], open_: NDArray[np.bool_], *, all_of_them: bool = False
+        self, bracket: NDArray[np.intp], open_: NDArray[np.bool_], *, all_of_them: bool = False
     ) -> list[_Candidate]:
-        """Return those at a rung that are among its best and stand there, the best first, bracket by bracket."""
-        level, scores = self._level[: len(self._table)], self._scores[: len(self._table), rung]
-        at_rung = open_ & (level == rung) & (self._table["step"] == self._steps(level))
+        """Return those that are among the best of the rung at which they stand, the highest rung's best first."""
+        level = self._level[: len(self._table)]
+        standing = open_ & (self._table["step"] == self._steps(level))
         result = []
-        for number in np.unique(bracket[at_rung & (bracket <= rung)]):
-            reached = np.flatnonzero((bracket == number) & ~np.isnan(scores))
-            ranked = reached[np.argsort(-scores[reached], kind="stable")]
-            best = len(reached) if all_of_them else len(reached) // self._reduction
-            result += [
-                _Candidate(int(row), rung, place, len(reached))
-                for place, row in enumerate(ranked[:best])
-                if at_rung[row]
-            ]
+        for rung in range(MOST_RUNGS - 1, -1, -1):
+            at_rung, scores = standing & (level == rung), self._scores[: len(self._table), rung]
+            for number in np.unique(bracket[at_rung & (bracket <= rung)]):
+                reached = np.flatnonzero((bracket == number) & ~np.isnan(scores))
+                ranked = reached[np.argsort(-scores[reached], kind="stable")]
+                best = ranked if all_of_them else ranked[: len(reached) // REDUCTION]
+                places = [(place, int(row)) for place, row in enumerate(best) if at_rung[row]]
+                result += [_Candidate(row, rung, place, len(reached)) for place, row in places]
         return result
-
-    def _best_left(self, bracket: NDArray[np.intp], open_: NDArray[np.bool_]) -> list[_Candidate]:
-        """Return who goes on when no rule promotes any more and there is money: the highest rung's best first."""
-        return [
-            one
-            for rung in range(MOST_RUNGS - 1, -1, -1)
-            for one in self._promotable(rung, bracket, open_, all_of_them=True)
-        ]
 
     def _reason(
         self, row: int, candidate: _Candidate | None, bracket: int, left_over: bool
@@ -144,12 +135,12 @@ class SuccessiveHalving:
             "score": score,
             "place": candidate.place + 1,
             "reached": candidate.reached,
-            "promoted_of_these": candidate.reached // self._reduction,
+            "promoted_of_these": candidate.reached // REDUCTION,
         }
         place = f"its score {score:.3f} is number {candidate.place + 1} of the {candidate.reached} that reached"
         if left_over:
             return f"no rule promotes any more and money is left; {place} rung {candidate.rung}, the highest", numbers
-        return f"{place} rung {candidate.rung}, of which the best {candidate.reached // self._reduction} go on", numbers
+        return f"{place} rung {candidate.rung}, of which the best {candidate.reached // REDUCTION} go on", numbers
 
 
 class Asha(SuccessiveHalving):
@@ -176,13 +167,11 @@ class Hyperband(SuccessiveHalving):
             return np.zeros(0, dtype=np.intp)
         first = next(iter(view.trials.values()))
         segments = max(1, min(first.pilot_steps, first.most_steps) // first.segment_steps)
-        return dealt(len(view.trials), int(math.log(segments, self._reduction) + 1e-9), self._reduction)
+        return dealt(len(view.trials), int(math.log(segments, REDUCTION) + 1e-9))
 
 
-def dealt(trials: int, last: int, reduction: int) -> NDArray[np.intp]:
+def dealt(trials: int, last: int) -> NDArray[np.intp]:
     """Return each trial's bracket, so that after any number of trials the shares are as near as can be."""
-    shares = [
-        math.ceil((last + 1) / (last - bracket + 1) * reduction ** (last - bracket)) for bracket in range(last + 1)
-    ]
+    shares = [math.ceil((last + 1) / (longer + 1) * REDUCTION**longer) for longer in range(last, -1, -1)]
     turns = [((place + 0.5) / share, bracket) for bracket, share in enumerate(shares) for place in range(share)]
     return np.resize(np.array([bracket for _, bracket in sorted(turns)], dtype=np.intp), trials)

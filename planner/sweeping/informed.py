@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from budgets.errors import InputError
 from planner.axes import named_configuration
 from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
@@ -42,12 +41,10 @@ class InformedPolicy:
 
     name = "rlplan"
 
-    def __init__(self, *, alpha: float = ALPHA, search: str | None = None, pool: Pool | None = None) -> None:
-        if not 0 <= alpha < 0.5:
-            raise InputError(f"alpha {alpha}: the chance below which trials are pruned lies in [0, 0.5), such as 0.02")
+    def __init__(self, *, search: str | None = None, pool: Pool | None = None) -> None:
         if search is not None:
             check_sampler(search)
-        self._alpha, self._search = alpha, search
+        self._search = search
         self._pool, self._table = pool or Pool(), TrialTable()
 
     def decide(self, view: View) -> Sequence[Action]:
@@ -139,7 +136,7 @@ class InformedPolicy:
         else:
             sentence = f"{named} has no trial yet"
             if self._search is not None or cell.learning_rates is not None:
-                searched = propose_cell(view, chances, self._search or SEARCH, left, self._alpha)
+                searched = propose_cell(view, chances, self._search or SEARCH, left)
                 if searched is not None:
                     return searched
         figures, ranked = grounds
@@ -147,7 +144,7 @@ class InformedPolicy:
 
     def _prunes(self, view: View, chances: Chances) -> list[Prune]:
         """Give up paused trials whose configuration has hardly a chance to be within 0.02 of the best."""
-        limit = bar(self._alpha, len(chances.candidates))
+        limit = bar(ALPHA, len(chances.candidates))
         pruned = []
         for trial in view.trials.values():
             place = chances.place.get(trial.configuration)

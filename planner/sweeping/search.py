@@ -7,20 +7,20 @@ predicted score at the target, never the score at which it happens to stand; tri
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from budgets.errors import UnknownNameError
-from planner.axes import named_configuration
+from planner.axes import Value, named_configuration
 from planner.sweeping.actions import Propose, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours
 from planner.sweeping.beliefs import OUT, scores_at_target
-from planner.sweeping.chances import ALPHA, Chances
+from planner.sweeping.chances import Chances
 from planner.sweeping.grants import MARGIN
-from planner.sweeping.search_space import Space, Wish, possible_region
+from planner.sweeping.search_space import Space, possible_region
 from planner.view import Configuration, OpenCell, View, has_curve
 
 if TYPE_CHECKING:
@@ -38,14 +38,13 @@ def check_sampler(sampler: str) -> None:
         raise UnknownNameError("sampler", sampler, SAMPLERS)
 
 
-def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float, alpha: float = ALPHA) -> Propose | None:
+def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -> Propose | None:
     """Return an open cell of the region that is still possible, or None when there is none that can be paid for.
 
     The sampler suggests whole octaves of n and B in the region's box and a value of every further axis; the open cell
     nearest to that is proposed. A learning rate that is searched for is taken as it is suggested.
     """
-    check_sampler(sampler)
-    region = possible_region(chances, alpha)
+    region = possible_region(chances)
     cells = [cell for cell in view.open_cells.values() if cell.cell in region and MARGIN * cell.price <= gpu_hours]
     if not cells:
         return None
@@ -134,7 +133,9 @@ def _quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def _why(chosen: Configuration, nearest: list[OpenCell], wish: Wish, space: Space, sampler: str, told: int) -> Why:
+def _why(
+    chosen: Configuration, nearest: list[OpenCell], wish: Mapping[str, Value], space: Space, sampler: str, told: int
+) -> Why:
     cell, others = nearest[0], nearest[1 : 1 + MOST_ALTERNATIVES]
     return Why(
         f"{named_configuration(chosen)} is the open cell nearest to what {sampler.upper()} "
@@ -142,7 +143,7 @@ def _why(chosen: Configuration, nearest: list[OpenCell], wish: Wish, space: Spac
         {
             "sampler": sampler,
             "told": told,
-            "suggested": wish.parameters,
+            "suggested": wish,
             "region": space.bounds(),
             "price_gpu_hours": cell.price,
         },

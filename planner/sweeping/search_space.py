@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.axes import LEARNING_RATE, Value, rounded_rate, value_of, values_by_axis, with_rate, without
-from planner.sweeping.chances import Chances, bar
+from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.view import Cell, Configuration, OpenCell
 
 if TYPE_CHECKING:
@@ -38,28 +38,13 @@ def octaves(cell: Cell) -> tuple[float, float]:
     return math.log2(cell[0]), math.log2(cell[1])
 
 
-def possible_region(chances: Chances, alpha: float) -> Region:
+def possible_region(chances: Chances) -> Region:
     """Return the box around the configurations that would not be given up: the best one is always among them."""
-    limit = bar(alpha, len(chances.candidates))
+    limit = bar(ALPHA, len(chances.candidates))
     possible = [each for each, near in zip(chances.candidates, chances.near, strict=True) if near >= limit]
     places = np.array([octaves(each[:2]) for each in [chances.candidates[chances.leader], *possible]])
     low, high = np.floor(places.min(axis=0)), np.ceil(places.max(axis=0))
     return Region((int(low[0]), int(low[1])), (int(high[0]), int(high[1])))
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a sampler suggested."""
-
-    octaves: tuple[float, float]
-    axes: Mapping[str, Value]
-    learning_rate: float | None
-
-    @property
-    def parameters(self) -> dict[str, Value]:
-        """The suggestion as it is stored."""
-        rate = {} if self.learning_rate is None else {LEARNING_RATE: self.learning_rate}
-        return {N: self.octaves[0], B: self.octaves[1], **self.axes, **rate}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +99,24 @@ class Space:
             found[LEARNING_RATE] = value_of(configuration.axes, LEARNING_RATE)
         return found
 
-    def wish(self, suggested: Mapping[str, Any]) -> Wish:
-        """Return what a sampler suggested."""
-        rate = None
+    def wish(self, suggested: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a sampler suggested as it is stored, the learning rate as it is run."""
+        wish = {N: float(suggested[N]), B: float(suggested[B]), **{name: suggested[name] for name in self.named}}
         if self.learning_rates:
-            rate = rounded_rate(float(suggested[LEARNING_RATE]), self.learning_rates)
-        axes = {name: suggested[name] for name in self.named}
-        return Wish((float(suggested[N]), float(suggested[B])), axes, rate)
+            wish[LEARNING_RATE] = rounded_rate(float(suggested[LEARNING_RATE]), self.learning_rates)
+        return wish
 
-    def nearest(self, cells: Sequence[OpenCell], wish: Wish) -> list[OpenCell]:
+    def nearest(self, cells: Sequence[OpenCell], wish: Mapping[str, Any]) -> list[OpenCell]:
         """Return open cells, first those that agree in more of the named axes, and of these the nearest ones."""
 
         def order(cell: OpenCell) -> tuple[int, float, float, tuple[int, int]]:
             own = dict(cell.axes)
-            differing = sum(own.get(name) != value for name, value in wish.axes.items())
-            return differing, math.dist(octaves(cell.cell), wish.octaves), cell.price, cell.cell
+            differing = sum(own.get(name) != wish[name] for name in self.named)
+            return differing, math.dist(octaves(cell.cell), (wish[N], wish[B])), cell.price, cell.cell
 
         return sorted(cells, key=order)
 
-    def chosen(self, cell: OpenCell, wish: Wish) -> Configuration:
+    def chosen(self, cell: OpenCell, wish: Mapping[str, Any]) -> Configuration:
         """Return the configuration of an open cell, with the suggested learning rate where that is searched for."""
-        axes = cell.axes if wish.learning_rate is None else with_rate(cell.axes, wish.learning_rate)
+        axes = with_rate(cell.axes, wish[LEARNING_RATE]) if self.learning_rates else cell.axes
         return cell.configuration._replace(axes=axes)

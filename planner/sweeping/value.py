@@ -51,7 +51,9 @@ class SegmentValues:
         shown = self._shown[:, places]
         flat = shown.reshape(size, -1)
         cross = (self._columns[:, : len(self.means)].T @ flat / size).reshape(-1, len(places), 2).transpose(1, 0, 2)
-        covariance = _covariance(shown.transpose(1, 0, 2), self._noise[places], size)
+        each = shown.transpose(1, 0, 2)  # the two scores of each segment
+        noise = (self._noise[places] + JITTER)[:, None, None] * np.eye(2)
+        covariance = each.transpose(0, 2, 1) @ each / size + noise
         moves = cross @ np.linalg.cholesky(np.linalg.inv(covariance))
         after = (moves.reshape(-1, 2) @ _OUTCOMES.T).reshape(*moves.shape[:2], OUTCOMES)
         after += self.means[:, None]
@@ -100,11 +102,6 @@ def _left(told: Vector, columns: Vector) -> Vector:
     identity = np.eye(number)
     root = np.linalg.cholesky(told.T @ told + identity)
     return np.asarray(columns - told @ np.linalg.solve(root @ (root + identity).T, told.T @ columns))
-
-
-def _covariance(shown: Vector, noise: Vector, size: int) -> Vector:
-    """Of the two scores of each segment."""
-    return np.asarray(shown.transpose(0, 2, 1) @ shown / size + (noise + JITTER)[:, None, None] * np.eye(2))
 
 
 def _spread_outcomes() -> Vector:

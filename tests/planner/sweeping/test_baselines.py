@@ -20,8 +20,8 @@ def level(number: int, score: float, step: int, state: TrialState = PAUSED) -> T
     return trial(number, state, step=step, seen=[Seen(at, float(at), score, 0.01) for at in range(step + 1)])
 
 
-def advanced(policy: str, seen: View, **options: int) -> list[tuple[int, int]]:
-    actions = open_policy(policy, **options).decide(seen)
+def advanced(policy: str, seen: View) -> list[tuple[int, int]]:
+    actions = open_policy(policy).decide(seen)
     return [(action.trial, action.to_step) for action in actions if isinstance(action, Advance)]
 
 
@@ -129,20 +129,15 @@ def test_asha_waits_for_what_runs_before_it_bends_its_rule() -> None:
     assert open_policy("asha").decide(view(trials)) == []
 
 
-def test_the_reduction_can_be_chosen() -> None:
-    rung = [level(i, 0.1 * i, 5) for i in range(1, 5)]
-    assert advanced("asha", view(rung, free=2), reduction=2) == [(4, 10), (3, 10)]
-
-
 def test_hyperband_deals_trials_to_brackets_in_the_published_shares() -> None:
     # η = 3, s_max = 2: brackets of 9, 5 and 3 trials that begin with 1, 3 and 9 segments.
-    assert np.bincount(dealt(17, 2, 3)).tolist() == [9, 5, 3]
-    assert np.bincount(dealt(1700, 2, 3)).tolist() == [900, 500, 300]
-    assert set(dealt(6, 0, 3)) == {0}
+    assert np.bincount(dealt(17, 2)).tolist() == [9, 5, 3]
+    assert np.bincount(dealt(1700, 2)).tolist() == [900, 500, 300]
+    assert set(dealt(6, 0)) == {0}
 
 
 def test_hyperbands_brackets_begin_at_their_rungs_and_compare_within() -> None:
-    brackets = dealt(12, 1, 3)
+    brackets = dealt(12, 1)
     assert advanced("hyperband", view([trial(i) for i in range(12)], free=12)) == [
         (i, 15 if bracket else 5) for i, bracket in enumerate(brackets)
     ]

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from budgets.errors import RlplanError
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
 from planner.trials import TrialState
@@ -34,16 +33,6 @@ def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
 def test_of_two_the_worse_is_kept() -> None:
     seen = view([along(1, LINE[0], GOOD, 60), along(2, LINE[3], POOR, 60)])
     assert not any(isinstance(action, Prune) for action in decided(seen))
-
-
-def test_nothing_is_pruned_without_alpha_and_alpha_is_checked() -> None:
-    seen = view(
-        [along(n, cell, curve, 50) for n, cell, curve in zip((1, 2, 3), LINE, (GOOD, FAIR, POOR), strict=False)]
-    )
-    assert not any(isinstance(each, Prune) for each in InformedPolicy(alpha=0.0).decide(seen))
-    for wrong in (-0.1, 0.5):
-        with pytest.raises(RlplanError, match=r"alpha .* lies in \[0, 0.5\)"):
-            InformedPolicy(alpha=wrong)
 
 
 def test_a_late_starter_that_is_behind_is_not_pruned_while_its_end_is_open() -> None:

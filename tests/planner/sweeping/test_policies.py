@@ -131,7 +131,10 @@ def test_what_a_policy_keeps_never_changes_its_answer(policy: str, history: list
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(views(), st.floats(0.0, 0.49))
 def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View, alpha: float) -> None:
-    pruned = {a.trial for a in open_policy("rlplan", alpha=alpha).decide(seen) if isinstance(a, Prune)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("planner.sweeping.informed.ALPHA", alpha)
+        decided = open_policy("rlplan").decide(seen)
+    pruned = {a.trial for a in decided if isinstance(a, Prune)}
     if not any(has_curve(each) for each in seen.trials.values()):
         assert not pruned
         return

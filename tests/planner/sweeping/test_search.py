@@ -43,13 +43,13 @@ def open_cells(trials: list[TrialView]) -> list[OpenCell]:
 
 def test_the_region_is_a_box_around_what_would_not_be_given_up() -> None:
     seen = view(sweep())
-    region = possible_region(chances(seen), 0.02)
+    region = possible_region(chances(seen))
     assert region == Region((3, 5), (4, 6))
     assert (8, 64) in region
     assert (128, 256) not in region
     assert (4, 32) not in region
     known = chances(replace(seen, open_cells={each.configuration: each for each in OPEN}))
-    wider = possible_region(known, 0.02)
+    wider = possible_region(known)
     limit = 0.02 * 10 / len(known.candidates)
     assert all(each[:2] in wider for each, near in zip(known.candidates, known.near, strict=True) if near >= limit)
 
@@ -65,7 +65,7 @@ def test_samplers_propose_open_cells_of_the_region(sampler: str) -> None:
         assert found == proposal(seen, sampler)
         cell = found.rollouts_per_prompt, found.prompts_per_batch
         assert Configuration(*cell) in seen.open_cells
-        assert cell in possible_region(chances(seen), 0.02)
+        assert cell in possible_region(chances(seen))
         proposed.add(cell)
     assert len(proposed) > 1
 
@@ -100,7 +100,7 @@ def test_trials_without_a_prediction_are_pending_or_failed(state: TrialState, to
 def test_what_lies_outside_of_the_region_is_not_told() -> None:
     seen = view(sweep())
     known = chances(seen)
-    told = told_trials(seen, known, Space.of(possible_region(known, 0.02), [], []))
+    told = told_trials(seen, known, Space.of(possible_region(known), [], []))
     assert [one.params[N] for one in told] == [3, 4]
 
 
