@@ -7,8 +7,10 @@ Without a plan a trial's updates are ticks, thousandths of the target, and start
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -40,17 +42,6 @@ class PilotTerms:
 
 
 Pilots = Mapping[Configuration, PilotTerms]
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordedScores:
-    """All scores of a run that lie within the target, and the step by which each is paid for."""
-
-    seen: tuple[Seen, ...]
-    steps: Sequence[int]
-
-    def upto(self, step: int) -> tuple[Seen, ...]:
-        return self.seen[: int(np.searchsorted(self.steps, step, side="right"))]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,7 +81,7 @@ class Game:
         self._now = self._all_busy_at = 0.0
         self.decisions = self._started = 0
         self._running: list[_PlayedSegment] = []
-        self._courses: dict[int, _RecordedScores] = {}
+        self._courses: dict[int, tuple[Seen, ...]] = {}  # all scores within the target, by the trial
         self._trials: dict[int, TrialView] = {}
         self._closed: dict[Configuration, list[RecordedRun]] = {}
         self._open: dict[Configuration, OpenCell] = {}
@@ -196,6 +187,7 @@ class Game:
     def _end(self, segment: _PlayedSegment) -> None:
         self._now = segment.over_at
         trial, worker, key = self._trials[segment.trial], segment.worker, str(segment.trial)
+        course = self._courses[segment.trial]
         gpu_hours = self._account.unpaid(worker.name, self._now - worker.born)
         self._account.charge(key, worker.name, gpu_hours)
         self._fleet.park(worker, key, segment.step, self._now)
@@ -204,7 +196,7 @@ class Game:
             state=move(trial.state, TrialState.PAUSED),
             step=segment.step,
             gpu_hours_spent=trial.gpu_hours_spent + gpu_hours,
-            scores=self._courses[segment.trial].upto(segment.step),
+            scores=course[: bisect_right(course, segment.step, key=lambda seen: seen.step)],
         )
 
     def _release_idle(self, until: float) -> None:
@@ -257,18 +249,15 @@ class Game:
             axes=axes,
         )
 
-    def _course(self, run: RecordedRun, price: float) -> _RecordedScores:
+    def _course(self, run: RecordedRun, price: float) -> tuple[Seen, ...]:
+        """Return the scores of a run within the target, each with the step by which it is paid for."""
         end = min(self._target, run.length) + ROUNDING * price
-        rows = np.flatnonzero(run.gpu_hours <= end)
-        steps = [_steps(float(gpu_hours), price) for gpu_hours in run.gpu_hours[rows]]
-        errors = run.standard_errors
-        seen = tuple(
-            Seen(
-                step, float(run.gpu_hours[row]), float(run.scores[row]), None if errors is None else float(errors[row])
-            )
-            for row, step in zip(rows, steps, strict=True)
+        errors = repeat(None) if run.standard_errors is None else run.standard_errors.tolist()
+        return tuple(
+            Seen(_steps(gpu_hours, price), gpu_hours, score, error)
+            for gpu_hours, score, error in zip(run.gpu_hours.tolist(), run.scores.tolist(), errors, strict=False)
+            if gpu_hours <= end
         )
-        return _RecordedScores(seen, steps)
 
     def _pilot(self, run: RecordedRun) -> PilotTerms | None:
         """Return what the plan grants a trial of the run; without a plan, all of the run in segments that teach.

@@ -1,11 +1,11 @@
 """Recorded runs of many configurations, and what each is worth at the target."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Vector
@@ -80,35 +80,31 @@ class Recorded:
 
     def truth(self, target: float) -> dict[Configuration, float]:
         """Return what each configuration scores at the target: the mean over its runs of their local means there."""
-        scores: dict[Configuration, list[float]] = {configuration: [] for configuration in self.configurations}
-        for run in self.runs:
-            scores[run.configuration].append(run.score_near(target))
-        return {configuration: float(np.mean(of_runs)) for configuration, of_runs in scores.items()}
+        return self._means(lambda run: run.score_near(target))
 
     def full_cost(self, target: float) -> float:
         """Return the GPU-hours of one run of each configuration up to the target, or to its end where it ends before.
 
         Of several seeds the mean counts.
         """
-        lengths: dict[Configuration, list[float]] = {configuration: [] for configuration in self.configurations}
-        for run in self.runs:
-            lengths[run.configuration].append(min(run.length, target))
-        return float(sum(np.mean(of_runs) for of_runs in lengths.values()))
+        return sum(self._means(lambda run: min(run.length, target)).values())
 
-    def in_order(self, seed: int) -> Iterator[RecordedRun]:
-        """Yield all runs in an order that is drawn: one of every configuration, then a second of each, and so on."""
-        drawn: NDArray[np.intp] = np.random.default_rng(seed).permutation(len(self.runs))
-        rounds: list[list[RecordedRun]] = []
-        had: dict[Configuration, int] = {}
-        for number in drawn:
-            run = self.runs[number]
-            place = had.get(run.configuration, 0)
-            had[run.configuration] = place + 1
-            if place == len(rounds):
-                rounds.append([])
-            rounds[place].append(run)
-        for runs in rounds:
-            yield from runs
+    def _means(self, value: Callable[[RecordedRun], float]) -> dict[Configuration, float]:
+        """Return the mean over the runs of each configuration."""
+        values: dict[Configuration, list[float]] = {configuration: [] for configuration in self.configurations}
+        for run in self.runs:
+            values[run.configuration].append(value(run))
+        return {configuration: float(np.mean(of_runs)) for configuration, of_runs in values.items()}
+
+    def in_order(self, seed: int) -> list[RecordedRun]:
+        """Return all runs in an order that is drawn: one of every configuration, then a second of each, and so on."""
+        drawn = [self.runs[number] for number in np.random.default_rng(seed).permutation(len(self.runs))]
+        had: Counter[Configuration] = Counter()
+        rounds = []
+        for run in drawn:
+            had[run.configuration] += 1
+            rounds.append(had[run.configuration])
+        return [drawn[place] for place in np.argsort(rounds, kind="stable")]
 
 
 def _order(configuration: Configuration) -> tuple[int, int, tuple[tuple[str, bool, str | float], ...]]:

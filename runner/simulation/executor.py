@@ -21,19 +21,18 @@ from runner.simulation.opening import world_of
 from runner.simulation.segment import SimulatedSegment
 from runner.simulation.world import Course, World
 
-BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
+BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)  # of every simulated cluster
 
 
 class SimulatedClock:
     """Starts at 0 seconds, and stands still until somebody moves it."""
 
-    def __init__(self, beginning: datetime = BEGINNING) -> None:
-        self._beginning = beginning
+    def __init__(self) -> None:
         self._seconds = 0.0
 
     def now(self) -> datetime:
         """Return the time of day, in UTC."""
-        return self._beginning + timedelta(seconds=self._seconds)
+        return BEGINNING + timedelta(seconds=self._seconds)
 
     def seconds(self) -> float:
         """Return the seconds since the beginning."""

@@ -20,7 +20,7 @@ from planner.curves.reading import Table
 from planner.curves.reading.table import Rows, listing
 from planner.replaying.reading import cell_of, in_order, numbers, read_runs, require, runs_of, where_there, whole
 from runner.ports.backend import Point
-from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.chance import mixed
 from runner.simulation.world import Course, require_constant_batch
@@ -82,12 +82,11 @@ def _recording(path: Path, table: Table, run: str, rows: Rows) -> Recording:
 class RecordedCourse(Course):
     """The life of one trial as it was recorded; between two rows time and counts are taken to pass evenly."""
 
-    def __init__(
-        self, recording: Recording, config: TrialConfig, failures: Failures, response_tokens: int, start_up: float
-    ) -> None:
-        """Take a recording as the life of a trial; `response_tokens` stand in for tokens that are not recorded."""
-        super().__init__(config, failures, mixed(*recording.trial))
-        self.start_up_seconds = start_up
+    start_up_seconds = 0.0  # it is taken to be in the recorded hours
+
+    def __init__(self, recording: Recording, config: TrialConfig, choice: SimulationChoice) -> None:
+        """Take a recording as the life of a trial; a stated length stands in for tokens that are not recorded."""
+        super().__init__(config, choice.failures, mixed(*recording.trial))
         self._measured = {
             step: (score, error)
             for step, score, error in zip(recording.steps, recording.scores, recording.errors, strict=True)
@@ -96,7 +95,7 @@ class RecordedCourse(Course):
         self._scored = sorted(self._measured)
         steps, hours = list(recording.steps), list(recording.gpu_hours)
         rollouts = list(recording.rollouts or [step * config.rollouts_per_step for step in steps])
-        tokens = list(recording.tokens or [count * response_tokens for count in rollouts])
+        tokens = list(recording.tokens or [count * choice.response_tokens for count in rollouts])
         if steps[0] > 0:
             steps, hours, rollouts, tokens = [0, *steps], [0.0, *hours], [0, *rollouts], [0, *tokens]
         self._steps, self._hours, self._rollouts, self._tokens = steps, hours, rollouts, tokens
@@ -142,12 +141,9 @@ class RecordedCourse(Course):
 class RecordedWorld:
     """Trials of a table of runs, found by (n, B, seed)."""
 
-    def __init__(
-        self, recordings: Sequence[Recording], choice: SimulationChoice, start_up_seconds: float = 0.0
-    ) -> None:
-        """Take runs; start-ups are taken to be in the recorded hours unless they are given."""
-        self._choice, self._start_up = choice, start_up_seconds
-        self._runs: dict[tuple[int, int, int], Recording] = {}
+    def __init__(self, recordings: Sequence[Recording], choice: SimulationChoice) -> None:
+        """Take runs, no two of one configuration and seed."""
+        self._choice = choice
         for before, after in pairwise(sorted(recordings, key=lambda recording: recording.trial)):
             if before.trial == after.trial:
                 n, B, seed = before.trial
@@ -168,4 +164,4 @@ class RecordedWorld:
             cells = listing(sorted({f"{known[0]} × {known[1]}" for known in self._runs}))
             there = f"of n × B = {n} × {B} the seeds are {listing(seeds)}" if seeds else f"recorded n × B are {cells}"
             raise InputError(f"no run of n = {n}, B = {B}, seed = {seed} in '{self._choice.table}': {there}")
-        return RecordedCourse(recording, config, self._choice.failures, self._choice.response_tokens, self._start_up)
+        return RecordedCourse(recording, config, self._choice)

@@ -16,19 +16,6 @@ STRETCH: Final = 1024  # updates in which scored steps are looked up at once
 class SimulatedSegment:
     """One segment on one worker; times are those of the executor's clock."""
 
-    __slots__ = (
-        "_course",
-        "_points",
-        "_sent",
-        "_zero",
-        "fault",
-        "over_at",
-        "pending",
-        "step",
-        "work",
-        "worker",
-    )
-
     def __init__(self, work: Work, course: Course, worker: SimulatedWorker, now: float, *, fresh: bool) -> None:
         """Let a worker take a segment now; a fresh trial has not been scored at step 0."""
         self.work, self.worker, self._course = work, worker, course

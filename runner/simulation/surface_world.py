@@ -1,6 +1,7 @@
 """The world of a response surface: scores from its curves, seconds from a cost model, failures at stated rates."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -8,7 +9,7 @@ from typing import Final
 
 from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
-from runner.ports.simulation import Costs, SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.chance import binomial, mixed, normal
 from runner.simulation.surfaces import Surface
@@ -25,58 +26,44 @@ def _spreads(seed: int, spread: float) -> tuple[float, ...]:
     return (0.0, *accumulate(value * scale for value in relative))
 
 
-class StepSeconds:
-    """Seconds of one trial: an update is affine in its rollouts, validations come at a cadence in rollouts."""
+class SurfaceCourse(Course):
+    """The life of one trial on a surface: it can be trained for ever.
 
-    __slots__ = ("_every", "_offset", "_rollouts", "_sums", "_update", "_validation")
+    An update takes seconds that are affine in its rollouts. The trial is validated at step 0, and where a multiple of
+    `every_rollouts` is passed.
+    """
 
-    def __init__(self, costs: Costs, world: int, trial: int, rollouts: int, every: int, answers: int) -> None:
-        """Take the seeds of world and trial, rollouts per step, those between validations, and answers in each."""
-        self._rollouts, self._every = rollouts, every
+    def __init__(self, choice: SimulationChoice, surface: Surface, config: TrialConfig) -> None:
+        """Draw what the trial's seed decides; the rest follows from a step."""
+        validation, costs = config.validation, choice.costs
+        n, B, rollouts = config.rollouts_per_prompt, config.prompts_per_batch, config.rollouts_per_step
+        super().__init__(config, choice.failures, mixed(choice.seed, n, B, config.seed))
+        self.start_up_seconds, self.save_seconds = costs.start_up_seconds, costs.save_seconds
+        self._shape = surface.run(n, B, config.seed)
+        self._rollouts, self._every = rollouts, validation.every_rollouts
+        self._tokens_per_step = rollouts * choice.response_tokens
+        self._answers = validation.problems * validation.samples
         self._update = costs.seconds_per_update + costs.seconds_per_rollout * rollouts
-        self._validation = costs.seconds_per_answer * answers
-        self._sums = _spreads(world, costs.spread)
-        self._offset = mixed(trial, 7) % PERIOD  # each trial sees another stretch of the same spreads
+        self._validation = costs.seconds_per_answer * self._answers
+        self._sums = _spreads(choice.seed, costs.spread)
+        self._offset = mixed(self._key, 7) % PERIOD  # each trial sees another stretch of the same spreads
 
-    def at(self, step: int) -> float:
-        """Return the seconds when a step and its validation are over."""
-        validations = 1 + step * self._rollouts // self._every
-        return self._update * (self._sum(self._offset + step) - self._sums[self._offset]) + self._validation * (
-            min(validations, 1 + step)
-        )
+    def seconds(self, step: int) -> float:
+        """Return the trial's seconds when a step and its validation are over."""
+        periods, rest = divmod(self._offset + step, PERIOD)
+        updates = periods * PERIOD + self._sums[rest] - self._sums[self._offset]
+        validations = min(1 + step * self._rollouts // self._every, 1 + step)
+        return self._update * updates + self._validation * validations
 
     def step_at(self, seconds: float) -> int:
         """Return the first step that is over at or after so many seconds."""
-        if self.at(0) >= seconds:
-            return 0
-        low, high = 0, 1
-        while self.at(high) < seconds:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.at(middle) < seconds else (low, middle)
-        return high
+        high = 1
+        while self.seconds(high) < seconds:
+            high *= 2
+        return bisect_left(range(high), seconds, key=self.seconds)
 
-    def _sum(self, steps: int) -> float:
-        periods, rest = divmod(steps, PERIOD)
-        return periods * PERIOD + self._sums[rest]
-
-
-class Cadence:
-    """The steps at which a trial is validated: step 0, and where a multiple of `every` rollouts is passed."""
-
-    __slots__ = ("_every", "_rollouts")
-
-    def __init__(self, rollouts: int, every: int) -> None:
-        self._rollouts, self._every = rollouts, every
-
-    def due(self, step: int) -> bool:
-        """Whether the trial is validated after this step."""
-        made = step * self._rollouts
-        return step == 0 or made // self._every > (made - self._rollouts) // self._every
-
-    def steps(self, after: int, upto: int) -> list[int]:
-        """Return the steps in (after, upto]."""
+    def scored_steps(self, after: int, upto: int) -> Sequence[int]:
+        """Return the steps in (after, upto] that are validated."""
         start = [0] if after < 0 <= upto else []
         if self._every <= self._rollouts:
             return start + list(range(max(1, after + 1), upto + 1))
@@ -84,43 +71,11 @@ class Cadence:
         last = upto * self._rollouts // self._every
         return start + [-(-multiple * self._every // self._rollouts) for multiple in range(first, last + 1)]
 
-
-class SurfaceCourse(Course):
-    """The life of one trial on a surface: it can be trained for ever."""
-
-    def __init__(self, choice: SimulationChoice, surface: Surface, config: TrialConfig) -> None:
-        """Draw what the trial's seed decides; the rest follows from a step."""
-        validation = config.validation
-        n, B, rollouts = config.rollouts_per_prompt, config.prompts_per_batch, config.rollouts_per_step
-        super().__init__(config, choice.failures, mixed(choice.seed, n, B, config.seed))
-        self.start_up_seconds = choice.costs.start_up_seconds
-        self.save_seconds = choice.costs.save_seconds
-        self._shape = surface.run(n, B, config.seed)
-        self._rollouts = rollouts
-        self._tokens_per_step = rollouts * choice.response_tokens
-        self._answers = validation.problems * validation.samples
-        self._cadence = Cadence(rollouts, validation.every_rollouts)
-        self._seconds = StepSeconds(
-            choice.costs, choice.seed, self._key, rollouts, validation.every_rollouts, self._answers
-        )
-
-    def seconds(self, step: int) -> float:
-        """Return the trial's seconds when a step and its validation are over."""
-        return self._seconds.at(step)
-
-    def step_at(self, seconds: float) -> int:
-        """Return the first step that is over at or after so many seconds."""
-        return self._seconds.step_at(seconds)
-
-    def scored_steps(self, after: int, upto: int) -> Sequence[int]:
-        """Return the steps in (after, upto] that are validated."""
-        return self._cadence.steps(after, upto)
-
     def point(self, step: int) -> Point:
         """Return the counts at a step, and its measured score where there is one."""
-        seconds = self._seconds.at(step)
+        seconds = self.seconds(step)
         score = error = None
-        if self._cadence.due(step):
+        if self.scored_steps(step - 1, step):
             mean = self._shape.score(step * self._rollouts)
             score = binomial(mean, self._answers, self._key, step) / self._answers
             error = math.sqrt(score * (1 - score) / self._answers)

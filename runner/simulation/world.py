@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +37,8 @@ class Course(ABC):
     def __init__(self, config: TrialConfig, failures: Failures, key: int) -> None:
         """Take what decides how it fails: all draws follow from the key."""
         self._gpus, self._failures, self._key = config.machine.gpus, failures, key
-        self._breakdown = _first_breakdown(failures, key, config.rollouts_per_step)
+        known = _breakdowns(failures, key, config.rollouts_per_step)
+        self._breakdown = min(known, key=lambda found: found.step, default=None)
 
     @abstractmethod
     def seconds(self, step: int) -> float:
@@ -86,30 +87,15 @@ def require_constant_batch(config: TrialConfig) -> None:
         )
 
 
-def _first_breakdown(failures: Failures, trial: int, rollouts: int) -> Breakdown | None:
-    """Return the first update that fails of a trial with this key and so many rollouts per step."""
-    candidates = [_out_of_memory(failures, rollouts), _nan(failures, trial), _stated(failures)]
-    return min((found for found in candidates if found), key=lambda found: found.step, default=None)
-
-
-def _out_of_memory(failures: Failures, rollouts: int) -> Breakdown | None:
+def _breakdowns(failures: Failures, trial: int, rollouts: int) -> Iterator[Breakdown]:
+    """Yield the updates that fail of a trial with this key and so many rollouts per step."""
     most = failures.most_rollouts
-    if most is None or rollouts <= most:
-        return None
-    return Breakdown(
-        1,
-        "out-of-memory",
-        f"out of memory in update 1: {rollouts:,} rollouts per step, and this world has room for {most:,}; use fewer",
-    )
-
-
-def _nan(failures: Failures, trial: int) -> Breakdown | None:
-    if not failures.nan_per_update:
-        return None
-    step = max(1, math.ceil(math.log(uniform(trial, 52)) / math.log1p(-failures.nan_per_update)))
-    return Breakdown(step, "nan", f"the loss of update {step} is not a number; use a lower learning rate")
-
-
-def _stated(failures: Failures) -> Breakdown | None:
-    step, kind = failures.at_step, failures.at_step_kind
-    return None if step is None else Breakdown(step, kind, f"{kind} in update {step}, as simulation.failures asks for")
+    if most is not None and rollouts > most:
+        room = f"{rollouts:,} rollouts per step, and this world has room for {most:,}; use fewer"
+        yield Breakdown(1, "out-of-memory", f"out of memory in update 1: {room}")
+    if failures.nan_per_update:
+        step = max(1, math.ceil(math.log(uniform(trial, 52)) / math.log1p(-failures.nan_per_update)))
+        yield Breakdown(step, "nan", f"the loss of update {step} is not a number; use a lower learning rate")
+    if failures.at_step is not None:
+        step, kind = failures.at_step, failures.at_step_kind
+        yield Breakdown(step, kind, f"{kind} in update {step}, as simulation.failures asks for")

@@ -93,6 +93,7 @@ def test_scores_that_are_no_pass_rates_are_told(tmp_path: Path) -> None:
         (HEADER, ["a,8,4,0,1,good"], r"run 'a': score holds text"),
         (HEADER, ["a,8,4,0,1,0.1", "a,16,4,0,2,0.1"], r"rollouts_per_prompt changes within the run.*\(line 3\)"),
         (HEADER, ["a,8,0,0,1,0.1"], r"prompts_per_batch must be whole and ≥ 1 \(line 2\)"),
+        (HEADER, ["a,8.5,4,0,1,0.1"], r"rollouts_per_prompt must be whole and ≥ 1 \(line 2\)"),
         (HEADER, ["a,8,4,x,1,0.1"], r"run 'a': seed holds text"),
         (HEADER, [*A, ",8,4,0,1,0.1"], r"run is empty \(line 4\)"),
         (HEADER + ",standard_error", ["a,8,4,0,1,0.1,-0.1"], r"standard_error is below 0 \(line 2\)"),

@@ -58,7 +58,7 @@ def test_configurations_are_ordered_and_numbers_of_an_axis_before_words() -> Non
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_configuration_comes_once_before_any_comes_twice(seed: int) -> None:
     recorded = grid(cells=5, seeds=3, points=2)
-    order = list(recorded.in_order(seed))
+    order = recorded.in_order(seed)
     assert Counter(map(id, order)) == Counter(map(id, recorded.runs))
     for first in (0, 5, 10):
         assert {each.configuration for each in order[first : first + 5]} == set(recorded.configurations)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
-from runner.ports.trial import Machine, TrialConfig, ValidationPlan
+from runner.ports.trial import Machine, TrialConfig
 from runner.simulation.opening import open_world, world_of
-from runner.simulation.surface_world import PERIOD, Cadence, StepSeconds, SurfaceWorld
+from runner.simulation.surface_world import PERIOD, SurfaceCourse, SurfaceWorld
 from tests.runner.simulation.worlds import trial
 
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))
@@ -103,59 +103,47 @@ def test_a_table_belongs_to_its_kind(given: dict[str, str]) -> None:
         SimulationChoice.model_validate(given)
 
 
-def test_a_validation_costs_what_its_answers_cost() -> None:
-    costs = Costs(seconds_per_update=1.0, seconds_per_rollout=0.1, spread=0.0, seconds_per_answer=0.5)
-    choice = SimulationChoice(costs=costs)
-    config = trial(choice, 8, 4, validation=ValidationPlan(problems=10, samples=2, every_rollouts=64))
-    course = SurfaceWorld(choice).course(config)
-    assert [course.seconds(step) for step in (0, 1, 2)] == pytest.approx([10.0, 14.2, 28.4])
-
-
-@given(st.integers(1, 300), st.integers(1, 900), st.integers(-1, 60), st.integers(0, 60))
+@given(st.integers(1, 150), st.integers(1, 900), st.integers(-1, 60), st.integers(0, 60))
 def test_validations_come_where_a_multiple_of_the_cadence_is_passed(
-    rollouts: int, every: int, after: int, further: int
+    prompts: int, every: int, after: int, further: int
 ) -> None:
-    upto = after + further
+    upto, rollouts = after + further, 2 * prompts
     due = [
         step
         for step in range(after + 1, upto + 1)
         if step == 0 or step * rollouts // every > (step - 1) * rollouts // every
     ]
-    cadence = Cadence(rollouts, every)
-    assert cadence.steps(after, upto) == due
-    assert [step for step in range(after + 1, upto + 1) if cadence.due(step)] == due
+    course = SurfaceWorld(CHOICE).course(trial(CHOICE, 2, prompts, every=every))
+    assert course.scored_steps(after, upto) == due
+    assert [step for step in range(after + 1, upto + 1) if course.point(step).score is not None] == due
 
 
-def seconds(*, spread: float = 0.2, answer: float = 0.01, trial: int = 4, every: int = 96) -> StepSeconds:
+def timed(*, spread: float = 0.2, answer: float = 0.01, seed: int = 4, every: int = 96) -> SurfaceCourse:
+    """Return a trial of 32 rollouts per step, validated with 400 answers."""
     costs = Costs(seconds_per_update=3.0, seconds_per_rollout=0.1, spread=spread, seconds_per_answer=answer)
-    return StepSeconds(costs, 1, trial, 32, every, 400)
+    choice = SimulationChoice(seed=1, costs=costs)
+    return SurfaceWorld(choice).course(trial(choice, seed=seed, every=every))
 
 
-def test_an_update_is_affine_in_its_rollouts_and_validations_come_on_top() -> None:
-    plain = seconds(spread=0.0)
-    assert plain.at(0) == pytest.approx(4.0)
-    assert plain.at(2) == pytest.approx(4.0 + 2 * 6.2)
-    assert plain.at(3) == pytest.approx(2 * 4.0 + 3 * 6.2)
-
-
-def test_validations_are_counted_as_often_as_the_cadence_has_them() -> None:
-    every_step = seconds(spread=0.0, every=5)
-    assert every_step.at(7) == pytest.approx(8 * 4.0 + 7 * 6.2)
+@pytest.mark.parametrize(("every", "step", "validations"), [(96, 0, 1), (96, 2, 1), (96, 3, 2), (5, 7, 8)])
+def test_an_update_is_affine_in_its_rollouts_and_validations_come_on_top(
+    every: int, step: int, validations: int
+) -> None:
+    assert timed(spread=0.0, every=every).seconds(step) == pytest.approx(validations * 4.0 + step * 6.2)
 
 
 def test_updates_spread_as_stated_and_over_a_period_cost_the_mean() -> None:
-    of = seconds(answer=0.0)
-    updates = [after - before for before, after in pairwise(of.at(step) for step in range(PERIOD + 1))]
-    assert of.at(PERIOD) == pytest.approx(PERIOD * 6.2)
+    of = timed(answer=0.0)
+    updates = [after - before for before, after in pairwise(of.seconds(step) for step in range(PERIOD + 1))]
+    assert of.seconds(PERIOD) == pytest.approx(PERIOD * 6.2)
     assert statistics.stdev(map(math.log, updates)) == pytest.approx(0.2, rel=0.05)
-    assert of.at(3 * PERIOD + 5) - of.at(3 * PERIOD) == pytest.approx(of.at(5))
-    other = seconds(answer=0.0, trial=5)
-    assert other.at(10) != pytest.approx(of.at(10), rel=1e-6)
+    assert of.seconds(3 * PERIOD + 5) - of.seconds(3 * PERIOD) == pytest.approx(of.seconds(5))
+    assert timed(answer=0.0, seed=5).seconds(10) != pytest.approx(of.seconds(10), rel=1e-6)
 
 
 @given(st.floats(0, 1e6))
 def test_the_step_at_a_time_is_the_first_that_is_over_then(time: float) -> None:
-    of = seconds()
+    of = timed()
     step = of.step_at(time)
-    assert of.at(step) >= time
-    assert step == 0 or of.at(step - 1) < time
+    assert of.seconds(step) >= time
+    assert step == 0 or of.seconds(step - 1) < time
