@@ -6,12 +6,11 @@ from typing import Any
 from planner.axes import named_configuration
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Choices
-from planner.recommending.equivalent import TIE
 from planner.recommending.evidence import SEED_SD
 from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.frontier import Frontier, FrontierPoint, Pareto, frontier, pareto
 from planner.recommending.prospect import Joint, Prospect
-from planner.recommending.rival import Rival, rival
+from planner.recommending.rival import Rival, runner_up
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
@@ -81,17 +80,15 @@ def answer(
     *,
     seed_sd: float = SEED_SD,
     prompt_set_size: int | None = None,
-    tie: float = TIE,
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours.
 
-    `seed_sd` is how much a run's score differs from its configuration's mean; `tie` is what may be given up in expected
-    score for a cheaper or steadier choice. NotFoundError when nothing was seen or all has failed, BudgetError when no
-    update step can be paid for.
+    `seed_sd` is how much a run's score differs from its configuration's mean. NotFoundError when nothing was seen or
+    all has failed, BudgetError when no update step can be paid for.
     """
     require_choice(facts, target_gpu_hours)
     prospect = Prospect.of(joint, facts, target_gpu_hours)
-    choices = Choices(prospect, seed_sd, tie)
+    choices = Choices(prospect, seed_sd)
     rung = prospect.rung(0)
     settled = choices.settled(rung)
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
@@ -100,7 +97,7 @@ def answer(
         target_gpu_hours=target_gpu_hours,
         chosen=choices.choice(rung),
         why=settled.reason,
-        runner_up=rival(joint, choices, settled.row),
+        runner_up=runner_up(joint, choices, settled.row),
         equivalent=tuple(choices.described(rung, row) for row in settled.equivalent if row != settled.row),
         ranked=tuple(choices.described(rung, row) for row in (settled.row, *able)),
         left_out={
@@ -124,14 +121,13 @@ def _at(choices: Choices, octaves: int, factor: float) -> AtBudget:
 
 def answer_data(answer: FinalAnswer) -> dict[str, Any]:
     """Return the document of an answer."""
+    rival, enough = answer.runner_up, answer.pareto.enough
     return {
         "target_gpu_hours": answer.target_gpu_hours,
         "recommendation": choice_data(answer.chosen),
         "sentences": [answer.what, answer.how_sure],
         "why": answer.why,
-        "runner_up": None
-        if answer.runner_up is None
-        else choice_data(answer.runner_up.choice) | _own(answer.runner_up),
+        "runner_up": rival and choice_data(rival.choice) | _own(rival),
         "equivalent": [choice_data(each) for each in answer.equivalent],
         "budgets": [_with_choice(each) for each in answer.budgets],
         "frontier": {
@@ -141,7 +137,7 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         },
         "pareto": {
             "points": [choice_data(each) for each in answer.pareto.points],
-            "enough": None if answer.pareto.enough is None else choice_data(answer.pareto.enough),
+            "enough": enough and choice_data(enough),
         },
         "warnings": [asdict(each) for each in answer.cautions],
         "ranking": [choice_data(each) | {"rank": rank} for rank, each in enumerate(answer.ranked, start=1)],
@@ -171,4 +167,4 @@ def _own(record: Rival | AtBudget | FrontierPoint) -> dict[str, Any]:
 
 
 def _with_choice(record: AtBudget | FrontierPoint) -> dict[str, Any]:
-    return _own(record) | {"choice": None if record.choice is None else choice_data(record.choice)}
+    return _own(record) | {"choice": record.choice and choice_data(record.choice)}

@@ -1,9 +1,11 @@
 """One configuration as a choice at one compute: what the run would be, what it is expected to score, and the odds."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 
-from planner.recommending.equivalent import TIE, Settled, collapse_risks, settle
-from planner.recommending.prospect import Odds, Prospect, Vector, interval, odds
+from planner.recommending.equivalent import Settled, collapse_risks, settle
+from planner.recommending.prospect import Prospect, interval, odds
 from planner.view import Axes, Configuration
 
 
@@ -37,40 +39,27 @@ class Choice:
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
 
 
-@dataclass(eq=False)
 class Choices:
     """Settles choices at every compute of a prospect, each once."""
 
-    prospect: Prospect
-    seed_sd: float
-    tie: float = TIE
-    _settled: dict[int, Settled] = field(default_factory=dict)
-    _odds: dict[int, Odds] = field(default_factory=dict)
-    _intervals: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
-    _risks: Vector | None = None
+    settled: Callable[[int], Settled]  # what is taken at a compute, and why
+    described: Callable[[int, int], Choice]  # at a compute, any configuration by its row
 
-    def settled(self, rung: int) -> Settled:
-        """Return what is taken at a compute, and why."""
-        if rung not in self._settled:
-            self._settled[rung] = settle(self.prospect, rung, self.tie)
-        return self._settled[rung]
+    def __init__(self, prospect: Prospect, seed_sd: float) -> None:
+        self.prospect, self.seed_sd = prospect, seed_sd
+        self.settled, self.described = cache(partial(settle, prospect)), cache(self._described)
+        self._odds = cache(partial(odds, prospect))
+        self._risks = collapse_risks(prospect.configurations, prospect.facts)
 
     def choice(self, rung: int) -> Choice:
         """Return what is taken at a compute, in full."""
         return self.described(rung, self.settled(rung).row)
 
-    def odds(self, rung: int) -> Odds:
-        """Return the odds of all configurations at a compute."""
-        if rung not in self._odds:
-            self._odds[rung] = odds(self.prospect, rung)
-        return self._odds[rung]
-
-    def described(self, rung: int, row: int) -> Choice:
-        """Return any configuration as a choice at a compute."""
-        prospect, chances = self.prospect, self.odds(rung)
+    def _described(self, rung: int, row: int) -> Choice:
+        prospect, chances = self.prospect, self._odds(rung)
         configuration, facts = prospect.configurations[row], prospect.facts[row]
         steps = facts.steps(float(prospect.gpu_hours[rung]))
-        low, high = self._interval(rung, row)
+        low, high = interval(prospect.scores[rung][:, row], self.seed_sd)
         return Choice(
             rollouts_per_prompt=configuration.rollouts_per_prompt,
             prompts_per_batch=configuration.prompts_per_batch,
@@ -86,22 +75,9 @@ class Choices:
             probability_within_001=float(chances.within_nearly[row]),
             probability_within_002=float(chances.within_near[row]),
             expected_regret=float(chances.regret[row]),
-            collapse_risk=float(self.risks[row]),
+            collapse_risk=float(self._risks[row]),
             status=facts.status,
             gpu_hours_spent=facts.gpu_hours_spent,
             reached_gpu_hours=facts.reached_gpu_hours,
             seeds_seen=facts.seeds_seen,
         )
-
-    @property
-    def risks(self) -> Vector:
-        """Each configuration's risk to collapse."""
-        if self._risks is None:
-            self._risks = collapse_risks(self.prospect.configurations, self.prospect.facts)
-        return self._risks
-
-    def _interval(self, rung: int, row: int) -> tuple[float, float]:
-        if (rung, row) not in self._intervals:
-            low, high = interval(self.prospect.scores[rung][:, [row]], self.seed_sd)
-            self._intervals[rung, row] = float(low[0]), float(high[0])
-        return self._intervals[rung, row]

@@ -51,19 +51,19 @@ def equivalents(prospect: Prospect, rung: int) -> tuple[int, ...]:
     )
 
 
-def settle(prospect: Prospect, rung: int, tie: float = TIE) -> Settled:
+def settle(prospect: Prospect, rung: int) -> Settled:
     """Take, of those that are as good in expectation, the one left by criterion after criterion."""
     expected = prospect.expected[rung]
     alike = equivalents(prospect, rung)
     best = alike[0]
-    tied = tuple(row for row in _by_expectation(prospect, rung) if expected[best] - expected[row] <= tie)
+    tied = tuple(row for row in _by_expectation(prospect, rung) if expected[best] - expected[row] <= TIE)
     left, reason = list(tied), "none other is expected to score as high"
     for criterion in _criteria(prospect, rung, tied) if len(tied) > 1 else ():
         bar = min(criterion.values[row] for row in left) + criterion.tolerance
         kept = [row for row in left if criterion.values[row] <= bar]
         if len(kept) < len(left):
             given_up = next(row for row in left if row not in kept)
-            reason = f"among {len(tied)} within {tie:g} in expectation {criterion.reason(kept[0], given_up)}"
+            reason = f"among {len(tied)} within {TIE:g} in expectation {criterion.reason(kept[0], given_up)}"
         left = kept
         if len(left) == 1:
             break

@@ -53,17 +53,14 @@ def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Confi
 def _facts(planned: Planned, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
     seen = [trial for trial in trials if trial.trial in states]
     judged = [states[trial.trial] for trial in seen]
-    longest = max(seen, key=lambda trial: trial.scores[-1].gpu_hours, default=None)
     measured = [trial.gpu_hours_per_step for trial in trials if trial.step]
     return ConfigurationFacts(
         learning_rate=planned.learning_rate,
         recipe=planned.recipe,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
-        status=status_of(trials) if trials else PROPOSED,
+        status=status_of(trials),
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
-        reached_gpu_hours=longest.scores[-1].gpu_hours if longest else 0.0,
-        reached_step=longest.step if longest else 0,
-        last_score=level(longest.scores) if longest else None,
+        reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in seen), default=0.0),
         seeds_seen=len(seen),
         collapsed_runs=sum(each.collapsed for each in judged),
         declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
@@ -96,7 +93,7 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
     return float(np.sqrt(squares / degrees))
 
 
-def level(scores: Sequence[Seen], gpu_hours: float = float("inf")) -> float:
+def level(scores: Sequence[Seen], gpu_hours: float) -> float:
     """Return the mean of a run's last few scores up to a compute."""
     known = [seen.score for seen in scores if seen.gpu_hours <= gpu_hours] or [scores[0].score]
     return float(np.mean(known[-LAST:]))

@@ -21,8 +21,6 @@ class ConfigurationFacts:
     status: str = "proposed"
     gpu_hours_spent: float = 0.0
     reached_gpu_hours: float = 0.0  # by its longest run that has a curve; 0 without one
-    reached_step: int = 0
-    last_score: float | None = None  # of that run, the mean of its last few
     seeds_seen: int = 0  # runs with a curve
     collapsed_runs: int = 0
     declining_runs: int = 0

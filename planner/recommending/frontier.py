@@ -35,7 +35,7 @@ class Frontier:
 def frontier(choices: Choices) -> Frontier:
     """Return the frontier; computes that pay for no step of anything are left out."""
     prospect = choices.prospect
-    rungs = [rung for rung in prospect.rungs(*OCTAVES) if prospect.able[rung].any()]
+    rungs = prospect.rungs(*OCTAVES)
     sizes = [(each.rollouts_per_prompt, each.prompts_per_batch) for each in prospect.configurations]
     return Frontier(
         points=tuple(_point(choices, prospect, rung) for rung in rungs),
@@ -70,11 +70,10 @@ class Pareto:
 def pareto(choices: Choices) -> Pareto:
     """Return what no cheaper choice is expected to match."""
     prospect = choices.prospect
-    rungs = [rung for rung in prospect.rungs(*PARETO_OCTAVES) if prospect.able[rung].any()]
     target = choices.choice(prospect.rung(0))
     points: list[Choice] = []
     enough = None
-    for rung in rungs:
+    for rung in prospect.rungs(*PARETO_OCTAVES):
         choice = choices.choice(rung)
         if not points or choice.expected_score > points[-1].expected_score:
             points.append(choice)

@@ -70,9 +70,9 @@ class Prospect:
         """Return the index of the compute that lies so many octaves from the target."""
         return round((octaves - OCTAVES[0]) * RUNGS_PER_OCTAVE)
 
-    def rungs(self, low: float, high: float) -> range:
-        """Return the indices of the computes from so many octaves to so many, both included."""
-        return range(self.rung(low), self.rung(high) + 1)
+    def rungs(self, low: float, high: float) -> list[int]:
+        """Return the indices of the computes from so many octaves to so many that pay for a step of anything."""
+        return [rung for rung in range(self.rung(low), self.rung(high) + 1) if self.able[rung].any()]
 
     @cached_property
     def able(self) -> Mask:
@@ -125,8 +125,8 @@ def odds(prospect: Prospect, rung: int) -> Odds:
     return Odds(
         expected=expected,
         best=shares_of_best(np.where(able, scores, -np.inf)),
-        within_nearly=_share((scores >= best - NEARLY) & able),
-        within_near=_share((scores >= best - NEAR) & able),
+        within_nearly=((scores >= best - NEARLY) & able).mean(axis=0),
+        within_near=((scores >= best - NEAR) & able).mean(axis=0),
         regret=np.maximum(0.0, best.mean() - expected),
     )
 
@@ -137,18 +137,14 @@ def beats(scores: Vector, one: int, other: int) -> float:
     return float((gap > 0).mean() + (gap == 0).mean() / 2)
 
 
-def interval(scores: Vector, seed_sd: float = 0.0, level: float = LEVEL) -> tuple[Vector, Vector]:
-    """Return the central interval of each column of pass rates, for the score of a new run where seeds differ.
+def interval(scores: Vector, seed_sd: float) -> tuple[float, float]:
+    """Return the central interval of draws of a pass rate, for the score of a new run where seeds differ.
 
     The seed's normal deviation is added as equally likely parts, so that no chance is needed.
     """
     if seed_sd > 0:
         parts = ndtri((np.arange(NORMAL_PARTS) + 0.5) / NORMAL_PARTS)
         parts *= seed_sd / parts.std()
-        scores = np.clip(scores[:, None, :] + parts[None, :, None], 0.0, 1.0).reshape(-1, scores.shape[1])
-    low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return np.asarray(low), np.asarray(high)
-
-
-def _share(mask: Mask) -> Vector:
-    return np.asarray(mask.mean(axis=0))
+        scores = np.clip(scores[:, None] + parts, 0.0, 1.0)
+    low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

@@ -29,7 +29,7 @@ class Rival:
     sentence: str
 
 
-def rival(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
+def runner_up(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
     """Return the highest expectation beside the chosen one; None when there is nothing else."""
     prospect = choices.prospect
     rung = prospect.rung(0)
@@ -46,9 +46,8 @@ def rival(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
     won_by = float((scores[wins, row] - scores[wins, chosen]).mean()) if known else None
     shifts = _shifts(joint, prospect, row, chosen) if known else {}
     overtakes = _overtakes(prospect, row, chosen)
-    choice = choices.described(rung, row)
     return Rival(
-        choice=choice,
+        choice=choices.described(rung, row),
         probability_wins=probability,
         gap=gap,
         gap_where_it_wins=won_by,

@@ -78,8 +78,6 @@ def trend(prospect: Prospect, rungs: Sequence[int], quantity: str, values: Seque
 def _winning(prospect: Prospect, rung: int, logs: Vector) -> Vector:
     """Return the quantity of each draw's winner; where several tie, their mean."""
     able = prospect.able[rung]
-    if not able.any():
-        return np.full(prospect.scores.shape[1], np.nan)
     scores = prospect.scores[rung]
     first = (scores >= prospect.best(rung)[:, None]) & able
     return np.asarray((first * logs).sum(axis=1) / first.sum(axis=1))

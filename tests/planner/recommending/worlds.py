@@ -84,8 +84,6 @@ def facts(joint: Sigmoids | Surface, **changes: Any) -> dict[Configuration, Conf
         "status": "paused",
         "gpu_hours_spent": 10.0,
         "reached_gpu_hours": 20.0,
-        "reached_step": 66,
-        "last_score": 0.5,
         "seeds_seen": 2,
     }
     return {each: ConfigurationFacts(**{**fields, **changes}) for each in joint.configurations}
