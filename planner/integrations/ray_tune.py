@@ -55,42 +55,8 @@ def predicted_score_scheduler(
         foresight: What carries curves to the target; each curve by itself if not given.
     """
     make = partial(Stopping, target, bounds=bounds, alpha=alpha, foresight=foresight)
-    scheduler: TrialScheduler = _scheduler_class()(Rule(make, time_attr), metric, mode, hard_stop)
+    scheduler: TrialScheduler = _scheduler_class()(make, time_attr, metric, mode, hard_stop)
     return scheduler
-
-
-class Rule:
-    """What the scheduler knows, free of Ray: results go in, and reasons to stop come out."""
-
-    def __init__(self, make: Callable[..., Stopping], time_attr: str) -> None:
-        """Make what decides; which way is up may be told later."""
-        self.time_attr, self.metric = time_attr, ""
-        self.reasons: dict[str, Why] = {}
-        self.stopping, self._make = make(), make
-
-    def optimises(self, metric: str, mode: Mode) -> None:
-        """Take up which metric counts, before anything runs."""
-        self.metric, self.stopping = metric, self._make(mode=mode)
-
-    def told(self, trial: str, result: Mapping[str, Any]) -> bool:
-        """Take up a result; False when it has no score or no time."""
-        x, score = result.get(self.time_attr), result.get(self.metric)
-        if not (isinstance(x, Real) and isinstance(score, Real)):
-            return False
-        self.stopping.told(trial, float(x), float(score))
-        return True
-
-    def hopeless(self, trial: str) -> bool:
-        """Say whether a trial is to be stopped, and keep the reason."""
-        why = self.stopping.hopeless(trial)
-        if why is not None:
-            self.reasons[trial] = why
-            logger.info("%s", why.reason)
-        return why is not None
-
-    def outlooks(self) -> dict[str, Outlook]:
-        """Return what is predicted of each trial that competes, by its id."""
-        return {str(trial): each for trial, each in self.stopping.outlooks().items()}
 
 
 def __getattr__(name: str) -> Any:
@@ -106,68 +72,75 @@ def _scheduler_class() -> Any:
     class PredictedScoreScheduler(FIFOScheduler):
         """Stops a trial whose probability to be the best at the target has become small."""
 
-        def __init__(self, rule: Rule, metric: str | None, mode: Mode | None, hard_stop: bool) -> None:
+        def __init__(
+            self,
+            make: Callable[..., Stopping],
+            time_attr: str,
+            metric: str | None,
+            mode: Mode | None,
+            hard_stop: bool,
+        ) -> None:
             super().__init__()
-            self._rule, self._metric, self._mode, self._hard_stop = rule, metric, mode, hard_stop
-            if metric and mode:
-                rule.optimises(metric, mode)
-
-        @property
-        def reasons(self) -> dict[str, Why]:
-            """Why each stopped trial was stopped, by its id."""
-            return self._rule.reasons
+            self._time_attr, self._metric, self._mode, self._hard_stop = time_attr, metric, mode, hard_stop
+            self._make = make
+            self._stopping = make(mode=mode) if metric and mode else make()
+            self.reasons: dict[str, Why] = {}  # why each stopped trial was stopped, by its id
 
         def outlooks(self) -> dict[str, Outlook]:
             """Return what is predicted of each trial that competes, by its id."""
-            return self._rule.outlooks()
+            return {str(trial): each for trial, each in self._stopping.outlooks().items()}
 
         def set_search_properties(self, metric: str | None, mode: Mode | None, **spec: Any) -> bool:
             del spec
             if (self._metric and metric) or (self._mode and mode):
                 return False
+            told_before = self._metric and self._mode
             self._metric, self._mode = self._metric or metric, self._mode or mode
             if not (self._metric and self._mode):
                 raise InputError(
                     f"the scheduler knows metric {self._metric!r} and mode {self._mode!r}: give both, to it or to "
                     "tune.TuneConfig(metric=…, mode=…)"
                 )
-            if not self._rule.metric:
-                self._rule.optimises(self._metric, self._mode)
+            if not told_before:
+                self._stopping = self._make(mode=self._mode)
             return True
 
         def on_trial_add(self, tune_controller: Any, trial: "Trial") -> None:
             del tune_controller
             name = trial.trial_id
-            if name not in self._rule.stopping:
+            if name not in self._stopping:
                 for result in _earlier_results(trial):
-                    self._rule.told(name, result)
+                    self._told(name, result)
             if trial.is_finished():
                 self._leave(name, dropped=trial.status == "ERROR")
             else:
-                self._rule.stopping.returned(name)
+                self._stopping.returned(name)
 
         def on_trial_result(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> str:
             del tune_controller
             name = trial.trial_id
-            if not self._rule.told(name, result) or name in self.reasons or not self._rule.hopeless(name):
+            if not self._told(name, result) or name in self.reasons:
                 return str(TrialScheduler.CONTINUE)
+            why = self._stopping.hopeless(name)
+            if why is None:
+                return str(TrialScheduler.CONTINUE)
+            self.reasons[name] = why
+            logger.info("%s", why.reason)
             if self._hard_stop:
-                self._rule.stopping.dropped(name)
+                self._stopping.dropped(name)
                 return str(TrialScheduler.STOP)
             return str(TrialScheduler.PAUSE)
 
         def on_trial_complete(self, tune_controller: Any, trial: "Trial", result: dict[str, Any]) -> None:
             del tune_controller
-            self._rule.told(trial.trial_id, result)
+            self._told(trial.trial_id, result)
             self._leave(trial.trial_id, dropped=trial.trial_id in self.reasons and self._hard_stop)
 
         def on_trial_error(self, tune_controller: Any, trial: "Trial") -> None:
             del tune_controller
             self._leave(trial.trial_id, dropped=True)
 
-        def on_trial_remove(self, tune_controller: Any, trial: "Trial") -> None:
-            del tune_controller
-            self._leave(trial.trial_id, dropped=True)
+        on_trial_remove = on_trial_error
 
         def debug_string(self) -> str:
             verb = "stopped" if self._hard_stop else "paused"
@@ -179,8 +152,16 @@ def _scheduler_class() -> Any:
         def restore(self, checkpoint_path: str) -> None:
             self.__dict__.update(pickle.loads(Path(checkpoint_path).read_bytes()))
 
+        def _told(self, name: str, result: Mapping[str, Any]) -> bool:
+            """Take up a result; False when it has no score or no time."""
+            x, score = result.get(self._time_attr), result.get(self._metric or "")
+            if not (isinstance(x, Real) and isinstance(score, Real)):
+                return False
+            self._stopping.told(name, float(x), float(score))
+            return True
+
         def _leave(self, name: str, *, dropped: bool) -> None:
-            (self._rule.stopping.dropped if dropped else self._rule.stopping.finished)(name)
+            (self._stopping.dropped if dropped else self._stopping.finished)(name)
 
     PredictedScoreScheduler.__module__, PredictedScoreScheduler.__qualname__ = __name__, CLASS
     return PredictedScoreScheduler

@@ -54,11 +54,8 @@ def features(configurations: Sequence[Configuration]) -> Features:
 
 def places(configurations: Sequence[Configuration]) -> Vector:
     """Return configurations as points: numeric axes from −1 to 1, and each value of the others as far apart."""
-    numbers, names = _axes(configurations)
-    columns = [scaled for values in numbers if (scaled := _scaled(values)) is not None]
-    columns += [
-        np.array([float(value == kind) for value in values]) for values in names for kind in sorted(set(values))
-    ]
+    lines, names = _axes(configurations)
+    columns = [*lines, *(share for values in names for share in _shares(values))]
     return np.stack(columns, axis=1) if columns else np.zeros((len(configurations), 1))
 
 
@@ -66,42 +63,44 @@ def _columns(configurations: Sequence[Configuration]) -> list[_Column]:
     ones = np.ones(len(configurations))
     means, sds = zip(*INTERCEPTS, strict=True)
     columns = [_Column(ones, means, sds)]
-    numbers, names = _axes(configurations)
-    lines = [scaled for values in numbers if (scaled := _scaled(values)) is not None]
+    lines, names = _axes(configurations)
     for place, line in enumerate(lines):
         columns.append(_Column(line, (0.0, 0.0, 0.0), SLOPES))
         columns.append(_Column(line**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
         columns += [_Column(line * other, (0.0, 0.0, 0.0), PRODUCTS) for other in lines[:place]]
     for values in names:
-        kinds = sorted(set(values))
-        if len(kinds) > 1:
-            shares = [np.array([float(value == kind) for value in values]) for kind in kinds]
-            columns += [_Column(share, (0.0, 0.0, 0.0), OF_A_NAME) for share in shares]
+        if len(set(values)) > 1:
+            columns += [_Column(share, (0.0, 0.0, 0.0), OF_A_NAME) for share in _shares(values)]
     return columns
 
 
+def _shares(values: list[str]) -> list[Vector]:
+    """Return for each kind among the values which of them are of it."""
+    return [np.array([float(value == kind) for value in values]) for kind in sorted(set(values))]
+
+
 def _axes(configurations: Sequence[Configuration]) -> tuple[list[Vector], list[list[str]]]:
-    """Split axes into numbers, by their logarithm where they are positive, and names."""
+    """Split axes into numbers from −1 to 1, by their logarithm where they are positive, and names.
+
+    Numbers of which there is but one are left out.
+    """
     raw: dict[str, list[str | float]] = {
         "n": [float(each.rollouts_per_prompt) for each in configurations],
         "B": [float(each.prompts_per_batch) for each in configurations],
     }
     for name in sorted({name for each in configurations for name, _ in each.axes}):
         raw[name] = [dict(each.axes).get(name, "") for each in configurations]
-    numbers, names = [], []
+    lines, names = [], []
     for values in raw.values():
-        if all(isinstance(value, int | float) for value in values):
-            positive = all(float(value) > 0 for value in values)
-            numbers.append(np.array([math.log2(float(value)) if positive else float(value) for value in values]))
-        else:
+        if not all(isinstance(value, int | float) for value in values):
             names.append([str(value) for value in values])
-    return numbers, names
-
-
-def _scaled(values: Vector) -> Vector | None:
-    """Map the axis to −1 … 1; None when it has one value."""
-    low, high = float(values.min()), float(values.max())
-    return None if high - low < 1e-9 else 2 * (values - low) / (high - low) - 1
+            continue
+        positive = all(float(value) > 0 for value in values)
+        numbers = np.array([math.log2(float(value)) if positive else float(value) for value in values])
+        low, high = float(numbers.min()), float(numbers.max())
+        if high - low >= 1e-9:
+            lines.append(2 * (numbers - low) / (high - low) - 1)
+    return lines, names
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

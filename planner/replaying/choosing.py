@@ -46,7 +46,6 @@ class HighestExpected:
     """
 
     def __init__(self, pool: Pool) -> None:
-        """Believe what the pool does."""
         self._pool = pool
 
     def __call__(self, view: View) -> Configuration | None:
@@ -56,13 +55,13 @@ class HighestExpected:
         configurations, scores = self._possible(view)
         return configurations[int(scores.mean(axis=0).argmax())]
 
-    def within(self, view: View, margin: float = NEAR) -> float | None:
-        """Return the probability that the choice is at most so far from the best; None while nothing was seen."""
+    def within(self, view: View) -> float | None:
+        """Return the probability that the choice is near the best; None while nothing was seen."""
         if not any(has_curve(trial) for trial in view.trials.values()):
             return None
         _, scores = self._possible(view)
         chosen = scores[:, int(scores.mean(axis=0).argmax())]
-        return float((chosen >= scores.max(axis=1) - margin).mean())
+        return float((chosen >= scores.max(axis=1) - NEAR).mean())
 
     def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
         worlds = self._pool.worlds(view)

@@ -55,11 +55,6 @@ def request_of(plan: Plan, store: Store) -> Request:
     return replace(alone, coefficients=coefficients_of(store, alone))
 
 
-def further_axes(plan: Plan) -> bool:
-    """Whether the plan compares more than n and B."""
-    return any(each.axes for each in plan.candidates)
-
-
 def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:
     """Return the plan at each fraction that pays for a comparison, and why the others do not."""
     splits, refused = [], []

@@ -14,7 +14,7 @@ from planner.replaying.play import play
 from planner.store import open_store
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.actions.preview_plan import Split, assumptions_of, further_axes, request_of, setting_of, splits_of
+from rlplan.actions.preview_plan import Split, assumptions_of, request_of, setting_of, splits_of
 from rlplan.wording.progress import progress_shown
 from runner.simulation.drawn import DrawnWorld
 
@@ -174,7 +174,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     """Play the policy in world after world at each pilot fraction; BudgetError when none of them pays for pilots."""
     with open_store(database, read_only=True) as store:
         plan = store.plan(request.plan)
-        asked, several = request_of(plan, store), further_axes(plan)
+        asked, several = request_of(plan, store), any(each.axes for each in plan.candidates)
     splits, refused = splits_of(asked, request.fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
