@@ -1,6 +1,6 @@
 """What a policy sees: the trials with their committed scores, the money that is left, and the workers that are free."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -125,6 +125,14 @@ class View:
     open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
     replicates: bool = False  # whether further seeds of a configuration can be proposed
+
+
+def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[TrialView]]:
+    """Return the trials of each configuration, in their order."""
+    found: dict[Configuration, list[TrialView]] = {}
+    for trial in trials:
+        found.setdefault(trial.configuration, []).append(trial)
+    return found
 
 
 def has_curve(trial: TrialView) -> bool:

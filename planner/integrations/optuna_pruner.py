@@ -14,7 +14,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from planner.integrations.foresight import Foresight
 from planner.integrations.stopping import Mode, Outlook, Stopping
-from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA
 
 REASON = "pruned_because"  # the user attribute of a pruned trial
@@ -69,7 +68,9 @@ class PredictedScorePruner(BasePruner):
             return False
         if REASON not in trial.user_attrs:
             logger.info("%s: %s", study.study_name, why.reason)
-            study._storage.set_trial_user_attr(trial._trial_id, REASON, _kept(why))  # as Optuna's own pruners do
+            study._storage.set_trial_user_attr(
+                trial._trial_id, REASON, {"reason": why.reason, **why.seen}
+            )  # as Optuna's own pruners do
         return True
 
     def outlooks(self, study: optuna.Study) -> dict[int, Outlook]:
@@ -124,8 +125,3 @@ def coordinates(trial: FrozenTrial) -> dict[str, float]:
 def _steps_done(trial: FrozenTrial, step: int) -> float:
     del trial
     return step + 1.0
-
-
-def _kept(why: Why) -> dict[str, object]:
-    """Return the reason with its numbers as JSON that every storage takes."""
-    return {"reason": why.reason, **why.seen}

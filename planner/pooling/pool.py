@@ -9,7 +9,7 @@ from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
-from planner.view import Configuration, Seen, TrialView, View, has_curve
+from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
 
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
@@ -82,12 +82,9 @@ def _configurations(view: View) -> tuple[Configuration, ...]:
 
 def _farthest(view: View) -> list[TrialView]:
     """Return the trials with a curve, of each configuration the few that were trained farthest."""
-    by_configuration: dict[Configuration, list[TrialView]] = {}
-    for trial in view.trials.values():
-        if has_curve(trial):
-            by_configuration.setdefault(trial.configuration, []).append(trial)
-    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(by_configuration))))
+    runs = by_configuration(trial for trial in view.trials.values() if has_curve(trial))
+    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
     chosen = []
-    for trials in by_configuration.values():
+    for trials in runs.values():
         chosen += sorted(trials, key=lambda trial: (-trial.step, trial.trial))[:most]
     return chosen

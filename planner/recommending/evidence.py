@@ -9,7 +9,7 @@ from planner.curves.verdicts import State
 from planner.recommending.facts import ConfigurationFacts
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
-from planner.view import Configuration, Seen, TrialView, View, has_curve
+from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
 
 PROPOSED = "proposed"  # the status of a configuration that has no trial
 
@@ -42,12 +42,10 @@ class Planned:
 
 def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Configuration, ConfigurationFacts]:
     """Return what is known of each planned configuration, from its trials where it has any."""
-    runs: dict[Configuration, list[TrialView]] = {each: [] for each in planned}
-    for trial in view.trials.values():
-        runs.setdefault(trial.configuration, []).append(trial)
+    runs = by_configuration(view.trials.values())
     seen = [trial for trial in view.trials.values() if has_curve(trial)]
     states = {trial.trial: state for trial, state in zip(seen, states_of(seen), strict=True)}
-    return {each: _facts(planned[each], trials, states) for each, trials in runs.items()}
+    return {each: _facts(terms, runs.get(each, ()), states) for each, terms in planned.items()}
 
 
 def _facts(planned: Planned, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
@@ -79,15 +77,12 @@ def seed_sd(trials: Iterable[TrialView]) -> float:
     Runs are compared at the last compute that all of a configuration have reached. The published figure counts as a
     few degrees of freedom, and is the answer where there are no repeated runs.
     """
-    runs: dict[Configuration, list[Sequence[Seen]]] = {}
-    for trial in trials:
-        if trial.scores and trial.scores[-1].gpu_hours > 0:
-            runs.setdefault(trial.configuration, []).append(trial.scores)
+    trained = (trial for trial in trials if trial.scores and trial.scores[-1].gpu_hours > 0)
     degrees, squares = PRIOR_DEGREES, PRIOR_DEGREES * SEED_SD**2
-    for repeated in runs.values():
+    for repeated in by_configuration(trained).values():
         if len(repeated) > 1:
-            common = min(scores[-1].gpu_hours for scores in repeated)
-            levels = [level(scores, common) for scores in repeated]
+            common = min(trial.scores[-1].gpu_hours for trial in repeated)
+            levels = [level(trial.scores, common) for trial in repeated]
             degrees += len(levels) - 1
             squares += float(np.var(levels)) * len(levels)
     return float(np.sqrt(squares / degrees))

@@ -41,7 +41,7 @@ class ReadTable:
 
 def read_recorded(path: Path) -> ReadTable:
     """Read a table of recorded runs; InputError names the file, the run, the column and the line that it stands on."""
-    return recorded_in(read_runs(path, OPTIONAL), path)
+    return recorded_in(read_table(path)[0], path)
 
 
 def recorded_in(table: Table, path: Path) -> ReadTable:
@@ -178,15 +178,8 @@ def _note_scores(recorded: Recorded, notes: list[str]) -> None:
         )
 
 
-def read_runs(path: Path, optional: str) -> Table:
-    """Return the table of a file that has the columns of a table of runs; the error says what it may have as well."""
-    (table, *_) = read_table(path)
-    require_columns(table, path, optional)
-    return table
-
-
 def require_columns(table: Table, path: Path, optional: str) -> None:
-    """Refuse a table that lacks a column that each table of runs has."""
+    """Refuse a table that lacks a column that each table of runs has; the error says what it may have as well."""
     missing = [name for name in NEEDED if name not in table.columns and name not in table.text]
     if missing:
         there = listing([*table.columns, *table.text])

@@ -11,11 +11,10 @@ from planner.curves.fitting import Interval
 from planner.curves.preparation import prepare
 from planner.curves.verdicts import NOTABLE, State, before_collapse, judge, states
 from planner.pooling.draws import Worlds, shares_of_best
-from planner.trials import TrialState
+from planner.sweeping.chances import OUT
 from planner.view import TrialView
 
 LEVEL = 0.90
-OUT = frozenset({TrialState.FAILED, TrialState.PRUNED})
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class TrialBelief:
 
 def beliefs_of(worlds: Worlds, trials: Sequence[TrialView]) -> dict[int, TrialBelief]:
     """Return the belief about each of these trials, all of which have a curve, by its id."""
-    best, places = shares_of_best(worlds.at_target), _places(worlds, trials)
+    best, (places, _) = shares_of_best(worlds.at_target), _rows(worlds, trials)
     scores, more = scores_at_target(worlds, trials), _chances_of_more(worlds, trials)
     found = {}
     for row, (trial, state) in enumerate(zip(trials, states_of(trials), strict=True)):
@@ -54,7 +53,7 @@ def beliefs_of(worlds: Worlds, trials: Sequence[TrialView]) -> dict[int, TrialBe
 
 def scores_at_target(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
     """Return draws × trials; one of many runs of a configuration that was not fitted scores as the others do."""
-    places, runs = _places(worlds, trials), _runs(worlds, trials)
+    places, runs = _rows(worlds, trials)
     own = worlds.observed(places, runs, np.ones((len(trials), 1)))[:, :, 0]
     return np.where(runs >= 0, np.clip(own, 0.0, 1.0), worlds.at_target[:, places])
 
@@ -85,16 +84,15 @@ def curve_of(trial: TrialView) -> Curve:
 def _chances_of_more(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
     """Return each trial's probability of a notable rise by twice its compute."""
     reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / worlds.target
-    scores = worlds.observed(_places(worlds, trials), _runs(worlds, trials), np.stack([reached, 2 * reached], axis=1))
+    scores = worlds.observed(*_rows(worlds, trials), np.stack([reached, 2 * reached], axis=1))
     return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > NOTABLE).mean(axis=0))
 
 
-def _places(worlds: Worlds, trials: Sequence[TrialView]) -> NDArray[np.intp]:
-    return np.array([worlds.place[trial.configuration] for trial in trials], dtype=np.intp)
-
-
-def _runs(worlds: Worlds, trials: Sequence[TrialView]) -> NDArray[np.intp]:
-    return np.array([worlds.run_of.get(trial.trial, -1) for trial in trials], dtype=np.intp)
+def _rows(worlds: Worlds, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the place of each trial's configuration, and its curve, −1 for one that was not fitted."""
+    places = [worlds.place[trial.configuration] for trial in trials]
+    runs = [worlds.run_of.get(trial.trial, -1) for trial in trials]
+    return np.array(places, dtype=np.intp), np.array(runs, dtype=np.intp)
 
 
 def _interval(draws: Vector) -> Interval:

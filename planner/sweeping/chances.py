@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds, shares_of_best
 from planner.trials import TrialState
-from planner.view import Configuration, View
+from planner.view import Configuration, View, by_configuration
 
+OUT = frozenset({TrialState.FAILED, TrialState.PRUNED})  # of the competition
 # A configuration that deserves to win is given up in at most one of fifty such judgements, and a chance of 2 % to win
 # is worth at most 2 % of what the best differ by: less than the noise between seeds.
 ALPHA = 0.02
@@ -53,11 +54,9 @@ class Chances:
 
 def choosable(view: View, worlds: Worlds) -> NDArray[np.intp]:
     """Return the places of the configurations that can be chosen: not those whose every trial failed or was pruned."""
-    out = {TrialState.FAILED, TrialState.PRUNED}
-    states: dict[Configuration, set[TrialState]] = {}
-    for trial in view.trials.values():
-        states.setdefault(trial.configuration, set()).add(trial.state)
-    rows = [row for row, each in enumerate(worlds.configurations) if not states.get(each) or states[each] - out]
+    runs = by_configuration(view.trials.values())
+    lost = {each for each, trials in runs.items() if all(trial.state in OUT for trial in trials)}
+    rows = [row for row, each in enumerate(worlds.configurations) if each not in lost]
     return np.array(rows or range(len(worlds.configurations)), dtype=np.intp)
 
 

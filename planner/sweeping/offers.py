@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.sweeping.grants import MARGIN
 from planner.trials import TrialState
-from planner.view import Configuration, OpenCell, TrialView, View
+from planner.view import Configuration, OpenCell, TrialView, View, by_configuration
 
 LENGTHS = (1, 3, 9, 60)  # quanta: what one tells may be nothing, and what nine tell much
 QUANTA = 25  # that the pilot money is cut into; shorter segments are decisions without a difference
@@ -38,7 +38,7 @@ def offers(view: View, money: float, finalists: Collection[Configuration] = ()) 
     Of finalists a run with another seed is offered too, where the view allows that.
     """
     found: list[Offer] = []
-    for trials in _ready(view).values():
+    for trials in by_configuration(trial for trial in view.trials.values() if trial.ready).values():
         begun = sorted((each for each in trials if each.step > 0), key=lambda each: (-each.step, each.trial))
         fresh = [each for each in trials if each.step == 0][:1]
         for trial in (*begun[:MOST_OF_A_CONFIGURATION], *fresh):
@@ -64,14 +64,6 @@ def pending(view: View, money: float) -> list[Offer]:
 def first_goal(trial: TrialView, share: float) -> int:
     """Return the step of a first pilot that takes this many GPU-hours, in whole segments."""
     return _whole(trial, share / trial.gpu_hours_per_step)
-
-
-def _ready(view: View) -> dict[Configuration, list[TrialView]]:
-    found: dict[Configuration, list[TrialView]] = {}
-    for trial in view.trials.values():
-        if trial.ready:
-            found.setdefault(trial.configuration, []).append(trial)
-    return found
 
 
 def _segments(view: View, trial: TrialView, money: float) -> Iterator[Offer]:
@@ -114,9 +106,7 @@ def _pilots(view: View, cell: OpenCell) -> Iterator[Offer]:
 
 def _replicates(view: View, finalists: Collection[Configuration]) -> Iterator[Offer]:
     """Offer a run with the next seed, as far as the longest one went; none while a seed has not begun."""
-    runs: dict[Configuration, list[TrialView]] = {}
-    for trial in view.trials.values():
-        runs.setdefault(trial.configuration, []).append(trial)
+    runs = by_configuration(view.trials.values())
     for configuration in finalists:
         trials = runs.get(configuration, [])
         if not trials or min(trial.step for trial in trials) == 0:

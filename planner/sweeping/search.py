@@ -17,8 +17,8 @@ from budgets.errors import UnknownNameError
 from planner.axes import Value, named_configuration
 from planner.sweeping.actions import Propose, Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours
-from planner.sweeping.beliefs import OUT, scores_at_target
-from planner.sweeping.chances import Chances
+from planner.sweeping.beliefs import scores_at_target
+from planner.sweeping.chances import OUT, Chances
 from planner.sweeping.grants import MARGIN
 from planner.sweeping.search_space import Space, possible_region
 from planner.view import Configuration, OpenCell, View, has_curve

@@ -16,9 +16,9 @@ import numpy as np
 
 from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
-from planner.curves.reading import Table
+from planner.curves.reading import Table, read_table
 from planner.curves.reading.table import Rows, listing
-from planner.replaying.reading import cell_of, in_order, numbers, read_runs, require, runs_of, where_there, whole
+from planner.replaying.reading import cell_of, in_order, numbers, require, require_columns, runs_of, where_there, whole
 from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
@@ -51,7 +51,8 @@ class Recording:
 
 def read_recordings(path: Path) -> list[Recording]:
     """Return the runs of a CSV in the order in which they begin; InputError names the row that is not allowed."""
-    table = read_runs(path, "step, rollouts, tokens and score_standard_error")
+    table, *_ = read_table(path)
+    require_columns(table, path, "step, rollouts, tokens and score_standard_error")
     return [_recording(path, table, run, rows) for run, rows in runs_of(table)]
 
 
