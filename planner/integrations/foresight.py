@@ -70,8 +70,8 @@ class EachAlone:
     one that has not begun to rise is taken for one that cannot.
     """
 
-    def __init__(self, prior: Prior | None = None) -> None:
-        self._prior = prior or Prior()
+    def __init__(self) -> None:
+        self._prior = Prior()
         self._known: dict[tuple[object, ...], Distribution] = {}
         self._least_scale = 0.0
 

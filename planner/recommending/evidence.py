@@ -1,12 +1,12 @@
 """From what a sweep has seen to facts: what the runs of each configuration have shown, and how far its seeds differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from planner.curves.verdicts import State
-from planner.recommending.facts import ConfigurationFacts
+from planner.recommending.facts import ConfigurationFacts, Facts
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
 from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
@@ -31,30 +31,20 @@ def status_of(trials: Iterable[TrialView]) -> str:
     return next((str(state) for state in STATUS if state in states), PROPOSED)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What a run of a configuration would be, its price measured or as planned."""
-
-    learning_rate: float
-    recipe: str
-    gpu_hours_per_step: float
-
-
-def facts_of(view: View, planned: Mapping[Configuration, Planned]) -> dict[Configuration, ConfigurationFacts]:
-    """Return what is known of each planned configuration, from its trials where it has any."""
+def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFacts]:
+    """Return what is known of each planned configuration, with what its trials have shown where it has any."""
     runs = by_configuration(view.trials.values())
     seen = [trial for trial in view.trials.values() if has_curve(trial)]
     states = {trial.trial: state for trial, state in zip(seen, states_of(seen), strict=True)}
     return {each: _facts(terms, runs.get(each, ()), states) for each, terms in planned.items()}
 
 
-def _facts(planned: Planned, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
+def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
     seen = [trial for trial in trials if trial.trial in states]
     judged = [states[trial.trial] for trial in seen]
     measured = [trial.gpu_hours_per_step for trial in trials if trial.step]
-    return ConfigurationFacts(
-        learning_rate=planned.learning_rate,
-        recipe=planned.recipe,
+    return replace(
+        planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
         status=status_of(trials),
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),

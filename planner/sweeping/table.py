@@ -1,5 +1,6 @@
 """The trials of a view as arrays, so that a decision among thousands of them needs no loop over all."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,22 @@ from planner.sweeping.grants import MARGIN
 from planner.trials import TrialState
 from planner.view import ALIVE, TrialView, View
 
-FIELDS = np.dtype(
-    [
-        ("ready", "?"),
-        ("paused", "?"),
-        ("running", "?"),
-        ("resting", "?"),
-        ("alive", "?"),
-        ("proposed", "?"),
-        ("step", "f8"),
-        ("pilot", "f8"),
-        ("segment", "f8"),
-        ("most", "f8"),
-        ("per_step", "f8"),
-        ("start_up", "f8"),
-    ]
-)
+# What is kept of a trial: how numpy stores it, and what it is.
+COLUMNS: dict[str, tuple[str, Callable[[TrialView], bool | float]]] = {
+    "ready": ("?", lambda trial: trial.ready),
+    "paused": ("?", lambda trial: trial.state is TrialState.PAUSED),
+    "running": ("?", lambda trial: trial.state is TrialState.RUNNING),
+    "resting": ("?", lambda trial: trial.resting and trial.state in ALIVE),
+    "alive": ("?", lambda trial: trial.state in ALIVE),
+    "proposed": ("?", lambda trial: trial.proposed),
+    "step": ("f8", lambda trial: trial.step),
+    "pilot": ("f8", lambda trial: trial.pilot_steps),
+    "segment": ("f8", lambda trial: trial.segment_steps),
+    "most": ("f8", lambda trial: trial.most_steps),
+    "per_step": ("f8", lambda trial: trial.gpu_hours_per_step),
+    "start_up": ("f8", lambda trial: trial.start_up_gpu_hours),
+}
+FIELDS = np.dtype([(name, kind) for name, (kind, _) in COLUMNS.items()])
 
 
 class TrialTable:
@@ -47,7 +48,7 @@ class TrialTable:
         if len(trials) > len(self._rows):
             self._rows = np.resize(self._rows, 2 * len(trials)) if known else np.zeros(len(trials), dtype=FIELDS)
         for row in changed:
-            self._rows[row] = _fields(trials[row])
+            self._rows[row] = tuple(value(trials[row]) for _, value in COLUMNS.values())
         self.trials = trials
         return changed
 
@@ -64,21 +65,3 @@ class TrialTable:
 def next_boundary(trial: TrialView) -> int:
     """The end of the segment in which the trial stands; a shortened segment is made whole."""
     return min((trial.step // trial.segment_steps + 1) * trial.segment_steps, trial.most_steps)
-
-
-def _fields(trial: TrialView) -> tuple[Any, ...]:
-    state = trial.state
-    return (
-        trial.ready,
-        state is TrialState.PAUSED,
-        state is TrialState.RUNNING,
-        trial.resting and state in ALIVE,
-        state in ALIVE,
-        trial.proposed,
-        trial.step,
-        trial.pilot_steps,
-        trial.segment_steps,
-        trial.most_steps,
-        trial.gpu_hours_per_step,
-        trial.start_up_gpu_hours,
-    )

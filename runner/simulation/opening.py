@@ -27,9 +27,7 @@ def open_world(choice: SimulationChoice) -> World:
     return _recorded(choice, changed)
 
 
-@lru_cache(maxsize=64)
-def _surface(choice: SimulationChoice) -> SurfaceWorld:
-    return SurfaceWorld(choice)
+_surface = lru_cache(maxsize=64)(SurfaceWorld)
 
 
 @lru_cache(maxsize=16)

@@ -4,8 +4,8 @@ from sqlalchemy.orm import Session
 
 from planner.pooling.pool import joint_of
 from planner.recommending.answer import FinalAnswer, answer
-from planner.recommending.evidence import Planned, facts_of, seed_sd
-from planner.recommending.facts import require_choice
+from planner.recommending.evidence import facts_of, seed_sd
+from planner.recommending.facts import ConfigurationFacts, require_choice
 from planner.recommending.prospect import DRAWS, Joint
 from planner.store.standing import standing
 from planner.view import Configuration
@@ -41,15 +41,17 @@ def answer_of(
     )
 
 
-def planned_of(board: Board) -> dict[Configuration, Planned]:
+def planned_of(board: Board) -> dict[Configuration, ConfigurationFacts]:
     """Return what a run of each configuration would be: of those with a trial, and of those that could get one."""
-    planned: dict[Configuration, Planned] = {}
+    planned: dict[Configuration, ConfigurationFacts] = {}
     for number, trial in board.trials.items():
         facts = board.facts[number]
-        planned.setdefault(trial.configuration, Planned(facts.learning_rate, facts.recipe, trial.gpu_hours_per_step))
+        terms = ConfigurationFacts(facts.learning_rate, facts.recipe, trial.gpu_hours_per_step)
+        planned.setdefault(trial.configuration, terms)
     for configuration, cell in board.view(0).open_cells.items():
         candidate, recipe = board.candidate(configuration), board.spec.recipe(configuration.axes)
-        planned.setdefault(configuration, Planned(candidate.learning_rate, recipe.name, cell.gpu_hours_per_step))
+        terms = ConfigurationFacts(candidate.learning_rate, recipe.name, cell.gpu_hours_per_step)
+        planned.setdefault(configuration, terms)
     return planned
 
 

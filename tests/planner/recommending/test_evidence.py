@@ -8,7 +8,7 @@ import pytest
 from planner.pooling.pool import joint_of
 from planner.recommending.answer import answer
 from planner.recommending.equivalent import PRIOR_RISK, collapse_risks
-from planner.recommending.evidence import SEED_SD, Planned, facts_of, level, seed_sd
+from planner.recommending.evidence import SEED_SD, facts_of, level, seed_sd
 from planner.recommending.facts import ConfigurationFacts
 from planner.trials import TrialState
 from planner.view import Axes, Configuration, Seen, TrialView, View
@@ -25,8 +25,8 @@ def seen() -> View:
     return view(trials)
 
 
-def planned(*cells: tuple[int, int]) -> dict[Configuration, Planned]:
-    return {Configuration(*cell): Planned(1e-6, "grpo", 0.5) for cell in (*CELLS, *cells)}
+def planned(*cells: tuple[int, int]) -> dict[Configuration, ConfigurationFacts]:
+    return {Configuration(*cell): ConfigurationFacts(1e-6, "grpo", 0.5) for cell in (*CELLS, *cells)}
 
 
 def fallen(steps: int) -> tuple[Seen, ...]:
@@ -96,8 +96,8 @@ def test_axes_tell_configurations_apart() -> None:
     axes: Axes = (("recipe", "scalerl"),)
     both = [trial(0, PAUSED, step=20, cell=(8, 32)), trial(1, PAUSED, step=10, cell=(8, 32), axes=axes)]
     cells = {
-        Configuration(8, 32): Planned(1e-6, "grpo", 0.5),
-        Configuration(8, 32, axes): Planned(1e-6, "scalerl", 0.5),
+        Configuration(8, 32): ConfigurationFacts(1e-6, "grpo", 0.5),
+        Configuration(8, 32, axes): ConfigurationFacts(1e-6, "scalerl", 0.5),
     }
     found = facts_of(view(both), cells)
     assert [each.reached_gpu_hours for each in found.values()] == [20.0, 10.0]

@@ -1,13 +1,26 @@
-"""Recorded runs whose truth is known."""
+"""Recorded runs whose truth is known, and policies that are watched."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from planner.replaying.recorded import Recorded, RecordedRun
-from planner.view import Axes, Configuration
+from planner.sweeping.actions import Action, Policy
+from planner.view import Axes, Configuration, View
 
 LENGTH = 100.0
+
+
+class Watched:
+    """Keeps what a policy was asked about, and what it decided."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self.name = policy, policy.name
+        self.decisions: list[tuple[View, Sequence[Action]]] = []
+
+    def decide(self, view: View) -> Sequence[Action]:
+        self.decisions.append((view, self._policy.decide(view)))
+        return self.decisions[-1][1]
 
 
 def run(

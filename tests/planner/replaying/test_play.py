@@ -16,7 +16,7 @@ from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, P
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
 from planner.view import Configuration, View
-from tests.planner.replaying.tables import LENGTH, grid, run
+from tests.planner.replaying.tables import LENGTH, Watched, grid, run
 
 WHY = Why("because")
 GRID = grid()
@@ -35,18 +35,6 @@ class Scripted:
         self.views.append(view)
         turn = next(self._turns)
         return turn(view) if callable(turn) else turn
-
-
-class Watched:
-    """Keeps every view that a policy was asked about."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy, self.name = policy, policy.name
-        self.views: list[View] = []
-
-    def decide(self, view: View) -> Sequence[Action]:
-        self.views.append(view)
-        return self._policy.decide(view)
 
 
 def played(
@@ -83,7 +71,7 @@ def test_no_policy_overspends_sees_what_it_has_not_paid_for_or_goes_on_for_ever(
     assert result.wall_hours >= result.gpu_hours_spent / workers - 1e-9
     assert [mark.gpu_hours for mark in result.trace] == sorted(mark.gpu_hours for mark in result.trace)
     assert not result.trace or result.trace[-1].chosen == result.chosen
-    for view in policy.views:
+    for view, _ in policy.decisions:
         trained = math.fsum(trial.gpu_hours_spent for trial in view.trials.values())
         assert trained + view.gpu_hours_left <= budget * (1 + 1e-9)
         running = [trial for trial in view.trials.values() if trial.state is TrialState.RUNNING]

@@ -12,9 +12,10 @@ from planner.replaying.choosing import open_chooser
 from planner.replaying.game import PilotTerms
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded, RecordedRun
-from planner.sweeping.actions import Action, Propose, Prune
+from planner.sweeping.actions import Propose, Prune
 from planner.sweeping.policies import open_policy
-from planner.view import Cell, Configuration, View
+from planner.view import Cell, Configuration
+from tests.planner.replaying.tables import Watched
 from tests.planner.sweeping.views import CELLS
 
 PLANNED, BUDGET, TARGET, PER_STEP = 12, 122.0, 100.0, 0.5  # that many pilots of 20 steps cost so much
@@ -51,19 +52,6 @@ def unrelated(seed: int, cells: Sequence[Cell]) -> dict[Cell, Course]:
     return {cell: course() for cell in cells}
 
 
-class Watched:
-    """Keeps what a policy decided."""
-
-    def __init__(self, policy: str, pool: Pool) -> None:
-        self._policy, self.name = open_policy(policy, pool=pool), policy
-        self.decisions: list[tuple[View, Sequence[Action]]] = []
-
-    def decide(self, view: View) -> Sequence[Action]:
-        actions = self._policy.decide(view)
-        self.decisions.append((view, actions))
-        return actions
-
-
 @cache
 def played(policy: str, seed: int, budget: float = BUDGET, related: bool = False) -> tuple[Played, Watched]:
     """Play over twelve cells with a planned pilot, and as many more that are open."""
@@ -80,7 +68,7 @@ def played(policy: str, seed: int, budget: float = BUDGET, related: bool = False
         for place, cell in enumerate(cells)
     }
     pool = Pool()
-    watched, chooser = Watched(policy, pool), open_chooser("rlplan", pool)
+    watched, chooser = Watched(open_policy(policy, pool=pool)), open_chooser("rlplan", pool)
     result = play(
         Recorded(tuple(runs)),
         watched,
