@@ -11,7 +11,6 @@ from planner.view import Configuration
 from rlplan.actions.previewing import (
     FEWEST_DRAWS,
     PATIENCE_SECONDS,
-    Estimate,
     PlayedWorld,
     Preview,
     PreviewRequest,
@@ -155,7 +154,3 @@ def test_fractions_are_compared_world_by_world() -> None:
     assert (apart.best_fraction, apart.as_good) == (0.2, ())
     alike = of({0.1: [(0.50, 1), (0.26, 1), (0.80, 1)], 0.2: [(0.52, 1), (0.22, 1), (0.85, 1)]})
     assert (alike.best_fraction, alike.as_good) == (0.2, (0.1,))
-
-
-def test_a_single_draw_has_no_error() -> None:
-    assert Estimate.of([0.5]) == Estimate(0.5, None)
