@@ -30,6 +30,7 @@ from sqlalchemy import insert, select, update
 
 from planner.store import Store, open_store
 from planner.store.records import NewPoint
+from planner.store.results import add_points
 from planner.store.schema import Decision, Fit, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState
 
@@ -126,7 +127,9 @@ def writing(path: Path) -> Iterator[None]:
             step = PILOT_STEPS
             while not over.wait(WRITE_SECONDS):
                 step += VALIDATION_STEPS
-                store.add_points([NewPoint(1 + step % 50, 1, step, step, step, 1.0, step * 0.01, 0.5, 0.01, {})])
+                point = NewPoint(1 + step % 50, 1, step, step, step, 1.0, step * 0.01, 0.5, 0.01, {})
+                with store.write() as session:
+                    add_points(session, [point])
 
     thread = threading.Thread(target=write)
     thread.start()

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from sqlalchemy import Insert, Table, func, select
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError
 from planner.store.fresh import RANKED_ALLOCATIONS
@@ -104,18 +104,6 @@ def _row(point: NewPoint) -> dict[str, Any]:
     return row
 
 
-def points(session: Session, trial_id: int) -> list[Point]:
-    """Return a trial's points by step; of a step that several attempts reached, the newest attempt's."""
-    other = aliased(Point)
-    newest = (
-        select(func.max(other.attempt))
-        .where(other.trial_id == Point.trial_id, other.optimizer_step == Point.optimizer_step)
-        .scalar_subquery()
-    )
-    wanted = select(Point).where(Point.trial_id == trial_id, Point.attempt == newest)
-    return list(session.scalars(wanted.order_by(Point.optimizer_step)))
-
-
 def record_fit(session: Session, fit: NewFit) -> int:
     """Store what a trial's curve is believed to be, and return the fit's id."""
     row = Fit(**vars(fit))
@@ -144,7 +132,7 @@ def save_recommendation(
     return row.id
 
 
-def ranked_allocations(session: Session, sweep: str | None, plan: str | None) -> list[dict[str, Any]]:
+def ranked_allocations(session: Session, sweep: str | None = None, plan: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of the view, of one sweep or plan or of all, the newest first and then by rank."""
     wanted = select(RANKED_ALLOCATIONS)
     if sweep is not None:

@@ -113,8 +113,8 @@ def move_trial(
     to_state: TrialState,
     at: datetime,
     reason: str,
-    failure_class: str | None,
-    failure_tail: str | None,
+    failure_class: str | None = None,
+    failure_tail: str | None = None,
 ) -> None:
     """Move a trial to a state that it can reach, and store the move; leaving failed or lost begins a new attempt."""
     trial = trial_with(session, trial_id)

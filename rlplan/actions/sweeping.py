@@ -139,7 +139,7 @@ def _go_on(
         stored = sweep_named(session, row.name)
         stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
         for trial in again:
-            move_trial(session, trial, TrialState.PLANNED, now, "to be run again", None, None)
+            move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, NewDecision(now, "accept-changes", reason))

@@ -62,4 +62,4 @@ def _set_up_again(session: Session, trial: Trial, before: Standing, clock: Clock
     if session.get_one(Trial, trial.id).state is TrialState.LOST:
         saved = committed_step(before.segments.get(trial.id, [])) > 0
         state = TrialState.PAUSED if saved else TrialState.PLANNED
-        sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again", None, None)
+        sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again")

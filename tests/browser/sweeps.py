@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import update
 
-from planner.store import Store, open_store
+from planner.store import Store, open_store, results, sweeps
 from planner.store.driving import Driver, end_lease, take, take_lease, waiting
 from planner.store.records import NewPoint
 from planner.store.schema import Decision, RequestKind, Segment, SegmentOutcome, SweepStatus, Trial
@@ -33,7 +33,7 @@ def all_kinds(path: Path) -> None:
         assert going.sweep == UNDER_WAY
         for n in MORE:
             pilot(going, n)
-        assert store.create_sweep(None, samples.sweep(seed=0, config=SETTINGS), created_at=NOON) == EMPTY
+        assert samples.put(store, sweeps.create_sweep, None, samples.sweep(seed=0, config=SETTINGS), NOON) == EMPTY
         attacked = seed(store)
         assert attacked.sweep == HOSTILE
         with store.write() as session:
@@ -97,5 +97,5 @@ class Lively:
             trial_id=self.trial.trial, attempt=1, optimizer_step=self._step, rollouts=self._step, tokens=self._step,
             seconds=1.0, gpu_hours=self._gpu_hours, score=score, score_standard_error=0.01, metrics={},
         )  # fmt: skip
-        self.store.add_points([new])
+        samples.put(self.store, results.add_points, [new])
         return self._step

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from budgets.errors import NotFoundError, StoreError
-from planner.store import Store, results
+from planner.store import Store, results, sweeps
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.records import NewCharge
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
@@ -34,7 +34,7 @@ def row(store: Store, sweep: str | None = None) -> Sweep:
 
 
 def test_the_newest_sweep_is_found_without_a_name(store: Store, driven: str) -> None:
-    newer = store.create_sweep(None, samples.sweep(), created_at=NOON)
+    newer = samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
     assert row(store).name == newer
     with pytest.raises(NotFoundError, match="there is no sweep 'sweep-9'"):
         row(store, "sweep-9")
@@ -95,17 +95,19 @@ def test_an_ended_lease_is_free_for_anyone(store: Store, driven: str, status: Sw
 
 def test_how_a_sweep_stands(store: Store) -> None:
     trial = samples.started_trial(store)
-    store.move_trial(trial, TrialState.RUNNING, at=NOON, reason="start")
-    first = store.open_segment(trial, samples.segment(1, worker=None), started_at=NOON)
-    store.add_points([samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8)])
+    samples.put(store, sweeps.move_trial, trial, TrialState.RUNNING, NOON, "start")
+    first = samples.put(store, results.open_segment, trial, samples.segment(1, worker=None), NOON)
+    samples.put(store, results.add_points, [samples.point(trial, step, score=0.1 * step) for step in (0, 4, 8)])
     with store.write() as session:
         results.settle_segment(session, first, SegmentOutcome.COMMITTED, 2.0, at(1), reached_step=8, worker="w1")
-    second = store.open_segment(trial, samples.segment(2, from_step=8, to_step=16), started_at=at(1))
-    store.settle_segment(second, SegmentOutcome.LOST, 1.0, ended_at=at(2))
-    store.move_trial(trial, TrialState.LOST, at=at(2), reason="gone")
-    store.move_trial(trial, TrialState.PAUSED, at=at(3), reason="again")
-    store.add_points([samples.point(trial, 8, 2, score=0.9), samples.point(trial, 9, 2, score=None)])
-    store.open_segment(trial, samples.segment(2, from_step=8, to_step=16, worker="w2"), started_at=at(3))
+    second = samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16), at(1))
+    samples.put(store, results.settle_segment, second, SegmentOutcome.LOST, 1.0, at(2))
+    samples.put(store, sweeps.move_trial, trial, TrialState.LOST, at(2), "gone")
+    samples.put(store, sweeps.move_trial, trial, TrialState.PAUSED, at(3), "again")
+    samples.put(
+        store, results.add_points, [samples.point(trial, 8, 2, score=0.9), samples.point(trial, 9, 2, score=None)]
+    )
+    samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16, worker="w2"), at(3))
     with store.write() as session:
         results.add_charge(session, row(store).id, NewCharge(at(3), "w1", "idle", 0.25))
 

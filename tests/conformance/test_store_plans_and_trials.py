@@ -8,8 +8,9 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
 from budgets.errors import IllegalTransitionError, InputError, NotFoundError, StoreError
-from planner.store import Store
+from planner.store import Store, results, sweeps
 from planner.store.schema import Candidate, Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
+from planner.store.standing import standing
 from planner.trials import TrialState
 from tests.conformance.rows import count
 from tests.planner.store import samples
@@ -41,7 +42,7 @@ def test_candidates_of_one_cell_are_told_apart_by_their_axes(store: Store) -> No
     assert [(each.axes, each.recipe) for each in store.plan().candidates] == [(easy, "easy"), (hard, "hard")]
     with pytest.raises(IntegrityError, match="candidates"):
         store.save_plan(samples.plan(), [rows[0], samples.candidate(2, 8, 64, axes=easy)], created_at=NOON)
-    shown = store.ranked_allocations()
+    shown = samples.look(store, results.ranked_allocations)
     assert [(row["recipe"], row["axes"]) for row in shown] == [
         ("easy", '{"recipe": "easy"}'),
         ("hard", '{"recipe": "hard", "learning_rate": 0.3}'),
@@ -114,8 +115,8 @@ def test_numbers_that_are_not_finite_become_null_in_json(store: Store) -> None:
 def test_a_sweep_belongs_to_its_plan(store: Store) -> None:
     store.save_plan(samples.plan(), [], created_at=NOON)
     store.save_plan(samples.plan(), [], created_at=NOON)
-    assert store.create_sweep("plan-1", samples.sweep(), created_at=NOON) == "sweep-1"
-    assert store.create_sweep(None, samples.sweep(), created_at=NOON) == "sweep-2"
+    assert samples.put(store, sweeps.create_sweep, "plan-1", samples.sweep(), NOON) == "sweep-1"
+    assert samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON) == "sweep-2"
     with store.read() as session:
         rows = session.execute(select(Sweep.name, Plan.name, Sweep.status, Sweep.seed).join(Plan).order_by(Sweep.id))
         assert [tuple(row) for row in rows] == [
@@ -123,25 +124,28 @@ def test_a_sweep_belongs_to_its_plan(store: Store) -> None:
             ("sweep-2", "plan-2", SweepStatus.CREATED, 2**40),
         ]
     with pytest.raises(NotFoundError, match="plan-9"):
-        store.create_sweep("plan-9", samples.sweep(), created_at=NOON)
+        samples.put(store, sweeps.create_sweep, "plan-9", samples.sweep(), NOON)
 
 
 def test_unknown_sweeps_are_named(store: Store) -> None:
     with pytest.raises(NotFoundError, match=r"'sweep-1'.*rlplan sweep"):
-        store.ranked_allocations(sweep="sweep-1")
+        samples.look(store, results.ranked_allocations, sweep="sweep-1")
     samples.started_sweep(store)
     with pytest.raises(NotFoundError, match="'sweep-4'; there are: sweep-1"):
-        store.add_trial("sweep-4", samples.trial(), at=NOON)
+        samples.put(store, sweeps.add_trial, "sweep-4", samples.trial(), NOON)
 
 
 def test_a_trial_planned_again_is_the_same_trial(store: Store) -> None:
     sweep = samples.started_sweep(store)
-    first = store.add_trial(sweep, samples.trial(), at=NOON)
-    store.move_trial(first, TrialState.RUNNING, at=at(1), reason="started")
-    assert store.add_trial(sweep, samples.trial(name="another name"), at=at(2)) == first
-    assert store.add_trial(sweep, samples.trial(seed=2), at=at(2)) != first
+    first = samples.put(store, sweeps.add_trial, sweep, samples.trial(), NOON)
+    samples.put(store, sweeps.move_trial, first, TrialState.RUNNING, at(1), "started")
+    assert samples.put(store, sweeps.add_trial, sweep, samples.trial(name="another name"), at(2)) == first
+    assert samples.put(store, sweeps.add_trial, sweep, samples.trial(seed=2), at(2)) != first
     others = [(("model", "a"),), (("model", "b"),)]
-    assert len({store.add_trial(sweep, samples.trial(axes=axes), at=at(2)) for axes in others} - {first}) == 2
+    assert (
+        len({samples.put(store, sweeps.add_trial, sweep, samples.trial(axes=axes), at(2)) for axes in others} - {first})
+        == 2
+    )
     with store.read() as session:
         trial = session.get_one(Trial, first)
         assert (trial.state, trial.attempt, trial.gpu_hours_spent) == (TrialState.RUNNING, 1, 0.0)
@@ -160,14 +164,21 @@ def test_the_database_itself_refuses_a_trial_twice_and_an_unknown_state(store: S
 
 def test_every_move_is_a_row(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    store.move_trial(trial_id, TrialState.RUNNING, at=at(1), reason="started on w1")
-    store.move_trial(
-        trial_id, TrialState.FAILED, at=at(2), reason="out of memory", failure_class="oom", failure_tail="CUDA …"
+    samples.put(store, sweeps.move_trial, trial_id, TrialState.RUNNING, at(1), "started on w1")
+    samples.put(
+        store,
+        sweeps.move_trial,
+        trial_id,
+        TrialState.FAILED,
+        at(2),
+        "out of memory",
+        failure_class="oom",
+        failure_tail="CUDA …",
     )
     with store.read() as session:
         failed = session.get_one(Trial, trial_id)
         assert (failed.failure_class, failed.failure_tail, failed.attempt) == ("oom", "CUDA …", 1)
-    store.move_trial(trial_id, TrialState.PLANNED, at=at(3), reason="retry")
+    samples.put(store, sweeps.move_trial, trial_id, TrialState.PLANNED, at(3), "retry")
     with store.read() as session:
         moves = session.scalars(select(Transition).order_by(Transition.id)).all()
         assert [(m.from_state, m.to_state, m.at, m.reason) for m in moves] == [
@@ -183,7 +194,7 @@ def test_every_move_is_a_row(store: Store) -> None:
 def test_a_lost_trial_goes_on_in_a_new_attempt(store: Store) -> None:
     trial_id = samples.started_trial(store)
     for minute, state in enumerate((TrialState.RUNNING, TrialState.LOST, TrialState.PAUSED)):
-        store.move_trial(trial_id, state, at=at(minute), reason="…")
+        samples.put(store, sweeps.move_trial, trial_id, state, at(minute), "…")
     with store.read() as session:
         assert session.get_one(Trial, trial_id).attempt == 2
 
@@ -191,13 +202,13 @@ def test_a_lost_trial_goes_on_in_a_new_attempt(store: Store) -> None:
 def test_an_illegal_move_leaves_no_trace(store: Store) -> None:
     trial_id = samples.started_trial(store)
     with pytest.raises(IllegalTransitionError, match="planned trial cannot become finished"):
-        store.move_trial(trial_id, TrialState.FINISHED, at=at(1), reason="no")
+        samples.put(store, sweeps.move_trial, trial_id, TrialState.FINISHED, at(1), "no")
     with store.read() as session:
         trial = session.get_one(Trial, trial_id)
         assert (trial.state, trial.updated_at) == (TrialState.PLANNED, NOON)
     assert count(store, Transition) == 1
     with pytest.raises(NotFoundError, match="no trial with id 99"):
-        store.move_trial(99, TrialState.RUNNING, at=at(1), reason="no")
+        samples.put(store, sweeps.move_trial, 99, TrialState.RUNNING, at(1), "no")
 
 
 # Segments and points
@@ -205,11 +216,11 @@ def test_an_illegal_move_leaves_no_trace(store: Store) -> None:
 
 def test_settling_charges_the_trial_once(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    first = store.open_segment(trial_id, samples.segment(1), started_at=NOON)
-    second = store.open_segment(trial_id, samples.segment(2), started_at=at(1))
+    first = samples.put(store, results.open_segment, trial_id, samples.segment(1), NOON)
+    second = samples.put(store, results.open_segment, trial_id, samples.segment(2), at(1))
     for _ in range(2):
-        store.settle_segment(first, SegmentOutcome.COMMITTED, 4.5, ended_at=at(1), checkpoint_path="/c/1")
-    store.settle_segment(second, SegmentOutcome.LOST, 1.25, ended_at=at(2))
+        samples.put(store, results.settle_segment, first, SegmentOutcome.COMMITTED, 4.5, at(1), checkpoint_path="/c/1")
+    samples.put(store, results.settle_segment, second, SegmentOutcome.LOST, 1.25, at(2))
     with store.read() as session:
         trial = session.get_one(Trial, trial_id)
         assert (trial.gpu_hours_spent, trial.checkpoint_path, trial.updated_at) == (5.75, "/c/1", at(2))
@@ -220,77 +231,80 @@ def test_settling_charges_the_trial_once(store: Store) -> None:
 
 def test_settling_differently_again_is_refused(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
-    store.settle_segment(segment, SegmentOutcome.COMMITTED, 4.5, ended_at=at(1))
+    segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
+    samples.put(store, results.settle_segment, segment, SegmentOutcome.COMMITTED, 4.5, at(1))
     for outcome, charge in ((SegmentOutcome.COMMITTED, 4.6), (SegmentOutcome.LOST, 4.5)):
         with pytest.raises(StoreError, match=r"settled already \(committed, 4.5 GPU-hours\)"):
-            store.settle_segment(segment, outcome, charge, ended_at=at(2))
+            samples.put(store, results.settle_segment, segment, outcome, charge, at(2))
     with store.read() as session:
         assert session.get_one(Trial, trial_id).gpu_hours_spent == 4.5
 
 
 def test_what_cannot_be_settled(store: Store) -> None:
-    segment = store.open_segment(samples.started_trial(store), samples.segment(), started_at=NOON)
+    segment = samples.put(store, results.open_segment, samples.started_trial(store), samples.segment(), NOON)
     with pytest.raises(InputError, match="committed, failed, lost, released"):
-        store.settle_segment(segment, SegmentOutcome.RESERVED, 1.0, ended_at=at(1))
+        samples.put(store, results.settle_segment, segment, SegmentOutcome.RESERVED, 1.0, at(1))
     for charge in (-1.0, math.nan, math.inf):
         with pytest.raises(InputError, match="GPU-hours; give a number from 0 up"):
-            store.settle_segment(segment, SegmentOutcome.COMMITTED, charge, ended_at=at(1))
+            samples.put(store, results.settle_segment, segment, SegmentOutcome.COMMITTED, charge, at(1))
     with pytest.raises(NotFoundError, match="no segment with id 77"):
-        store.settle_segment(77, SegmentOutcome.COMMITTED, 1.0, ended_at=at(1))
+        samples.put(store, results.settle_segment, 77, SegmentOutcome.COMMITTED, 1.0, at(1))
     with pytest.raises(NotFoundError, match="no trial with id 99"):
-        store.open_segment(99, samples.segment(), started_at=NOON)
+        samples.put(store, results.open_segment, 99, samples.segment(), NOON)
 
 
 def test_one_segment_number_per_attempt(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    store.open_segment(trial_id, samples.segment(1), started_at=NOON)
+    samples.put(store, results.open_segment, trial_id, samples.segment(1), NOON)
     with pytest.raises(IntegrityError):
-        store.open_segment(trial_id, samples.segment(1), started_at=NOON)
+        samples.put(store, results.open_segment, trial_id, samples.segment(1), NOON)
     for state in (TrialState.RUNNING, TrialState.LOST, TrialState.PLANNED):
-        store.move_trial(trial_id, state, at=at(1), reason="…")
-    store.open_segment(trial_id, samples.segment(1), started_at=at(2))
+        samples.put(store, sweeps.move_trial, trial_id, state, at(1), "…")
+    samples.put(store, results.open_segment, trial_id, samples.segment(1), at(2))
     with store.read() as session:
         assert session.scalars(select(Segment.attempt).order_by(Segment.id)).all() == [1, 2]
 
 
 def test_points_come_back_by_step_and_the_newest_attempt_wins(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    other = store.add_trial("sweep-1", samples.trial(seed=2), at=NOON)
-    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
+    other = samples.put(store, sweeps.add_trial, "sweep-1", samples.trial(seed=2), NOON)
+    segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
     rows = [samples.point(trial_id, step, score=step / 100) for step in (30, 10, 20)]
     rows.append(samples.point(trial_id, 20, attempt=2, score=0.9, segment_id=segment, metrics={"kl": math.nan}))
     rows.append(samples.point(other, 20, attempt=3))
-    assert store.add_points(rows) == 5
-    points = store.points(trial_id)
-    assert [(p.optimizer_step, p.attempt, p.score) for p in points] == [(10, 1, 0.1), (20, 2, 0.9), (30, 1, 0.3)]
-    assert (points[1].metrics, points[1].segment_id) == ({"kl": None}, segment)
+    assert samples.put(store, results.add_points, rows) == 5
+    points = samples.points(store, trial_id)
+    assert [(each.optimizer_step, each.attempt) for each in points] == [(10, 1), (20, 1), (20, 2), (30, 1)]
+    assert (points[2].metrics, points[2].segment_id) == ({"kl": None}, segment)
     assert (points[0].metrics, points[0].segment_id, points[0].tokens) == (None, None, 10 * 2**32)
-    assert store.points(other)[0].attempt == 3
-    assert store.points(99) == []
+    stands = samples.look(store, standing, "sweep-1")
+    assert [(each.step, each.score) for each in stands.scores[trial_id]] == [(10, 0.1), (20, 0.9), (30, 0.3)]
+    assert [each.step for each in stands.scores[other]] == [20]
 
 
 def test_a_resent_point_is_stored_once_and_the_first_stays(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    assert store.add_points([samples.point(trial_id, 10, score=0.25)]) == 1
+    assert samples.put(store, results.add_points, [samples.point(trial_id, 10, score=0.25)]) == 1
     resent = [samples.point(trial_id, 10, score=0.75), samples.point(trial_id, 20), samples.point(trial_id, 20)]
-    assert store.add_points(resent) == 1
-    assert [(p.optimizer_step, p.score) for p in store.points(trial_id)] == [(10, 0.25), (20, 0.5)]
-    assert store.add_points([]) == 0
+    assert samples.put(store, results.add_points, resent) == 1
+    assert [(p.optimizer_step, p.score) for p in samples.points(store, trial_id)] == [(10, 0.25), (20, 0.5)]
+    assert samples.put(store, results.add_points, []) == 0
 
 
 def test_a_score_that_is_not_a_number_is_absent(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    store.add_points([samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)])
-    (point,) = store.points(trial_id)
+    samples.put(store, results.add_points, [samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)])
+    (point,) = samples.points(store, trial_id)
     assert (point.score, point.score_standard_error) == (None, None)
 
 
 def test_scores_beside_the_mean_come_back_as_they_were(store: Store) -> None:
     trial_id = samples.started_trial(store)
     further = {"best@4": (0.75, 0.02), "worst@4": (math.nan, 0.1)}
-    store.add_points([samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)])
-    one, other = store.points(trial_id)
+    samples.put(
+        store, results.add_points, [samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)]
+    )
+    one, other = samples.points(store, trial_id)
     assert one.further_scores is None
     assert other.further_scores == {"best@4": [0.75, 0.02], "worst@4": [None, 0.1]}
 
@@ -298,13 +312,13 @@ def test_scores_beside_the_mean_come_back_as_they_were(store: Store) -> None:
 def test_points_of_an_unknown_trial_are_refused_all_together(store: Store) -> None:
     trial_id = samples.started_trial(store)
     with pytest.raises(IntegrityError):
-        store.add_points([samples.point(trial_id, 1), samples.point(99, 1)])
+        samples.put(store, results.add_points, [samples.point(trial_id, 1), samples.point(99, 1)])
     assert count(store, Point) == 0
 
 
 def test_many_points_at_once(store: Store) -> None:
     trial_id = samples.started_trial(store)
     rows = [samples.point(trial_id, step) for step in range(5000)]
-    assert store.add_points(rows) == 5000
-    assert store.add_points(rows) == 0
-    assert len(store.points(trial_id)) == 5000
+    assert samples.put(store, results.add_points, rows) == 5000
+    assert samples.put(store, results.add_points, rows) == 0
+    assert len(samples.points(store, trial_id)) == 5000

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import delete, select
 
-from planner.store import Store
+from planner.store import Store, sweeps
 from planner.store.driving import (
     GRACE,
     Driver,
@@ -196,7 +196,7 @@ def test_the_end_of_a_sweep_ends_what_was_asked_of_it(store: Store, driven: str)
 
 
 def test_requests_are_the_sweeps_own_and_go_with_it(store: Store, driven: str) -> None:
-    other = store.create_sweep(None, samples.sweep(), created_at=NOON)
+    other = samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
     with store.write() as session:
         take_lease(session, other, SECOND, NOON)
     ask(store, PAUSE, sweep=driven)

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, text
 
 from budgets.errors import NotFoundError
-from planner.store import Store
+from planner.store import Store, results, sweeps
 from planner.store.fresh import COLUMNS
 from planner.store.schema import Decision, Fit, Ranking, Recommendation, SegmentOutcome
 from planner.trials import TrialState
@@ -16,10 +16,10 @@ from tests.planner.store.samples import NOON, at
 
 def test_decisions_are_numbered_within_their_sweep(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    second = store.create_sweep(None, samples.sweep(), created_at=NOON)
-    assert store.record_decision("sweep-1", samples.decision(trial_id=trial_id)) == 1
-    assert store.record_decision("sweep-1", samples.decision("continue")) == 2
-    assert store.record_decision(second, samples.decision()) == 1
+    second = samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
+    assert samples.put(store, results.record_decision, "sweep-1", samples.decision(trial_id=trial_id)) == 1
+    assert samples.put(store, results.record_decision, "sweep-1", samples.decision("continue")) == 2
+    assert samples.put(store, results.record_decision, second, samples.decision()) == 1
     with store.read() as session:
         first = session.scalars(select(Decision).order_by(Decision.id)).first()
         assert first is not None
@@ -32,7 +32,7 @@ def test_decisions_are_numbered_within_their_sweep(store: Store) -> None:
 
 
 def test_fits_are_stored(store: Store) -> None:
-    fit_id = store.record_fit(samples.fit(samples.started_trial(store)))
+    fit_id = samples.put(store, results.record_fit, samples.fit(samples.started_trial(store)))
     with store.read() as session:
         fit = session.get_one(Fit, fit_id)
         assert (fit.verdict, fit.predicted_low, fit.parameters["A"]["high"]) == ("rising", 0.5, 0.8)
@@ -41,7 +41,7 @@ def test_fits_are_stored(store: Store) -> None:
 def test_a_recommendation_keeps_the_list_it_rests_on(store: Store) -> None:
     sweep = samples.started_sweep(store)
     rankings = [samples.ranking(1, 16), samples.ranking(2, 8, expected_score=None, probability_best=None)]
-    made = store.save_recommendation(sweep, samples.recommendation(), rankings)
+    made = samples.put(store, results.save_recommendation, sweep, samples.recommendation(), rankings)
     with store.read() as session:
         row = session.get_one(Recommendation, made)
         assert (row.probability_best, row.details) == (0.9, {"equivalent": []})
@@ -50,13 +50,15 @@ def test_a_recommendation_keeps_the_list_it_rests_on(store: Store) -> None:
 
 
 def test_cost_records_are_found_by_gpu_and_model(store: Store) -> None:
-    store.add_cost_records([])
-    store.add_cost_records(
+    samples.put(store, sweeps.add_cost_records, [])
+    samples.put(
+        store,
+        sweeps.add_cost_records,
         [
             samples.cost_record("h200", minutes=2),
             samples.cost_record(minutes=1),
             samples.cost_record(model="tiny", minutes=3),
-        ]
+        ],
     )
     assert [(c.gpu, c.model) for c in store.cost_records()] == [
         ("h100", "qwen3-8b"),
@@ -77,12 +79,12 @@ def test_the_view_has_its_columns_in_order(store: Store) -> None:
         assert tuple(result.keys()) == COLUMNS
     assert COLUMNS[:3] == ("sweep", "rank", "rollouts_per_prompt")
     assert COLUMNS[-3:] == ("status", "plan", "axes")
-    assert store.ranked_allocations() == []
+    assert samples.look(store, results.ranked_allocations) == []
 
 
 def test_a_plan_that_never_ran_shows_its_candidates(store: Store) -> None:
     store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
-    first, second = store.ranked_allocations(plan="plan-1")
+    first, second = samples.look(store, results.ranked_allocations, plan="plan-1")
     assert first == {
         "sweep": None,
         "rank": 1,
@@ -107,13 +109,13 @@ def test_a_plan_that_never_ran_shows_its_candidates(store: Store) -> None:
 def test_a_sweep_without_a_recommendation_shows_what_was_spent_and_how_far_it_is(store: Store) -> None:
     sweep = samples.started_sweep(store)
     for seed, state in ((1, TrialState.PRUNED), (2, TrialState.RUNNING)):
-        trial_id = store.add_trial(sweep, samples.trial(8, 64, seed), at=NOON)
-        store.move_trial(trial_id, TrialState.RUNNING, at=NOON, reason="started")
-        segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
-        store.settle_segment(segment, SegmentOutcome.COMMITTED, 2.5, ended_at=at(1))
+        trial_id = samples.put(store, sweeps.add_trial, sweep, samples.trial(8, 64, seed), NOON)
+        samples.put(store, sweeps.move_trial, trial_id, TrialState.RUNNING, NOON, "started")
+        segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
+        samples.put(store, results.settle_segment, segment, SegmentOutcome.COMMITTED, 2.5, at(1))
         if state is TrialState.PRUNED:
-            store.move_trial(trial_id, state, at=at(1), reason="cannot win")
-    rows = store.ranked_allocations(sweep=sweep)
+            samples.put(store, sweeps.move_trial, trial_id, state, at(1), "cannot win")
+    rows = samples.look(store, results.ranked_allocations, sweep=sweep)
     assert [(r["rollouts_per_prompt"], r["gpu_hours_spent"], r["status"]) for r in rows] == [
         (8, 5.0, "running"),
         (16, 0.0, "proposed"),
@@ -125,22 +127,34 @@ def test_the_view_shows_each_state(store: Store, state: TrialState) -> None:
     samples.started_trial(store)
     with store.write() as session:
         session.execute(text("UPDATE trials SET state = :state"), {"state": state.value})
-    assert store.ranked_allocations()[0]["status"] == state
+    assert samples.look(store, results.ranked_allocations)[0]["status"] == state
 
 
 def test_the_latest_recommendation_is_what_the_view_shows(store: Store) -> None:
     sweep = samples.started_sweep(store)
-    store.save_recommendation(sweep, samples.recommendation(), [samples.ranking(1, 8)])
-    store.save_recommendation(sweep, samples.recommendation(), [samples.ranking(2, 8), samples.ranking(1, 16)])
-    rows = store.ranked_allocations(sweep=sweep)
+    samples.put(store, results.save_recommendation, sweep, samples.recommendation(), [samples.ranking(1, 8)])
+    samples.put(
+        store,
+        results.save_recommendation,
+        sweep,
+        samples.recommendation(),
+        [samples.ranking(2, 8), samples.ranking(1, 16)],
+    )
+    rows = samples.look(store, results.ranked_allocations, sweep=sweep)
     assert [(r["rank"], r["rollouts_per_prompt"], r["probability_best"]) for r in rows] == [(1, 16, 0.9), (2, 8, 0.9)]
     assert rows[0]["gpu_hours_to_target"] == 3900.0
 
 
 def test_the_newest_comes_first_then_by_rank(store: Store) -> None:
     samples.started_sweep(store)
-    store.create_sweep("plan-1", samples.sweep(), created_at=NOON)
-    store.save_recommendation("sweep-1", samples.recommendation(), [samples.ranking(1, 8), samples.ranking(2, 16)])
+    samples.put(store, sweeps.create_sweep, "plan-1", samples.sweep(), NOON)
+    samples.put(
+        store,
+        results.save_recommendation,
+        "sweep-1",
+        samples.recommendation(),
+        [samples.ranking(1, 8), samples.ranking(2, 16)],
+    )
     store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
     expected = [
         ("plan-2", None, 1),
@@ -150,9 +164,9 @@ def test_the_newest_comes_first_then_by_rank(store: Store) -> None:
         ("plan-1", "sweep-1", 1),
         ("plan-1", "sweep-1", 2),
     ]
-    assert [(r["plan"], r["sweep"], r["rank"]) for r in store.ranked_allocations()] == expected
+    assert [(r["plan"], r["sweep"], r["rank"]) for r in samples.look(store, results.ranked_allocations)] == expected
     with store.read() as session:
         plain = session.execute(text("SELECT plan, sweep, rank FROM ranked_allocations"))
         assert [tuple(row) for row in plain] == expected
     with pytest.raises(NotFoundError):
-        store.ranked_allocations(plan="plan-3")
+        samples.look(store, results.ranked_allocations, plan="plan-3")

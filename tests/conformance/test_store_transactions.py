@@ -7,7 +7,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from budgets.errors import StoreError
-from planner.store import Store, open_store
+from planner.store import Store, open_store, results, sweeps
 from planner.store.schema import (
     Candidate,
     Decision,
@@ -63,12 +63,12 @@ def test_a_writer_that_waits_too_long_is_told_so(location: str, store: Store) ->
 
 def test_deleting_a_plan_takes_all_that_hangs_on_it(store: Store) -> None:
     trial_id = samples.started_trial(store)
-    segment = store.open_segment(trial_id, samples.segment(), started_at=NOON)
-    store.add_points([samples.point(trial_id, 1, segment_id=segment)])
-    store.record_fit(samples.fit(trial_id))
-    store.record_decision("sweep-1", samples.decision(trial_id=trial_id))
-    store.save_recommendation("sweep-1", samples.recommendation(), [samples.ranking(1, 8)])
-    store.add_cost_records([samples.cost_record()])
+    segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
+    samples.put(store, results.add_points, [samples.point(trial_id, 1, segment_id=segment)])
+    samples.put(store, results.record_fit, samples.fit(trial_id))
+    samples.put(store, results.record_decision, "sweep-1", samples.decision(trial_id=trial_id))
+    samples.put(store, results.save_recommendation, "sweep-1", samples.recommendation(), [samples.ranking(1, 8)])
+    samples.put(store, sweeps.add_cost_records, [samples.cost_record()])
     with store.write() as session:
         session.execute(text(f"UPDATE cost_records SET trial_id = {trial_id}"))
         session.execute(text("DELETE FROM plans"))

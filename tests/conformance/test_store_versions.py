@@ -16,11 +16,12 @@ from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import IntegrityError
 
 from budgets.errors import StoreError
-from planner.store import open_store
+from planner.store import open_store, results
 from planner.store.base import Base
 from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
 from planner.store.fresh import HEAD, REVISIONS, create_schema
 from planner.store.upgrade import MIGRATIONS, migrate
+from tests.planner.store import samples
 from tests.planner.store.samples import NOON, plan
 
 OLD_RECOMMENDATION = """
@@ -116,7 +117,7 @@ def test_an_older_database_is_upgraded_and_keeps_its_rows(location: str, engines
         (notice,) = store.notices
         assert f"upgraded {store.location} from version 0001 to {HEAD}" in notice
         assert ("PostgreSQL" if "postgresql" in location else "a copy of what it was lies at") in notice
-        (row,) = store.ranked_allocations()
+        (row,) = samples.look(store, results.ranked_allocations)
         assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "recommended")
         assert store.plan().created_at == NOON
         assert store.save_plan(plan(), [], created_at=NOON) == "plan-2"
@@ -130,7 +131,7 @@ def test_tables_that_an_upgrade_rebuilds_keep_what_refers_to_their_rows(location
         for statement in (*OLD_RECOMMENDATION.split(";"), *OLD_RUN.split(";")):
             connection.exec_driver_sql(statement)
     with open_store(location) as store:
-        (point,) = store.points(1)
+        (point,) = samples.points(store, 1)
         assert (point.score, point.segment_id) == (0.5, 1)
         with store.read() as session:
             row = session.execute(text("SELECT candidate_id, state, axes, gpu_hours_spent FROM trials")).one()
@@ -162,7 +163,7 @@ def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: st
     with engines.writer.begin() as connection:
         connection.exec_driver_sql("DROP VIEW ranked_allocations")
     with open_store(location) as store:
-        assert len(store.ranked_allocations()) == 1
+        assert len(samples.look(store, results.ranked_allocations)) == 1
 
 
 def test_reading_alone_does_not_upgrade(location: str, engines: Engines) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from planner.store import Store, open_store
+from planner.store import Store, open_store, results, sweeps
 from planner.store.driving import Driver, end_lease, take_lease
 from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewSegment
 from planner.store.results import add_charge
@@ -45,7 +45,9 @@ class Seeder:
         candidates = [samples.candidate(i + 1, n, B, pilot_steps=40) for i, (n, B) in enumerate(sorted(sizes))]
         store.save_plan(plan, candidates, created_at=NOON)
         self.candidates = {(c.rollouts_per_prompt, c.prompts_per_batch): c.id for c in store.plan().candidates}
-        self.sweep = store.create_sweep(None, samples.sweep(seed=0, config=SETTINGS | settings), created_at=NOON)
+        self.sweep = samples.put(
+            store, sweeps.create_sweep, None, samples.sweep(seed=0, config=SETTINGS | settings), NOON
+        )
         self.segments: dict[int, int] = {}
         self.open: dict[int, int] = {}
         self.sizes: dict[int, tuple[int, int]] = {}
@@ -65,16 +67,16 @@ class Seeder:
 
     def trial(self, n: int, B: int, seed: int = 0) -> int:
         new = samples.trial(n, B, seed, candidate_id=self.candidates.get((n, B)), name=f"n{n}-B{B}-s{seed}")
-        made = self.store.add_trial(self.sweep, new, at=self.now())
+        made = samples.put(self.store, sweeps.add_trial, self.sweep, new, self.now())
         self.sizes[made] = (n, B)
         return made
 
     def move(self, trial: int, state: TrialState, reason: str = "as decided", **failure: str) -> None:
-        self.store.move_trial(trial, state, at=self.now(), reason=reason, **failure)
+        samples.put(self.store, sweeps.move_trial, trial, state, self.now(), reason, **failure)
 
     def decide(self, action: str, reason: str, trial: int | None = None) -> None:
         decision = NewDecision(at=self.now(), action=action, reason=reason, trial_id=trial, seen={"p": 0.5})
-        self.store.record_decision(self.sweep, decision)
+        samples.put(self.store, results.record_decision, self.sweep, decision)
 
     def begin(self, trial: int, from_step: int) -> int:
         """Reserve a segment and let it run."""
@@ -84,7 +86,7 @@ class Seeder:
         moves = f"goes on from step {from_step} to" if from_step else "starts, up to"
         reason = f"n={n}, B={B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
         self.decide(verb, reason, trial)
-        self.open[trial] = self.store.open_segment(trial, new, started_at=self.now())
+        self.open[trial] = samples.put(self.store, results.open_segment, trial, new, self.now())
         self.move(trial, TrialState.RUNNING)
         return self.open[trial]
 
@@ -101,13 +103,15 @@ class Seeder:
             score_standard_error=0.011,
             metrics={"pass_rate": score},
         )
-        self.store.add_points([new])
+        samples.put(self.store, results.add_points, [new])
 
     def settle(self, trial: int, outcome: SegmentOutcome, gpu_hours: float = HOURS - 1) -> None:
-        self.store.settle_segment(self.open.pop(trial), outcome, gpu_hours, ended_at=self.now())
+        samples.put(self.store, results.settle_segment, self.open.pop(trial), outcome, gpu_hours, self.now())
 
     def fit(self, trial: int, mean: float, probability_best: float | None) -> None:
-        self.store.record_fit(
+        samples.put(
+            self.store,
+            results.record_fit,
             NewFit(
                 trial_id=trial,
                 made_at=self.now(),
@@ -122,7 +126,7 @@ class Seeder:
                 level=0.9,
                 fit_milliseconds=0.4,
                 probability_best=probability_best,
-            )
+            ),
         )
 
     def charge(self, kind: str, gpu_hours: float) -> None:
@@ -147,7 +151,7 @@ class Seeder:
             samples.ranking(2, 128, expected_score=0.71, probability_best=0.27),
             samples.ranking(3, 1024, expected_score=None, score_low=None, score_high=None, probability_best=None),
         ]
-        self.store.save_recommendation(self.sweep, answer, rows)
+        samples.put(self.store, results.save_recommendation, self.sweep, answer, rows)
 
 
 def curve(asymptote: float, step: float) -> float:

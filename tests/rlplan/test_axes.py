@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from planner.store import open_store
+from planner.store import open_store, sweeps
 from planner.store.schema import Candidate, Plan, Trial
 from rlplan.actions.sweep_request import SweepRequest, describe
 from rlplan.actions.sweeping import resume, start
@@ -85,7 +85,7 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
     names = ("--budget", "5000", "--models", "qwen3-4b,qwen3-8b", "--format", "json")
     before = json.loads(run("propose", *names).out)
     with open_store(tmp_path / "rlplan.db") as store:
-        store.add_cost_records([samples.cost_record(model="qwen3-4b")] * 20)
+        samples.put(store, sweeps.add_cost_records, [samples.cost_record(model="qwen3-4b")] * 20)
     after = json.loads(run("propose", *names).out)
 
     def spread(document: dict[str, Any], model: str) -> float:

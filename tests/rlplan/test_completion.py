@@ -12,6 +12,7 @@ import pytest
 from budgets import catalogue
 from planner.config import embedded_tasks
 from planner.recipes import recipe_names
+from planner.store import sweeps
 from planner.sweeping.policies import POLICIES
 from planner.trials import TrialState
 from rlplan.commands import completing
@@ -27,8 +28,8 @@ RLPLAN = str(Path(sys.executable).with_name("rlplan"))
 def database(tmp_path: Path) -> Path:
     seeder = seeded(tmp_path / "rlplan.db")
     with seeder.store as store:
-        later = store.create_sweep(None, samples.sweep(config=SETTINGS), created_at=at(500))
-        store.add_trial(later, samples.trial(16, 128, 0), at=at(501))
+        later = samples.put(store, sweeps.create_sweep, None, samples.sweep(config=SETTINGS), at(500))
+        samples.put(store, sweeps.add_trial, later, samples.trial(16, 128, 0), at(501))
     return tmp_path / "rlplan.db"
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import select
 
-from planner.store import open_store
+from planner.store import open_store, sweeps
 from planner.store.schema import Trial
 from rlplan.printing.export_output import WHAT
 from rlplan.wording import file_writing
@@ -204,7 +204,7 @@ def test_what_cannot_be_exported_is_refused(
 def test_a_sweep_without_scores_has_nothing_to_replay(run: Run, tmp_path: Path) -> None:
     with open_store(tmp_path / "rlplan.db") as store:
         store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
-        store.create_sweep(None, samples.sweep(), created_at=NOON)
+        samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
     ran = run("export", "runs.csv", "--for", "replay")
     assert (ran.code, "has no scores yet" in ran.err) == (3, True)
     assert run("export", "-", "--what", "segments").out.startswith("sweep,trial,number,")

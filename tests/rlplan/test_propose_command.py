@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from planner.store import open_store
+from planner.store import open_store, sweeps
 from planner.store.records import NewCostRecord
+from tests.planner.store import samples
 from tests.rlplan.conftest import Run
 
 CANDIDATE_KEYS = {
@@ -147,7 +148,7 @@ def test_measured_steps_in_the_database_narrow_the_cost(
         seconds={"generate": 200.0, "reference": 20.0, "train": 80.0, "sync": 1.0},
     )
     with open_store(tmp_path / "rlplan.db") as store:
-        store.add_cost_records([record] * 20)
+        samples.put(store, sweeps.add_cost_records, [record] * 20)
     plan = proposed()
     after = plan["candidates"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from planner.store import open_store
+from planner.store import open_store, results
 from planner.store.records import RankedRow
 from planner.store.schema import SweepStatus, Trial
 from planner.trials import TrialState
@@ -72,7 +72,7 @@ def test_a_sweep_that_has_ended_shows_what_it_stored(run: Run, finished: str) ->
         "finished",
     )
     with open_store(finished, read_only=True) as store:
-        stored = store.ranked_allocations(sweep="sweep-1")
+        stored = samples.look(store, results.ranked_allocations, sweep="sweep-1")
     assert [row["rank"] for row in found["ranking"]] == [row["rank"] for row in stored]
     assert [row["expected_score"] for row in found["ranking"]] == [row["expected_score"] for row in stored]
     assert found == document(run, "plan-1") == document(run, "--sweep", "sweep-1") == document(run, "--stored")

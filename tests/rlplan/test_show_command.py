@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planner.store import open_store
+from planner.store import open_store, sweeps
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from rlplan.reading.show_reading import Kind, Named, named
@@ -31,9 +31,9 @@ def database(tmp_path: Path) -> str:
     seeder.end(SweepStatus.INTERRUPTED)
     with seeder.store as store:
         store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
-        later = store.create_sweep("plan-1", samples.sweep(config=SETTINGS), created_at=at(500))
+        later = samples.put(store, sweeps.create_sweep, "plan-1", samples.sweep(config=SETTINGS), at(500))
         for n, B in ((16, 128), (8, 64), (8, 128)):
-            store.add_trial(later, samples.trial(n, B, 0), at=at(501))
+            samples.put(store, sweeps.add_trial, later, samples.trial(n, B, 0), at(501))
     return str(tmp_path / "rlplan.db")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.store import open_store
+from planner.store import open_store, sweeps
 from planner.store.driving import Driver, request, take, take_lease, waiting
 from planner.store.schema import RequestKind, SweepStatus
 from tests.planner.store import samples
@@ -24,7 +24,7 @@ def database(tmp_path: Path) -> str:
     seeder.recommend()
     seeder.end(SweepStatus.FINISHED)
     with seeder.store as store:
-        store.create_sweep(None, samples.sweep(policy="asha", config=SETTINGS), created_at=at(500))
+        samples.put(store, sweeps.create_sweep, None, samples.sweep(policy="asha", config=SETTINGS), at(500))
         store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
     return str(tmp_path / "rlplan.db")
 

@@ -1,9 +1,12 @@
 """Rows to store in tests."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from planner.store import Store
+from sqlalchemy import select
+
+from planner.store import Store, sweeps
 from planner.store.records import (
     NewCandidate,
     NewCostRecord,
@@ -17,6 +20,7 @@ from planner.store.records import (
     NewTrial,
     RankedRow,
 )
+from planner.store.schema import Point
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -180,9 +184,28 @@ def cost_record(gpu: str = "h100", model: str = "qwen3-8b", minutes: float = 0.0
 def started_sweep(store: Store) -> str:
     """Store a plan of two candidates and a sweep of it."""
     store.save_plan(plan(), candidates(), created_at=NOON)
-    return store.create_sweep(None, sweep(), created_at=NOON)
+    return put(store, sweeps.create_sweep, None, sweep(), NOON)
 
 
 def started_trial(store: Store) -> int:
     """Store a plan, a sweep and one planned trial."""
-    return store.add_trial(started_sweep(store), trial(), at=NOON)
+    return put(store, sweeps.add_trial, started_sweep(store), trial(), NOON)
+
+
+def put(store: Store, storing: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """Store something in a transaction of its own."""
+    with store.write() as session:
+        return storing(session, *given, **named)
+
+
+def look(store: Store, reading: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """Read something that is complete without its session."""
+    with store.read() as session:
+        return reading(session, *given, **named)
+
+
+def points(store: Store, trial_id: int) -> list[Point]:
+    """Return all points of a trial by step."""
+    with store.read() as session:
+        wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
+        return list(session.scalars(wanted))

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from budgets.errors import StoreError
-from planner.store import open_store, opening
+from planner.store import open_store, opening, results
 from planner.store.engine import sqlite_engines
 from planner.store.upgrade import migrate
 from tests.planner.store import samples
@@ -22,7 +22,7 @@ from tests.planner.store.samples import NOON
 PRELUDE = """
 import sys
 from pathlib import Path
-from planner.store import open_store
+from planner.store import open_store, results
 from tests.planner.store import samples
 path, start, who = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 print("ready", flush=True)
@@ -38,7 +38,8 @@ WRITE = (
 with open_store(path) as store:
     for step in range(40):
         store.save_plan(samples.plan(recipe=who), samples.candidates(), created_at=samples.NOON)
-        store.add_points([samples.point(1, step, attempt=int(who)), samples.point(1, 1000 + step, attempt=int(who))])
+        points = [samples.point(1, each, attempt=int(who)) for each in (step, 1000 + step)]
+        samples.put(store, results.add_points, points)
 """
 )
 
@@ -47,7 +48,7 @@ WRITE_UNTIL_KILLED = (
     + """
 with open_store(path) as store:
     for step in range(1, 10**6):
-        store.add_points([samples.point(1, 1000 * step + part) for part in range(20)])
+        samples.put(store, results.add_points, [samples.point(1, 1000 * step + part) for part in range(20)])
         print(step, flush=True)
 """
 )
@@ -76,7 +77,7 @@ def test_processes_that_make_the_same_file_at_once(tmp_path: Path) -> None:
     for attempt in range(3):
         together(OPEN, tmp_path / f"{attempt}.db", 3)
         with open_store(tmp_path / f"{attempt}.db", read_only=True) as store:
-            assert store.ranked_allocations() == []
+            assert samples.look(store, results.ranked_allocations) == []
 
 
 def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> 
         timer = threading.Timer(0.2, other.execute, ["ROLLBACK"])
         timer.start()
         with open_store(path, lock_timeout_seconds=20.0) as store:
-            assert store.ranked_allocations() == []
+            assert samples.look(store, results.ranked_allocations) == []
         timer.join()
 
 
@@ -119,7 +120,7 @@ def test_processes_that_upgrade_the_same_file_at_once(tmp_path: Path) -> None:
     together(OPEN, path, 3)
     assert len(list(tmp_path.glob("rlplan.db.backup-*"))) == 1
     with open_store(path, read_only=True) as store:
-        assert store.ranked_allocations() == []
+        assert samples.look(store, results.ranked_allocations) == []
 
 
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -139,9 +140,9 @@ def test_a_reader_does_not_wait_for_a_writer(tmp_path: Path) -> None:
     with open_store(path) as writer, writer.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = version_num"))
         with open_store(path, read_only=True, lock_timeout_seconds=0.0) as reader:
-            assert reader.ranked_allocations() == []
+            assert samples.look(reader, results.ranked_allocations) == []
         with open_store(path, lock_timeout_seconds=0.0) as second:
-            assert second.ranked_allocations() == []
+            assert samples.look(second, results.ranked_allocations) == []
 
 
 def test_a_killed_writer_leaves_what_it_committed_and_nothing_torn(tmp_path: Path) -> None:
@@ -162,13 +163,13 @@ def test_a_killed_writer_leaves_what_it_committed_and_nothing_torn(tmp_path: Pat
     told = int([15, *rest.split()][-1])
     assert path.with_name("rlplan.db-wal").stat().st_size > 0
     with open_store(path, read_only=True) as store:
-        assert len(store.points(trial_id)) >= 20 * told
+        assert len(samples.points(store, trial_id)) >= 20 * told
     with open_store(path) as store:
-        points = store.points(trial_id)
+        points = samples.points(store, trial_id)
         assert len(points) % 20 == 0
         # What was told to be stored is stored; of the last transaction all or nothing.
         assert len(points) // 20 in (told, told + 1)
-        assert store.add_points([samples.point(trial_id, 1)]) == 1
+        assert samples.put(store, results.add_points, [samples.point(trial_id, 1)]) == 1
         store.save_plan(samples.plan(), [], created_at=NOON)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -183,7 +184,6 @@ def test_a_writer_killed_within_a_transaction_leaves_none_of_it(tmp_path: Path) 
     code = (
         PRELUDE
         + """
-from planner.store import results
 with open_store(path) as store, store.write() as session:
     results.add_points(session, [samples.point(1, step) for step in range(20000)])
     print("written", flush=True)
@@ -201,8 +201,8 @@ with open_store(path) as store, store.write() as session:
     process.kill()
     process.communicate(timeout=20)
     with open_store(path) as store:
-        assert store.points(trial_id) == []
-        assert store.add_points([samples.point(trial_id, 1)]) == 1
+        assert samples.points(store, trial_id) == []
+        assert samples.put(store, results.add_points, [samples.point(trial_id, 1)]) == 1
 
 
 def plans_in_a_copy(path: Path, folder: Path) -> int:

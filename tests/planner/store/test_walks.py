@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from budgets.errors import IllegalTransitionError
-from planner.store import Store, open_store
+from planner.store import Store, open_store, sweeps
 from planner.store.schema import Transition, Trial
 from planner.trials import MOVES, TrialState
 from tests.planner.store import samples
@@ -28,17 +28,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def test_a_walk_leaves_one_row_for_each_legal_move(store: Store, seed: int, wanted: list[TrialState]) -> None:
     with store.read() as session:
         taken = session.scalar(select(Trial.id).order_by(Trial.id.desc()).limit(1)) or 0
-    trial_id = store.add_trial("sweep-1", samples.trial(seed=taken + 1, name=str(seed)), at=at(0))
+    trial_id = samples.put(store, sweeps.add_trial, "sweep-1", samples.trial(seed=taken + 1, name=str(seed)), at(0))
     state, expected, attempt = TrialState.PLANNED, [(None, TrialState.PLANNED)], 1
     for minute, new in enumerate(wanted, start=1):
         if new in MOVES[state]:
-            store.move_trial(trial_id, new, at=at(minute), reason="a step")
+            samples.put(store, sweeps.move_trial, trial_id, new, at(minute), "a step")
             attempt += state in (TrialState.FAILED, TrialState.LOST)
             expected.append((state, new))
             state = new
         else:
             with pytest.raises(IllegalTransitionError):
-                store.move_trial(trial_id, new, at=at(minute), reason="a step")
+                samples.put(store, sweeps.move_trial, trial_id, new, at(minute), "a step")
     with store.read() as session:
         rows = session.execute(
             select(Transition.from_state, Transition.to_state)

@@ -10,12 +10,13 @@ import polars
 import pytest
 
 import rlplan
-from planner.store import open_store
+from planner.store import open_store, results
 from planner.store.schema import SweepStatus
 from rlplan.api import frames
 from rlplan.api.book import Book
 from rlplan.api.frames import Columns
 from rlplan.reading.sweep_data import sweep_data
+from tests.planner.store import samples
 from tests.planner.store.samples import point
 from tests.rlplan.api.conftest import columns_of
 from tests.rlplan.conftest import Run
@@ -76,7 +77,7 @@ def test_points_have_what_training_measured(book: Book) -> None:
     trial = book.sweep().picture.trials[0].id
     metrics = {"reward": 0.25, "seconds": {"train": 2, "sync": None}, "note": "text", "spread": [1, 2]}
     with open_store("rlplan.db") as store:
-        store.add_points([point(trial, 999, score=None, metrics=metrics)])
+        samples.put(store, results.add_points, [point(trial, 999, score=None, metrics=metrics)])
     rows = book.sweep().points("rows")
     (last,) = [row for row in rows if row["step"] == 999]
     assert (last["metric_reward"], last["metric_seconds_train"], last["score"]) == (0.25, 2.0, None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import NotFoundError
-from planner.store import Store, open_store
+from planner.store import Store, open_store, sweeps
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from rlplan.reading.points import Memory
@@ -83,7 +83,7 @@ def test_what_is_remembered_changes_nothing(seeder: Seeder) -> None:
     seeder.begin(2, 4 * STEPS)
     assert same()
     settings = {"pilot_gpu_hours": 10.0}
-    seeder.sweep = seeder.store.create_sweep(None, samples.sweep(config=settings), created_at=now)
+    seeder.sweep = samples.put(seeder.store, sweeps.create_sweep, None, samples.sweep(config=settings), now)
     seeder.decide("start", "the first of another sweep")
     assert same()
     assert len(story(seeder.store, now=now, memory=memory).decisions) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import NotFoundError
-from planner.store import Store, open_store
+from planner.store import Store, open_store, sweeps
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
@@ -96,7 +96,7 @@ def test_what_a_lost_attempt_did_beyond_its_last_checkpoint_is_not_shown(store: 
 def test_the_newest_sweep_is_shown_unless_one_is_named(store: Store) -> None:
     with pytest.raises(NotFoundError, match="rlplan sweep"):
         picture(store)
-    first, second = Seeder(store), store.create_sweep("plan-1", samples.sweep(), created_at=NOON)
+    first, second = Seeder(store), samples.put(store, sweeps.create_sweep, "plan-1", samples.sweep(), NOON)
     assert picture(store).sweep == second
     assert picture(store, first.sweep).sweep == first.sweep
     with pytest.raises(NotFoundError, match="there are: sweep-1, sweep-2"):

@@ -11,7 +11,7 @@ from budgets.errors import IllegalTransitionError, InputError, UnknownNameError
 from planner.axes import LEARNING_RATE, MODEL, rate_factor, value_of
 from planner.config import Layer, build_request, resolve, resolved_values
 from planner.proposals import propose
-from planner.store import open_store
+from planner.store import open_store, results, sweeps
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.sweeping.actions import Action, Propose, Stop, Why
@@ -23,6 +23,7 @@ from runner.sweep.board import Board
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.planned import checkpoints
 from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
+from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN, ROOM, KilledError, Mortal, essence, rows, run_until_killed, spent
 
@@ -69,7 +70,7 @@ def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Pa
     assert len({(row.rollouts_per_prompt, row.prompts_per_batch, row.axes) for row in ranking}) == len(ranking)
     assert all(row.axes == (("recipe", row.recipe),) for row in ranking)
     with given.store() as store:
-        shown = store.ranked_allocations()
+        shown = samples.look(store, results.ranked_allocations)
     assert {row["recipe"] for row in shown} == {"easy", "dapo"}
     assert sum(row["gpu_hours_spent"] for row in shown) == pytest.approx(sum(t.gpu_hours_spent for t in trials))
     started = [decision.reason for decision in rows(given, Decision) if decision.action == "start"]
@@ -79,7 +80,7 @@ def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Pa
 def test_the_candidates_of_a_plan_show_their_recipe_before_anything_ran(tmp_path: Path) -> None:
     given = sweep(tmp_path, RECIPES)
     with given.store() as store:
-        shown = store.ranked_allocations()
+        shown = samples.look(store, results.ranked_allocations)
     assert {(row["recipe"], row["axes"]) for row in shown} == {
         ("easy", '{"recipe": "easy"}'),
         ("dapo", '{"recipe": "dapo"}'),
@@ -251,6 +252,9 @@ def test_trials_are_found_again_by_their_axes(tmp_path: Path) -> None:
     given = sweep(tmp_path, RECIPES)
     with given.store() as store:
         before = {trial.id for trial in rows(given, Trial)}
-        again = {store.add_trial(given.name, trial, at=START) for trial in new_trials(given.spec, given.plan)}
+        again = {
+            samples.put(store, sweeps.add_trial, given.name, trial, START)
+            for trial in new_trials(given.spec, given.plan)
+        }
         with store.read() as session:
             assert set(session.scalars(select(Trial.id))) == before == again

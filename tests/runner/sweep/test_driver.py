@@ -69,10 +69,11 @@ def spent(given: SimulatedSweep) -> float:
 def essence(given: SimulatedSweep) -> dict[str, Any]:
     """Return what an interruption must not change: trials, their scores, their committed segments."""
     found: dict[str, Any] = {}
-    with given.store() as store:
-        for trial in rows(given, Trial):
-            points = [(p.optimizer_step, p.score, p.gpu_hours) for p in store.points(trial.id) if p.score is not None]
-            found[trial.name] = {"state": trial.state, "points": points, "segments": []}
+    with given.store() as store, store.read() as session:
+        stands = standing(session, given.name)
+    for trial in stands.trials:
+        points = [(each.step, each.score, each.gpu_hours) for each in stands.scores[trial.id]]
+        found[trial.name] = {"state": trial.state, "points": points, "segments": []}
     names = {trial.id: trial.name for trial in rows(given, Trial)}
     for segment in rows(given, Segment):
         if segment.outcome is SegmentOutcome.COMMITTED:

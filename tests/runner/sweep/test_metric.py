@@ -19,6 +19,7 @@ from runner.simulation.executor import SimulatedExecutor
 from runner.simulation.surface_world import SurfaceCourse, SurfaceWorld
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
+from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
@@ -67,7 +68,7 @@ def test_curves_decisions_and_pictures_are_of_the_metric(
         board = Board(sweep.spec, stands)
         shown = picture(store, sweep.name)
         for trial in shown.trials:
-            stored = [point for point in store.points(trial.id) if point.score is not None]
+            stored = [point for point in samples.points(store, trial.id) if point.score is not None]
             wanted = [(point.optimizer_step, min(1.0, factor * point.score), error) for point in stored]
             for scores in (stands.scores[trial.id], board.trials[trial.id].scores, trial.scores):
                 assert [(each.step, each.score, each.standard_error) for each in scores] == wanted
