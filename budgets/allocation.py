@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
-from budgets.errors import BudgetError, InputError
+from budgets.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +25,6 @@ class Allocation:
         if self.update_steps < 0:
             raise InputError(f"update steps is {self.update_steps}: it cannot be negative")
 
-    @classmethod
-    def for_budget(
-        cls,
-        rollouts_per_prompt: int,
-        prompts_per_batch: int,
-        gpu_hours: float,
-        gpu_hours_per_step: float,
-        start_up_gpu_hours: float = 0.0,
-    ) -> Self:
-        """Return the longest run of (n, B) that the GPU-hours pay for."""
-        steps = steps_for_budget(gpu_hours, gpu_hours_per_step, start_up_gpu_hours)
-        if steps < 1:
-            raise BudgetError(
-                f"{gpu_hours:g} GPU-hours do not pay for one step of n={rollouts_per_prompt}, B={prompts_per_batch}: "
-                f"it needs at least {start_up_gpu_hours + gpu_hours_per_step:.4g}"
-            )
-        return cls(rollouts_per_prompt, prompts_per_batch, steps)
-
     @property
     def rollouts_per_step(self) -> int:
         """Rollouts generated for one update, n·B."""
@@ -54,18 +35,9 @@ class Allocation:
         """Rollouts of the whole run, n·B·M: the compute axis of the IsoCompute study."""
         return self.rollouts_per_step * self.update_steps
 
-    @property
-    def prompts_seen(self) -> int:
-        """Prompts drawn over the whole run, repeats included."""
-        return self.prompts_per_batch * self.update_steps
-
     def epochs(self, prompt_set_size: int) -> float:
         """Return how many times the run goes over a prompt set."""
-        return self.prompts_seen / prompt_set_size
-
-    def tokens(self, prompt_tokens: float, response_tokens: float) -> float:
-        """Return the tokens the trainer sees, prompts counted once for every rollout."""
-        return self.rollouts * (prompt_tokens + response_tokens)
+        return self.prompts_per_batch * self.update_steps / prompt_set_size
 
     def learning_rate(self, base: float, base_rollouts: int) -> float:
         """Scale a learning rate from its anchor batch by √(n·B).

@@ -8,12 +8,11 @@ else, one run still yields every shorter one.
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from budgets.allocation import steps_for_budget
 from budgets.errors import InputError
 
 NONE: Final = "none"
@@ -81,29 +80,6 @@ class Growth:
     def learning_rate(self, rate: float, prompts_per_batch: int, update: int) -> float:
         """Return the rate of an update, given that of the full batch: it follows √(n·B), as it does between cells."""
         return rate * math.sqrt(self.prompts(prompts_per_batch, update) / prompts_per_batch)
-
-    def price(self, prompts_per_batch: int, updates: int, price_of_step: Callable[[int], float]) -> float:
-        """Return the price of the first updates; `price_of_step` tells that of one with so many prompts."""
-        return math.fsum(price_of_step(size) * count for size, count in self.spans(prompts_per_batch, updates))
-
-    def updates_for(
-        self,
-        prompts_per_batch: int,
-        gpu_hours: float,
-        price_of_step: Callable[[int], float],
-        start_up_gpu_hours: float = 0.0,
-    ) -> int:
-        """Return the updates that GPU-hours pay for after start-up; their price never passes what was given."""
-        stages = self.stages(prompts_per_batch)
-        afforded = 0
-        for number, (first, size) in enumerate(stages):
-            before = start_up_gpu_hours + self.price(prompts_per_batch, first, price_of_step)
-            afforded = first + steps_for_budget(gpu_hours, price_of_step(size), before)
-            if number + 1 == len(stages) or afforded < stages[number + 1].first_update:
-                break
-        while afforded and start_up_gpu_hours + self.price(prompts_per_batch, afforded, price_of_step) > gpu_hours:
-            afforded -= 1
-        return afforded
 
     def spans(self, prompts_per_batch: int, updates: int) -> Iterator[tuple[int, int]]:
         """Yield each batch size that the first updates reach, with how many of them have it."""

@@ -11,10 +11,6 @@ growths = st.builds(Growth, st.floats(1.01, 64), st.integers(1, 200))
 batches = st.integers(1, 300)
 
 
-def cost(prompts: int) -> float:
-    return 0.3 + 0.01 * prompts
-
-
 @given(growths, batches, st.integers(0, 2000))
 def test_it_starts_at_a_fraction_and_ends_at_the_full_batch(growth: Growth, B: int, update: int) -> None:
     assert growth.prompts(B, 0) == math.ceil(B / growth.factor)
@@ -34,18 +30,10 @@ def test_the_batch_doubles_when_the_prompts_done_have_quadrupled(growth: Growth,
 
 
 @given(growths, batches, st.integers(2, 64), st.integers(0, 400))
-def test_rollouts_and_price_add_up_over_the_updates(growth: Growth, B: int, n: int, updates: int) -> None:
+def test_rollouts_add_up_over_the_updates(growth: Growth, B: int, n: int, updates: int) -> None:
     sizes = [growth.prompts(B, update) for update in range(updates)]
     assert growth.rollouts(n, B, updates) == n * sum(sizes)
-    assert growth.price(B, updates, cost) == pytest.approx(math.fsum(map(cost, sizes)))
     assert sum(count for _, count in growth.spans(B, updates)) == updates
-
-
-@given(growths, batches, st.floats(0, 500), st.floats(0, 5))
-def test_gpu_hours_buy_as_many_updates_as_they_pay_for(growth: Growth, B: int, hours: float, start_up: float) -> None:
-    updates = growth.updates_for(B, hours, cost, start_up)
-    assert updates == 0 or start_up + growth.price(B, updates, cost) <= hours
-    assert start_up + growth.price(B, updates + 1, cost) > hours * (1 - 1e-12)
 
 
 @given(growths, batches, st.integers(0, 2000))
