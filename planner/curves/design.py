@@ -27,17 +27,17 @@ def design_of(prepared: Prepared, prior: Prior) -> Design:
     drift, factor = (part.ravel() for part in np.meshgrid(prior.drifts, prior.noise_factors, indexing="ij"))
     origin = prepared.log_x[:, 0]
     time = prepared.log_x - origin[:, None]
-    white = whitening(time, prepared.variance[:, None, :] * factor[None, :, None] ** 2, drift)
+    matrix, log_determinant = whitening(time, prepared.variance[:, None, :] * factor[None, :, None] ** 2, drift)
     basis = basis_at(prepared.log_x, origin, prior)
-    basis[:, prepared.at_zero] = 0.0
+    basis[:, 0] = 0.0
     columns = np.concatenate([np.ones_like(time)[..., None], prepared.score[..., None], basis], axis=2)
     return Design(
         origin=origin,
         time=time,
         drift=drift,
-        matrix=white.matrix,
-        whitened=white.matrix @ columns[:, None],
-        log_determinant=white.log_determinant,
+        matrix=matrix,
+        whitened=matrix @ columns[:, None],
+        log_determinant=log_determinant,
     )
 
 
@@ -49,16 +49,11 @@ def basis_at(log_x: Vector, origin: Vector, prior: Prior) -> Vector:
     return np.concatenate([sigmoid, line[..., None], np.zeros_like(line)[..., None]], axis=-1)
 
 
-@dataclass(frozen=True)
-class Whitening:
-    """Matrices (n, h, m, m) for n curves and h pairs of drift and noise, and log determinants of the covariances."""
-
-    matrix: Vector
-    log_determinant: Vector
-
-
-def whitening(time: Vector, variance: Vector, drift: Vector) -> Whitening:
+def whitening(time: Vector, variance: Vector, drift: Vector) -> tuple[Vector, Vector]:
     """Make observations of a Brownian motion in noise independent: the Kalman filter, run on unit vectors.
+
+    Returned are matrices (n, h, m, m) for n curves and h pairs of drift and noise, and log determinants of the
+    covariances (n, h).
 
     The discrepancy δ(t) starts at 0 and has variance drift²·t; a bin sees it with noise. Row i of the matrix gives the
     standardised innovation of bin i as a linear function of all bins, so that W·y is white, WᵀW is the inverse
@@ -82,4 +77,4 @@ def whitening(time: Vector, variance: Vector, drift: Vector) -> Whitening:
         gain = np.where(seen, uncertainty / total, 0.0)
         level = level + gain[:, :, None] * innovation
         uncertainty = uncertainty * (1 - gain)
-    return Whitening(matrix, log_determinant)
+    return matrix, log_determinant

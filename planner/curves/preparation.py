@@ -31,7 +31,6 @@ class Prepared:
     score: Vector
     weight: Vector
     variance: Vector
-    at_zero: NDArray[np.bool_]
     last_log_x: Vector
     noise_sd: Vector
     scale: Vector
@@ -44,17 +43,7 @@ class Prepared:
 
     def part(self, rows: slice) -> "Prepared":
         """Return some of the curves."""
-        return Prepared(
-            self.log_x[rows],
-            self.score[rows],
-            self.weight[rows],
-            self.variance[rows],
-            self.at_zero,
-            self.last_log_x[rows],
-            self.noise_sd[rows],
-            self.scale[rows],
-            self.bounded[rows],
-        )
+        return Prepared(**{name: values[rows] for name, values in vars(self).items()})
 
 
 def prepare(curves: Sequence[Curve]) -> Prepared:
@@ -78,14 +67,12 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
     shape = (len(curves), BINS)
     centre = np.bincount(flat, relative, minlength=weight.size).reshape(shape) / filled
     score = np.bincount(flat, y, minlength=weight.size).reshape(shape) / filled
-    at_zero = np.arange(BINS) == 0
     centre[:, 0] = first - last
     return Prepared(
         log_x=_carried_forward(centre, weight),
         score=score / scale[:, None],
         weight=weight,
         variance=_bin_variance(score, weight, noise, bounded) / scale[:, None] ** 2,
-        at_zero=at_zero,
         last_log_x=last,
         noise_sd=noise / scale,
         scale=scale,

@@ -9,7 +9,6 @@ shapes of curves and not on single ones.
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
 
@@ -52,7 +51,6 @@ class Prior:
     grid_exponent: Vector = field(init=False, repr=False, compare=False)
     grid_midpoint: Vector = field(init=False, repr=False, compare=False)
     grid_log_weight: Vector = field(init=False, repr=False, compare=False)
-    exponent_index: NDArray[np.intp] = field(init=False, repr=False, compare=False)
     log_hyper_weights: Vector = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +64,6 @@ class Prior:
             midpoints.append(grid)
             log_weights.append(np.log(share * width / width.sum()))
         object.__setattr__(self, "grid_exponent", np.concatenate(exponents))
-        object.__setattr__(self, "exponent_index", np.repeat(np.arange(len(midpoints)), [len(m) for m in midpoints]))
         object.__setattr__(self, "grid_midpoint", np.concatenate(midpoints))
         object.__setattr__(self, "grid_log_weight", np.concatenate(log_weights))
         hyper = np.repeat(np.asarray(self.drift_weights, dtype=float), len(self.noise_factors))

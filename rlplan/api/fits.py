@@ -280,7 +280,7 @@ def _table_in_memory(data: Tabular) -> Table | None:
     if is_table(data):
         return table_of(data)
     pair = arrays_of(data)
-    return None if pair is None else Table(ARRAYS, ARRAYS, {"x": pair[0], "score": pair[1]})
+    return None if pair is None else Table(ARRAYS, {"x": pair[0], "score": pair[1]})
 
 
 def _files(data: Tabular) -> list[Path]:

@@ -41,7 +41,7 @@ def table_of(data: Tabular) -> Table:
             numbers[name] = np.array([np.nan if value is None else float(value) for value in values])
         except (TypeError, ValueError):
             text[name] = ["" if value is None else str(value) for value in values]
-    return Table(NAME, NAME, numbers, text)
+    return Table(NAME, numbers, text)
 
 
 def _columns(data: Tabular) -> dict[str, list[Any]]:

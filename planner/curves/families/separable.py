@@ -60,7 +60,9 @@ class SeparableDraws:
 
 def fit_separable(model: SeparableModel, inputs: Array, y: Array) -> SeparableFit:
     """Project the linear part out at every start, polish the best ones in all parameters, return the lowest."""
-    return _polish(model, inputs, y, _best_starts(model, inputs, y))
+    starts, coefficients, squares = _projected(model, inputs, y)
+    best = np.argsort(squares, kind="stable")[:_POLISHED_STARTS]
+    return _polish(model, inputs, y, np.hstack([starts, coefficients])[best])
 
 
 def residuals_of(model: SeparableModel, inputs: Array, y: Array, found: SeparableFit) -> Array:
@@ -153,13 +155,7 @@ def _projected(model: SeparableModel, inputs: Array, y: Array) -> tuple[Array, A
     return model.starts, coefficients, np.asarray(squares)
 
 
-def _best_starts(model: SeparableModel, inputs: Array, y: Array) -> list[tuple[Array, Array]]:
-    starts, coefficients, squares = _projected(model, inputs, y)
-    best = np.argsort(squares, kind="stable")[:_POLISHED_STARTS]
-    return [(starts[index], coefficients[index]) for index in best]
-
-
-def _polish(model: SeparableModel, inputs: Array, y: Array, starts: list[tuple[Array, Array]]) -> SeparableFit:
+def _polish(model: SeparableModel, inputs: Array, y: Array, starts: Array) -> SeparableFit:
     """Run bounded least squares from every start and keep the one of the lowest cost."""
     split = model.starts.shape[1]
     lower, upper = (np.concatenate(parts) for parts in zip(model.theta_bounds, model.coefficient_bounds, strict=True))
@@ -173,7 +169,7 @@ def _polish(model: SeparableModel, inputs: Array, y: Array, starts: list[tuple[A
         solutions = [
             least_squares(
                 residuals,
-                np.clip(np.concatenate(start), lower, upper),
+                np.clip(start, lower, upper),
                 bounds=(lower, upper),
                 x_scale="jac",
                 ftol=_TOLERANCE,

@@ -70,7 +70,6 @@ def read_delimited(stream: TextIO, name: str) -> list[Table]:
     ]
     table = Table(
         name,
-        "csv",
         {column.name: np.concatenate(column.chunks) for column in columns if column.text is None},
         {column.name: column.text for column in columns if column.text is not None},
         notes=tuple(notes),
@@ -151,5 +150,5 @@ def _exported_runs(table: Table) -> list[Table]:
     for run, metrics in runs.items():
         there = np.any([~np.isnan(values) for values in metrics.values()], axis=0)
         columns = {name: values[there] for name, values in {**shared, **metrics}.items()}
-        tables.append(Table(run, "wandb", columns, notes=table.notes))
+        tables.append(Table(run, columns, notes=table.notes))
     return tables

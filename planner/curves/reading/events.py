@@ -101,4 +101,4 @@ def _merged(events: _Events, seconds: Vector, kept: Flags, name: str, notes: tup
         values = np.full(keys.shape[1], np.nan)
         values[row[mine]] = value[mine]
         columns[f"{label} (tag)" if label in ("step", "seconds") else label] = values
-    return Table(name, "tensorboard", columns, notes=notes)
+    return Table(name, columns, notes=notes)

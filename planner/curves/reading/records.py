@@ -50,7 +50,7 @@ def read_lines(stream: TextIO, name: str) -> Table:
             f'\'{name}\' is not JSONL: line {broken[0]} is no JSON object like {{"step": 1, "reward": 0.5}}'
         )
     notes = [f"{len(broken)} broken lines left out (the first is line {broken[0]})"] if broken else []
-    return table_of(rows, name, "jsonl", notes)
+    return table_of(rows, name, notes)
 
 
 def parsed(text: str) -> Any:
@@ -68,10 +68,10 @@ def read_document(document: Any, name: str) -> Table:
         raise InputError(f"'{name}' is JSON, but neither a trainer_state.json with a log_history nor a list of rows")
     if not log:
         raise InputError(f"'{name}' holds no rows yet: its log is empty")
-    return table_of(log, name, "trainer_state" if isinstance(document, dict) else "json", [])
+    return table_of(log, name, [])
 
 
-def table_of(rows: Iterable[dict[str, Any]], name: str, source_format: str, notes: list[str]) -> Table:
+def table_of(rows: Iterable[dict[str, Any]], name: str, notes: list[str]) -> Table:
     """Turn rows with differing keys into columns; the rows of the most frequent set of keys set the pace."""
     columns: dict[str, _Values] = {}
     kinds: list[int] = []
@@ -89,7 +89,7 @@ def table_of(rows: Iterable[dict[str, Any]], name: str, source_format: str, note
             numbers[key][np.array(values.rows)] = np.array(values.numbers)
         elif values.text:
             text[key] = [values.text.get(row, "") for row in range(len(kinds))]
-    return Table(name, source_format, numbers, text, np.array(kinds) == most, tuple(notes))
+    return Table(name, numbers, text, np.array(kinds) == most, tuple(notes))
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ class Table:
     """
 
     name: str
-    source_format: str
     columns: dict[str, Vector]
     text: dict[str, list[str]] = field(default_factory=dict)
     pace: Flags | None = None
