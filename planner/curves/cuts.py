@@ -63,13 +63,8 @@ def crps_of_quantiles(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike 
 
     The levels must be the middles of equal parts of (0, 1): then the mean is the midpoint rule of the integral.
     """
-    q, y, p = _predictions(quantiles, truth, levels)
-    below = q - y[..., None]
-    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))
-
-
-def _predictions(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
     q, y, p = (np.asarray(values, dtype=float) for values in (quantiles, truth, levels))
     if q.shape != (*y.shape, p.size):
         raise InputError(f"quantiles of shape {q.shape}: {p.size} levels of {y.shape} truths need {(*y.shape, p.size)}")
-    return q, y, p
+    below = q - y[..., None]
+    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))

@@ -25,7 +25,6 @@ from planner.curves.families.separable import (
     SeparableModel,
     draw_separable,
     fit_separable,
-    residuals_of,
 )
 
 _STARTS = 200  # values of N_0
@@ -60,8 +59,7 @@ def draw_model_sizes(curves: Mapping[float, Sequence[Curve]]) -> LawDraws:
     found = fit_separable(model, inputs, log_loss)
     if found.coefficients[0] < 1e-9:
         raise CannotTellError("scores fall with X in the curves of these sizes: the law is about curves that rise")
-    residuals = residuals_of(model, inputs, log_loss, found)
-    effective = effective_points([residuals[rows == row] for row in range(sizes.size)])
+    effective = effective_points([found.residuals[rows == row] for row in range(sizes.size)])
     drawn = draw_separable(model, inputs, log_loss, found, effective)
     return _law(drawn, sizes, middles, (math.exp(ends[0]), math.exp(ends[1])))
 

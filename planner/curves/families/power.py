@@ -15,7 +15,7 @@ from planner.curves.families.base import (
     require_variation,
     score_limits,
 )
-from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable, residuals_of
+from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable
 
 _EXPONENTS = (0.01, 10.0)
 _STARTS = 40
@@ -37,8 +37,7 @@ def draw_power_law(curve: Curve) -> LawDraws:
     )
     logs, y = np.log(used.x) - reference, (used.y - origin) / unit
     found = fit_separable(model, logs, y)
-    residuals = residuals_of(model, logs, y, found)
-    drawn = draw_separable(model, logs, y, found, effective_points([residuals]))
+    drawn = draw_separable(model, logs, y, found, effective_points([found.residuals]))
 
     def scores(x: Array) -> Array:
         values = compute_values(x)
@@ -49,7 +48,7 @@ def draw_power_law(curve: Curve) -> LawDraws:
     asymptote, exponent = origin + unit * drawn.coefficients[:, 0], np.exp(drawn.theta[:, 0])
     with np.errstate(over="ignore"):
         decline = unit * drawn.coefficients[:, 1] * np.exp(np.minimum(exponent * reference, 700.0))
-    doubts = doubts_of_a_rise(used, asymptote, drawn.levels, unit * residuals)
+    doubts = doubts_of_a_rise(used, asymptote, drawn.levels, unit * found.residuals)
     return LawDraws(
         {"A": asymptote, "B": exponent, "D": decline},
         {"": scores},

@@ -34,11 +34,16 @@ class SeparableModel:
 
 @dataclass(frozen=True, eq=False)
 class SeparableFit:
-    """The minimum that was found, and the sum of its squared residuals."""
+    """The minimum that was found, and what it leaves of y."""
 
     theta: Array
     coefficients: Array
-    rss: float
+    residuals: Array
+
+    @property
+    def rss(self) -> float:
+        """The sum of the squared residuals."""
+        return float((self.residuals**2).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +68,6 @@ def fit_separable(model: SeparableModel, inputs: Array, y: Array) -> SeparableFi
     starts, coefficients, squares = _projected(model, inputs, y)
     best = np.argsort(squares, kind="stable")[:_POLISHED_STARTS]
     return _polish(model, inputs, y, np.hstack([starts, coefficients])[best])
-
-
-def residuals_of(model: SeparableModel, inputs: Array, y: Array, found: SeparableFit) -> Array:
-    """Return what a fit leaves of y."""
-    left: Array = y - model.basis(found.theta[np.newaxis], inputs)[0] @ found.coefficients
-    return left
 
 
 def draw_separable(
@@ -180,4 +179,4 @@ def _polish(model: SeparableModel, inputs: Array, y: Array, starts: Array) -> Se
             for start in starts
         ]
     best = np.asarray(min(solutions, key=lambda solution: float(solution.cost)).x, dtype=float)
-    return SeparableFit(best[:split], best[split:], float((residuals(best) ** 2).sum()))
+    return SeparableFit(best[:split], best[split:], -residuals(best))

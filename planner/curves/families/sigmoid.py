@@ -18,7 +18,7 @@ from planner.curves.families.base import (
     require_variation,
     score_limits,
 )
-from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable, residuals_of
+from planner.curves.families.separable import SeparableModel, draw_separable, fit_separable
 
 _SLOWEST = 0.05
 _STARTS = (7, 24)  # values of B, and of log C_mid
@@ -72,8 +72,7 @@ class Sigmoid:
         problem = self._problem(curve)
         model, log_x, y, origin, unit = problem
         found = fit_separable(model, log_x, y)
-        residuals = residuals_of(model, log_x, y, found)
-        drawn = draw_separable(model, log_x, y, found, effective_points([residuals]))
+        drawn = draw_separable(model, log_x, y, found, effective_points([found.residuals]))
 
         def scores(x: Array) -> Array:
             with np.errstate(divide="ignore"):
@@ -85,7 +84,7 @@ class Sigmoid:
             {"R0": origin + unit * start, "A": found_a, "B": np.exp(steepness), "C_mid": np.exp(midpoint)},
             {"": scores},
             unit * drawn.noise_sd,
-            tuple(doubts_of_a_rise(curve, found_a, drawn.levels, unit * residuals)),
+            tuple(doubts_of_a_rise(curve, found_a, drawn.levels, unit * found.residuals)),
             levels=drawn.levels,
         )
 
