@@ -12,9 +12,8 @@ from planner.store import Store, results, sweeps
 from planner.store.schema import Candidate, Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Transition, Trial
 from planner.store.standing import standing
 from planner.trials import TrialState
-from tests.conformance.rows import count
 from tests.planner.store import samples
-from tests.planner.store.samples import NOON, at
+from tests.planner.store.samples import NOON, at, count
 
 # Plans
 
@@ -142,10 +141,8 @@ def test_a_trial_planned_again_is_the_same_trial(store: Store) -> None:
     assert samples.put(store, sweeps.add_trial, sweep, samples.trial(name="another name"), at(2)) == first
     assert samples.put(store, sweeps.add_trial, sweep, samples.trial(seed=2), at(2)) != first
     others = [(("model", "a"),), (("model", "b"),)]
-    assert (
-        len({samples.put(store, sweeps.add_trial, sweep, samples.trial(axes=axes), at(2)) for axes in others} - {first})
-        == 2
-    )
+    made = {samples.put(store, sweeps.add_trial, sweep, samples.trial(axes=axes), at(2)) for axes in others}
+    assert len(made - {first}) == 2
     with store.read() as session:
         trial = session.get_one(Trial, first)
         assert (trial.state, trial.attempt, trial.gpu_hours_spent) == (TrialState.RUNNING, 1, 0.0)
@@ -165,16 +162,7 @@ def test_the_database_itself_refuses_a_trial_twice_and_an_unknown_state(store: S
 def test_every_move_is_a_row(store: Store) -> None:
     trial_id = samples.started_trial(store)
     samples.put(store, sweeps.move_trial, trial_id, TrialState.RUNNING, at(1), "started on w1")
-    samples.put(
-        store,
-        sweeps.move_trial,
-        trial_id,
-        TrialState.FAILED,
-        at(2),
-        "out of memory",
-        failure_class="oom",
-        failure_tail="CUDA …",
-    )
+    samples.put(store, sweeps.move_trial, trial_id, TrialState.FAILED, at(2), "out of memory", "oom", "CUDA …")
     with store.read() as session:
         failed = session.get_one(Trial, trial_id)
         assert (failed.failure_class, failed.failure_tail, failed.attempt) == ("oom", "CUDA …", 1)
@@ -301,9 +289,8 @@ def test_a_score_that_is_not_a_number_is_absent(store: Store) -> None:
 def test_scores_beside_the_mean_come_back_as_they_were(store: Store) -> None:
     trial_id = samples.started_trial(store)
     further = {"best@4": (0.75, 0.02), "worst@4": (math.nan, 0.1)}
-    samples.put(
-        store, results.add_points, [samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)]
-    )
+    rows = [samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)]
+    samples.put(store, results.add_points, rows)
     one, other = samples.points(store, trial_id)
     assert one.further_scores is None
     assert other.further_scores == {"best@4": [0.75, 0.02], "worst@4": [None, 0.1]}

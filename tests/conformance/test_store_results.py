@@ -6,12 +6,17 @@ from sqlalchemy import select, text
 from budgets.errors import NotFoundError
 from planner.store import Store, results, sweeps
 from planner.store.fresh import COLUMNS
+from planner.store.records import RankedRow
 from planner.store.schema import Decision, Fit, Ranking, Recommendation, SegmentOutcome
 from planner.trials import TrialState
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, at
 
 # Results
+
+
+def recommended(store: Store, *rankings: RankedRow) -> int:
+    return samples.put(store, results.save_recommendation, "sweep-1", samples.recommendation(), rankings)
 
 
 def test_decisions_are_numbered_within_their_sweep(store: Store) -> None:
@@ -39,9 +44,9 @@ def test_fits_are_stored(store: Store) -> None:
 
 
 def test_a_recommendation_keeps_the_list_it_rests_on(store: Store) -> None:
-    sweep = samples.started_sweep(store)
-    rankings = [samples.ranking(1, 16), samples.ranking(2, 8, expected_score=None, probability_best=None)]
-    made = samples.put(store, results.save_recommendation, sweep, samples.recommendation(), rankings)
+    samples.started_sweep(store)
+    unknown = samples.ranking(2, 8, expected_score=None, probability_best=None)
+    made = recommended(store, samples.ranking(1, 16), unknown)
     with store.read() as session:
         row = session.get_one(Recommendation, made)
         assert (row.probability_best, row.details) == (0.9, {"equivalent": []})
@@ -51,20 +56,11 @@ def test_a_recommendation_keeps_the_list_it_rests_on(store: Store) -> None:
 
 def test_cost_records_are_found_by_gpu_and_model(store: Store) -> None:
     samples.put(store, sweeps.add_cost_records, [])
-    samples.put(
-        store,
-        sweeps.add_cost_records,
-        [
-            samples.cost_record("h200", minutes=2),
-            samples.cost_record(minutes=1),
-            samples.cost_record(model="tiny", minutes=3),
-        ],
-    )
-    assert [(c.gpu, c.model) for c in store.cost_records()] == [
-        ("h100", "qwen3-8b"),
-        ("h200", "qwen3-8b"),
-        ("h100", "tiny"),
-    ]
+    tiny = samples.cost_record(model="tiny", minutes=3)
+    rows = [samples.cost_record("h200", minutes=2), samples.cost_record(minutes=1), tiny]
+    samples.put(store, sweeps.add_cost_records, rows)
+    stored = [(each.gpu, each.model) for each in store.cost_records()]
+    assert stored == [("h100", "qwen3-8b"), ("h200", "qwen3-8b"), ("h100", "tiny")]
     (record,) = store.cost_records(gpu="h100", model="qwen3-8b")
     assert (record.seconds, record.at, record.colocated) == ({"rollout": 30.0, "train": 10.0}, at(1), True)
     assert len(store.cost_records(model="qwen3-8b")) == 2
@@ -132,14 +128,8 @@ def test_the_view_shows_each_state(store: Store, state: TrialState) -> None:
 
 def test_the_latest_recommendation_is_what_the_view_shows(store: Store) -> None:
     sweep = samples.started_sweep(store)
-    samples.put(store, results.save_recommendation, sweep, samples.recommendation(), [samples.ranking(1, 8)])
-    samples.put(
-        store,
-        results.save_recommendation,
-        sweep,
-        samples.recommendation(),
-        [samples.ranking(2, 8), samples.ranking(1, 16)],
-    )
+    recommended(store, samples.ranking(1, 8))
+    recommended(store, samples.ranking(2, 8), samples.ranking(1, 16))
     rows = samples.look(store, results.ranked_allocations, sweep=sweep)
     assert [(r["rank"], r["rollouts_per_prompt"], r["probability_best"]) for r in rows] == [(1, 16, 0.9), (2, 8, 0.9)]
     assert rows[0]["gpu_hours_to_target"] == 3900.0
@@ -148,13 +138,7 @@ def test_the_latest_recommendation_is_what_the_view_shows(store: Store) -> None:
 def test_the_newest_comes_first_then_by_rank(store: Store) -> None:
     samples.started_sweep(store)
     samples.put(store, sweeps.create_sweep, "plan-1", samples.sweep(), NOON)
-    samples.put(
-        store,
-        results.save_recommendation,
-        "sweep-1",
-        samples.recommendation(),
-        [samples.ranking(1, 8), samples.ranking(2, 16)],
-    )
+    recommended(store, samples.ranking(1, 8), samples.ranking(2, 16))
     store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
     expected = [
         ("plan-2", None, 1),

@@ -21,9 +21,8 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from tests.conformance.rows import count
 from tests.planner.store import samples
-from tests.planner.store.samples import NOON
+from tests.planner.store.samples import NOON, count
 
 # Transactions
 

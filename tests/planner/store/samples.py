@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from planner.store import Store, sweeps
 from planner.store.records import (
@@ -209,3 +209,8 @@ def points(store: Store, trial_id: int) -> list[Point]:
     with store.read() as session:
         wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
         return list(session.scalars(wanted))
+
+
+def count(store: Store, table: type) -> int:
+    with store.read() as session:
+        return session.scalar(select(func.count()).select_from(table)) or 0
