@@ -41,11 +41,6 @@ class Ledger:
             room = max(0.0, room - math.ulp(self.budget))
         return room
 
-    @property
-    def open_reservations(self) -> dict[str, float]:
-        """What is reserved, by key."""
-        return dict(self._reservations)
-
     def can_reserve(self, gpu_hours: float) -> bool:
         """Say whether so much could be reserved now."""
         _check_hours("reservation", gpu_hours)
