@@ -49,16 +49,6 @@ def filesystem_of(path: Path, mountinfo: str) -> str:
     return kind
 
 
-def refuse_network(path: Path, mountinfo: str) -> None:
-    """Raise StoreError when an absolute path lies on a network file system."""
-    kind = filesystem_of(path, mountinfo)
-    if kind in NETWORK:
-        raise StoreError(
-            f"{path} lies on a network file system ({kind}), where SQLite can lose data. "
-            "Give a path on a local disk, or a PostgreSQL URL: --db postgresql://user@host/database"
-        )
-
-
 def _unescaped(field: str) -> str:
     """Undo the octal escapes of blanks, tabs, newlines and backslashes in a mount point."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
@@ -79,19 +69,17 @@ def open_store(
     location: str | Path,
     *,
     read_only: bool = False,
-    mountinfo: str | None = None,
     lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
 ) -> Store:
     """Open the results database at a path or URL; make it, or upgrade it after a copy, unless it is only to be read.
 
-    What was done to it, such as an upgrade and where the copy lies, is in `Store.notices`. `mountinfo` is the text that
-    tells network file systems apart, by default what this machine has mounted.
+    What was done to it, such as an upgrade and where the copy lies, is in `Store.notices`.
     """
     place = locate(location)
     path = place if isinstance(place, Path) else None
     if isinstance(place, Path):
         try:
-            _check_file(place, read_only, mounted() if mountinfo is None else mountinfo)
+            _check_file(place, read_only)
         except OSError as error:
             raise StoreError(f"{place} cannot be used: {error.strerror}. Give another path with --db") from error
         engines = sqlite_engines(place, lock_timeout_seconds)
@@ -106,13 +94,18 @@ def open_store(
     return Store(engines, read_only=read_only, notices=notices)
 
 
-def _check_file(path: Path, read_only: bool, mountinfo: str) -> None:
+def _check_file(path: Path, read_only: bool) -> None:
     """Refuse a path that cannot hold the database, before SQLite touches anything.
 
     The file itself is left to SQLite, also to say that it is no database: whoever opens and closes it in another way
     drops every lock that this process has on it, and another process then takes the write-ahead log away.
     """
-    refuse_network(path.resolve(), mountinfo)
+    kind = filesystem_of(path.resolve(), mounted())
+    if kind in NETWORK:
+        raise StoreError(
+            f"{path.resolve()} lies on a network file system ({kind}), where SQLite can lose data. "
+            "Give a path on a local disk, or a PostgreSQL URL: --db postgresql://user@host/database"
+        )
     if path.is_dir():
         raise StoreError(f"{path} is a directory; give a file in it: --db {path / 'rlplan.db'}")
     if not path.parent.is_dir():

@@ -3,14 +3,18 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
 from planner.store.records import NewCandidate, NewCostRecord, NewPlan, NewSweep, NewTrial
 from planner.store.schema import Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
+
+Row = TypeVar("Row", Plan, Sweep)
 
 
 def save_plan(session: Session, plan: NewPlan, candidates: Sequence[NewCandidate], created_at: datetime) -> str:
@@ -23,13 +27,22 @@ def save_plan(session: Session, plan: NewPlan, candidates: Sequence[NewCandidate
 
 def plan_named(session: Session, name: str | None) -> Plan:
     """Return the plan of that name with its candidates in rank order, or the newest; raise NotFoundError if none is."""
-    wanted = select(Plan).options(selectinload(Plan.candidates)).order_by(Plan.id.desc()).limit(1)
+    return _named(session, Plan, "plan", name, selectinload(Plan.candidates))
+
+
+def sweep_named(session: Session, name: str | None) -> Sweep:
+    """Return the sweep of that name, or the newest; raise NotFoundError if there is none."""
+    return _named(session, Sweep, "sweep", name)
+
+
+def _named(session: Session, table: type[Row], kind: str, name: str | None, *options: ORMOption) -> Row:
+    wanted = select(table).options(*options).order_by(table.id.desc()).limit(1)
     if name is not None:
-        wanted = wanted.where(Plan.name == name)
-    plan = session.scalar(wanted)
-    if plan is None:
-        raise NotFoundError(missing("plan", name, session.scalars(select(Plan.name).order_by(Plan.id))))
-    return plan
+        wanted = wanted.where(table.name == name)
+    found = session.scalar(wanted)
+    if found is None:
+        raise NotFoundError(missing(kind, name, session.scalars(select(table.name).order_by(table.id))))
+    return found
 
 
 def add_cost_records(session: Session, records: Sequence[NewCostRecord]) -> None:
@@ -71,17 +84,6 @@ def create_sweep(session: Session, plan: str | None, sweep: NewSweep, created_at
     name = next_name("sweep", session.scalars(select(Sweep.name)))
     session.add(Sweep(plan_id=plan_id, name=name, created_at=created_at, status=SweepStatus.CREATED, **vars(sweep)))
     return name
-
-
-def sweep_named(session: Session, name: str | None) -> Sweep:
-    """Return the sweep of that name, or the newest; raise NotFoundError if there is none."""
-    wanted = select(Sweep).order_by(Sweep.id.desc()).limit(1)
-    if name is not None:
-        wanted = wanted.where(Sweep.name == name)
-    sweep = session.scalar(wanted)
-    if sweep is None:
-        raise NotFoundError(missing("sweep", name, session.scalars(select(Sweep.name).order_by(Sweep.id))))
-    return sweep
 
 
 def add_trial(session: Session, sweep: str, trial: NewTrial, at: datetime) -> int:

@@ -49,10 +49,13 @@ def test_a_machine_that_does_not_tell_its_mounts(tmp_path: Path, monkeypatch: py
     "kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "gpfs", "9p", "ceph", "fuse.ceph-fuse"]
 )
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_network_file_system_is_refused_and_left_alone(tmp_path: Path, kind: str, read_only: bool) -> None:
+def test_a_network_file_system_is_refused_and_left_alone(
+    tmp_path: Path, kind: str, read_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mounts = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / {tmp_path} rw - {kind} server:/x rw\n"
+    monkeypatch.setattr(opening, "mounted", lambda: mounts)
     with pytest.raises(StoreError) as raised:
-        open_store(tmp_path / "rlplan.db", read_only=read_only, mountinfo=mounts)
+        open_store(tmp_path / "rlplan.db", read_only=read_only)
     message = str(raised.value)
     assert f"{tmp_path}/rlplan.db lies on a network file system ({kind})" in message
     assert "local disk" in message
@@ -60,10 +63,11 @@ def test_a_network_file_system_is_refused_and_left_alone(tmp_path: Path, kind: s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_to_a_network_file_system_is_seen_through(tmp_path: Path) -> None:
+def test_a_link_to_a_network_file_system_is_seen_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     far = tmp_path / "far"
     far.mkdir()
     (tmp_path / "near").symlink_to(far)
     mounts = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / {far} rw - nfs4 server:/x rw\n"
+    monkeypatch.setattr(opening, "mounted", lambda: mounts)
     with pytest.raises(StoreError, match="nfs4"):
-        open_store(tmp_path / "near" / "rlplan.db", mountinfo=mounts)
+        open_store(tmp_path / "near" / "rlplan.db")
