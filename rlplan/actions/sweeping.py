@@ -24,8 +24,9 @@ from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
+from rlplan.actions.train_signals import Interrupts
 from runner.sweep.concluding import Conclusions
-from runner.sweep.driver import Interrupts, SweepDriver, SweepOutcome
+from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
@@ -159,7 +160,10 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
         pool = Pool()
         policy = open_policy(spec.policy, search=spec.search, pool=pool)
         conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))
-        driver = SweepDriver(store, sweep, seat.driver, spec, executor, policy, conclusions, interrupts=seat.interrupts)
+        stops = seat.interrupts or Interrupts()
+        driver = SweepDriver(
+            store, sweep, seat.driver, spec, executor, policy, conclusions, interrupted=lambda: stops.requested
+        )
     except BaseException:
         if executor is not None:
             executor.close()

@@ -1,9 +1,8 @@
 """Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -27,21 +26,6 @@ from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
 FEWEST_HOPELESS_TRIALS = 3
-
-
-class Interrupts(Protocol):
-    """What tells a driver that the user wants it to stop."""
-
-    @property
-    def requested(self) -> bool:
-        """Whether it should stop after the updates under way."""
-        ...
-
-
-class NeverInterrupted:
-    """A driver's interrupts when nobody is there to send any."""
-
-    requested = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +53,15 @@ class SweepDriver:
         policy: Policy,
         conclusions: Conclusions,
         *,
-        interrupts: Interrupts | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
-        """Read how the sweep stands, settle what a former driver left, and be ready to run."""
+        """Read how the sweep stands, settle what a former driver left, and be ready to run.
+
+        `interrupted` tells whether the user wants it to stop after the updates under way.
+        """
         self._executor, self._conclusions = executor, conclusions
-        self._interrupts = interrupts or NeverInterrupted()
+        self._interrupted = interrupted
         self._tick = tick_seconds
         clock = executor.clock
         self._all_busy_at = clock.seconds()
@@ -119,7 +106,7 @@ class SweepDriver:
         stopping: set[int] = set()
         while True:
             self._requests.heed()
-            ending = self._interrupts.requested or self._requests.stopping
+            ending = self._interrupted() or self._requests.stopping
             if ending:
                 for segment in self._board.running.keys() - stopping:
                     self._executor.stop(segment)
@@ -132,7 +119,7 @@ class SweepDriver:
                 self._conclusions.fits(self._board, self._journal, self._executor.clock)
             self._journal.commit()
             self._dispatcher.start()
-            held = ending or self._interrupts.requested or self._requests.paused
+            held = ending or self._interrupted() or self._requests.paused
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()

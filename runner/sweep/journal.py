@@ -32,11 +32,10 @@ class Journal:
         driver: Driver,
         clock: Clock,
         decisions: int = 0,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Write as a driver that holds the sweep's lease, and number on from the decisions that the sweep has."""
         self.store, self.sweep_id, self.clock, self.decisions = store, sweep_id, clock, decisions
-        self._driver, self._sleep = driver, sleep
+        self._driver = driver
         self._writes: list[Write] = []
         self._points: list[NewPoint] = []
         self._beaten = -HEARTBEAT_SECONDS
@@ -98,5 +97,5 @@ class Journal:
             except StoreUnavailableError:
                 if waited >= PATIENCE_SECONDS:
                     raise
-                self._sleep(pause)
+                time.sleep(pause)
                 waited, pause = waited + pause, min(2 * pause, LONGEST_WAIT)

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -160,25 +161,15 @@ def test_killed_drivers_change_nothing_but_the_bill(
     assert len(keys) == len(set(keys))
 
 
-class Asked:
-    """Interrupts after so many looks."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
-
-    @property
-    def requested(self) -> bool:
-        self.looks -= 1
-        return self.looks < 0
-
-
 @pytest.mark.parametrize("looks", [0, 3, 25])
 def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
     tmp_path: Path, undisturbed: dict[str, Any], looks: int
 ) -> None:
     given = sweep(tmp_path, room=ROOM)
     with given.store() as store:
-        outcome = given.driver(given.executor(), open_policy("full"), store, interrupts=Asked(looks)).run()
+        asked = chain(repeat(False, looks), repeat(True))
+        running = given.driver(given.executor(), open_policy("full"), store, interrupted=lambda: next(asked))
+        outcome = running.run()
     assert outcome.status is SweepStatus.INTERRUPTED
     assert {trial.state for trial in rows(given, Trial)} <= {TrialState.PLANNED, TrialState.PAUSED, TrialState.FINISHED}
     assert {segment.outcome for segment in rows(given, Segment)} <= {SegmentOutcome.COMMITTED}
@@ -191,13 +182,9 @@ def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
     }
 
 
-class Impatient:
+class Rude(Mortal):
     """The user's second Ctrl-C comes while the driver waits."""
 
-    requested = False
-
-
-class Rude(Mortal):
     def wait(self, seconds: float) -> Sequence[Event]:
         try:
             return super().wait(seconds)
@@ -212,7 +199,7 @@ def test_a_second_interrupt_stops_at_once_and_charges_what_was_used(
     executor = Rude(None, given.workers)
     executor.lives = 9
     with given.store() as store:
-        outcome = given.driver(executor, open_policy("full"), store, interrupts=Impatient()).run()
+        outcome = given.driver(executor, open_policy("full"), store).run()
     assert outcome.status is SweepStatus.INTERRUPTED
     lost = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
     assert len(lost) == 4
@@ -225,21 +212,17 @@ def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str,
     given = sweep(tmp_path, room=ROOM)
     executor = FaultyExecutor(None, given.workers)
 
-    class Losing:
-        """Loses a node at the fifth look, and has the clock jump an hour back."""
+    looks = count(1)
 
-        looks = 0
-
-        @property
-        def requested(self) -> bool:
-            self.looks += 1
-            if self.looks == 5:
-                executor.lose_workers(2, late=True)
-                executor.jumping.jumped = -3600
-            return False
+    def losing() -> bool:
+        """Lose a node at the fifth look, and have the clock jump an hour back."""
+        if next(looks) == 5:
+            executor.lose_workers(2, late=True)
+            executor.jumping.jumped = -3600
+        return False
 
     with given.store() as store:
-        outcome = given.driver(executor, open_policy("full"), store, interrupts=Losing()).run()
+        outcome = given.driver(executor, open_policy("full"), store, interrupted=losing).run()
     assert outcome.status is SweepStatus.FINISHED
     assert sum(segment.outcome is SegmentOutcome.LOST for segment in rows(given, Segment)) == 2
     actions = [decision.action for decision in rows(given, Decision)]
@@ -303,7 +286,6 @@ def test_a_database_that_is_locked_for_a_while_loses_nothing(
     with given.store() as store:
         running = given.driver(given.executor(), open_policy("full"), store)
         monkeypatch.setattr(Store, "write", refusing)
-        running._journal._sleep = slept.append
         assert running.run().status is SweepStatus.FINISHED
     assert slept == [0.2, 0.4, 0.8, 1.6, 0.2, 0.4]
     assert essence(given) == undisturbed
@@ -312,24 +294,20 @@ def test_a_database_that_is_locked_for_a_while_loses_nothing(
 def test_a_driver_whose_sweep_was_taken_over_stores_nothing_more(tmp_path: Path) -> None:
     given = sweep(tmp_path)
 
-    class TakenOver:
-        looks = 0
+    looks, before = count(1), []
 
-        @property
-        def requested(self) -> bool:
-            self.looks += 1
-            if self.looks == 4:
-                with store.write() as session:
-                    take_lease(session, given.name, driver(2), START, former_is_dead=True)
-                self.before = state(given.path)
-            return False
+    def taken_over() -> bool:
+        if next(looks) == 4:
+            with store.write() as session:
+                take_lease(session, given.name, driver(2), START, former_is_dead=True)
+            before.append(state(given.path))
+        return False
 
-    interrupts = TakenOver()
     with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store, interrupts=interrupts)
+        running = given.driver(given.executor(), open_policy("full"), store, interrupted=taken_over)
         with pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
             running.run()
-    assert state(given.path) == interrupts.before
+    assert before == [state(given.path)]
 
 
 def state(path: Path) -> list[Any]:
