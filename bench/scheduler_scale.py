@@ -32,7 +32,7 @@ from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoi
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
-from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec, trial_name
+from runner.sweep.planning import SweepChoice, sweep_spec, trial_name
 
 BAR_SECONDS, BAR_DECISION_MS = 300.0, 50.0
 GROUPS, BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024), (32, 64, 128, 256, 512)
@@ -151,7 +151,7 @@ def stored_sweep(store: Store, policy: str, trials: int, workers: int, seed: int
         policy=policy,
         folder=Path("simulated"),
         workers=workers,
-        training=TrainingChoice(simulation=simulation.model_dump(mode="json")),
+        simulation=simulation.model_dump(mode="json"),
     )
     spec = sweep_spec(row, choice)
     with store.write() as session:

@@ -1,14 +1,14 @@
 """What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from budgets.errors import InputError
-from planner.checking import Section, explained
+from planner.checking import explained
 from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.schema import Plan
@@ -16,15 +16,13 @@ from planner.sweeping.policies import open_policy
 from rlplan.actions.proposing import flagged, load_configuration, make_plan
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
-from runner.sweep.planning import SweepChoice, TrainingChoice, shortfall, sweep_spec, trial_name
+from runner.sweep.planning import Place, SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import SweepSpec
 
-Place = Annotated[Path, Field(strict=False)]
-Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
 
 
-class SweepRequest(Section):
+class SweepRequest(SweepChoice):
     """What `rlplan sweep` and `rlplan.run` are asked for; None stands for what was not given."""
 
     plan: str | None = None
@@ -34,22 +32,7 @@ class SweepRequest(Section):
     models: Names | None = None
     config: Place | None = None
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
-    policy: str = "rlplan"
-    search: str | None = None
-    seed: int = 0
-    workers: int | None = None
     ray_address: str | None = None
-    folder: Place | None = None
-    retries: int = 3
-    problems: Text | None = None
-    model: Text | None = None
-    reward: str | None = None
-    validation: Text | None = None
-    engine: str | None = None
-    device: str | None = None
-    weights: str | None = None
-    micro_batch_tokens: int | None = None
-    simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
 
     @classmethod
     def of(cls, asked: Mapping[str, object]) -> Self:
@@ -59,11 +42,6 @@ class SweepRequest(Section):
         except ValidationError as error:
             sources = {name: f"--{name.replace('_', '-')}" for name in cls.model_fields}
             raise explained(error, cls, sources, "the sweep") from error
-
-    @property
-    def training(self) -> TrainingChoice:
-        """What a plan does not say about the training."""
-        return TrainingChoice(**{each.name: getattr(self, each.name) for each in fields(TrainingChoice)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +107,9 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
 
 def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
-    choice = SweepChoice(
-        policy=request.policy,
-        folder=_folder(request.folder, database),
-        search=_search(request.search, plan),
-        seed=request.seed,
-        workers=request.workers,
-        retries=request.retries,
-        training=request.training,
-    )
-    open_policy(choice.policy, search=choice.search)  # refuses what is not known, before anything is stored
-    return sweep_spec(plan, choice)
+    search = _search(request.search, plan)
+    open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
+    return sweep_spec(plan, request.model_copy(update={"search": search, "folder": _folder(request.folder, database)}))
 
 
 def _search(given: str | None, plan: Plan) -> str | None:
@@ -149,12 +119,11 @@ def _search(given: str | None, plan: Plan) -> str | None:
     return None if given == "none" else given
 
 
-def _folder(given: Path | None, database: str) -> Path:
-    """Return the folder above those of the database's sweeps: beside an SQLite file, else in the working directory."""
-    if given is not None:
-        return given
-    place = locate(database)
-    return place.with_name(f"{place.stem}-sweeps") if isinstance(place, Path) else Path("rlplan-sweeps")
+def _folder(given: Path | None, database: str) -> Path | None:
+    """Return the folder above those of the database's sweeps: beside an SQLite file, if none is given."""
+    if given is None and isinstance(place := locate(database), Path):
+        return place.with_name(f"{place.stem}-sweeps")
+    return given
 
 
 def machine() -> tuple[float, float]:

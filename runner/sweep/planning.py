@@ -1,14 +1,13 @@
 """From a stored plan to a sweep: what all trials have in common, which trials there are, and what a worker occupies."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from budgets.errors import InputError, NotFoundError
 from planner.axes import suffix
-from planner.checking import explained
+from planner.checking import Section, explained
 from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
 from planner.recipes import load_recipe
@@ -22,32 +21,28 @@ CPU = "cpu"
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingChoice:
-    """What a plan does not say about the training: needed for problems and a model of one's own."""
-
-    problems: str | None = None
-    model: str | None = None
-    reward: str | None = None
-    validation: str | None = None
-    engine: str | None = None
-    device: str | None = None
-    weights: str | None = None
-    micro_batch_tokens: Any = None
-    simulation: dict[str, Any] | None = None
+Place = Annotated[Path, Field(strict=False)]
+Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
 
 
-@dataclass(frozen=True, slots=True)
-class SweepChoice:
-    """How a plan is to be run."""
+class SweepChoice(Section):
+    """How a plan is to be run, and what it does not say about the training; None stands for what was not given."""
 
-    policy: str
-    folder: Path
+    policy: str = "rlplan"
     search: str | None = None
     seed: int = 0
     workers: int | None = None
+    folder: Place | None = None
     retries: int = 3
-    training: TrainingChoice = field(default_factory=TrainingChoice)
+    problems: Text | None = None
+    model: Text | None = None
+    reward: str | None = None
+    validation: Text | None = None
+    engine: str | None = None
+    device: str | None = None
+    weights: str | None = None
+    micro_batch_tokens: int | None = None
+    simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
 
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
@@ -61,24 +56,22 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
             "plan with --gpus-per-trial 1"
         )
     fitting = int(hardware["gpus"]) // per_trial
+    folder = choice.folder or Path("rlplan-sweeps")
     given = {
-        "policy": choice.policy,
-        "search": choice.search,
-        "seed": choice.seed,
+        **choice.model_dump(include={"policy", "search", "seed", "retries"}),
         "pilot_gpu_hours": plan.pilot_gpu_hours,
         "target_gpu_hours": plan.final_gpu_hours,
         "rest_to_final": not _fraction_is_fixed(plan),
         "workers": fitting if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
-        "retries": choice.retries,
-        "folder": str(choice.folder.expanduser().absolute()),
+        "folder": str(folder.expanduser().absolute()),
         "resources": Resources(
             gpu=hardware["gpu"],
             slots=per_trial,
             cpus=float(per_trial if on_cpu else 1),
             gpus=0.0 if on_cpu else per_trial,
         ).model_dump(),
-        "training": _training(plan, choice.training, on_cpu=on_cpu).model_dump(),
+        "training": _training(plan, choice, on_cpu=on_cpu).model_dump(),
     }
     try:
         return SweepSpec.model_validate(given)
@@ -138,7 +131,7 @@ def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | No
     )
 
 
-def _training(plan: Plan, choice: TrainingChoice, *, on_cpu: bool) -> Training:
+def _training(plan: Plan, choice: SweepChoice, *, on_cpu: bool) -> Training:
     task: str | None = plan.config["workload"]["task"]
     simulated = choice.simulation is not None
     own = choice.problems is not None

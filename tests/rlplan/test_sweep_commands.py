@@ -82,7 +82,7 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
     assert (given.plan, given.workers, given.ray_address, given.folder) == ("plan-1", 2, "auto", Path("runs/x"))
     assert given.retries == 5
     run("sweep", "--problems", "mine.jsonl", "--model", "models/mine", "--reward", "exact", "--engine", "vllm")
-    training = driven.asked[0].training
+    training = driven.asked[0]
     assert (training.problems, training.model, training.reward, training.engine) == (
         "mine.jsonl",
         "models/mine",

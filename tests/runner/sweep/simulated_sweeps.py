@@ -21,7 +21,7 @@ from runner.ports.simulation import SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
-from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
+from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
 from runner.sweep.spec import SweepSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ class SimulatedSweep:
                 folder=self.path.parent / "sweeps",
                 workers=self.workers,
                 retries=self.retries,
-                training=TrainingChoice(simulation=self.choice.model_dump(mode="json")),
+                simulation=self.choice.model_dump(mode="json"),
             )
             spec = sweep_spec(self.plan, choice)
             self.spec = spec.model_copy(update={"pilot_gpu_hours": self.room * spec.pilot_gpu_hours})

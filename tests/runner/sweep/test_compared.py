@@ -22,7 +22,7 @@ from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.sweep.board import Board
 from runner.sweep.fingerprint import configuration_fingerprint
 from runner.sweep.planned import checkpoints
-from runner.sweep.planning import SweepChoice, TrainingChoice, new_trials, sweep_spec
+from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN, ROOM, KilledError, Mortal, essence, rows, run_until_killed, spent
@@ -233,8 +233,7 @@ def test_a_trial_has_its_own_checkpoint_and_all_of_them_are_in_the_fingerprint(t
         (tmp_path / name / "config.json").write_text("{}")
     plan = planned(tmp_path / "rlplan.db", NAMES)
     folders = ",".join(str(tmp_path / name) for name in NAMES)
-    training = TrainingChoice(problems=str(tmp_path / "sums.jsonl"), model=folders)
-    spec = sweep_spec(plan, SweepChoice("full", tmp_path, training=training))
+    spec = sweep_spec(plan, SweepChoice(folder=tmp_path, problems=str(tmp_path / "sums.jsonl"), model=folders))
     for trial in new_trials(spec, plan):
         assert trial.config["task"]["model"] == str(tmp_path / str(value_of(trial.axes, MODEL)))
     before = configuration_fingerprint(spec)
@@ -245,7 +244,7 @@ def test_a_trial_has_its_own_checkpoint_and_all_of_them_are_in_the_fingerprint(t
 def test_an_embedded_task_has_one_model(tmp_path: Path) -> None:
     given = sweep(tmp_path, MODELS)
     with pytest.raises(InputError, match="the embedded task 'sum-easy' has its own: give --problems"):
-        sweep_spec(given.plan, SweepChoice("full", tmp_path))
+        sweep_spec(given.plan, SweepChoice(folder=tmp_path))
 
 
 def test_trials_are_found_again_by_their_axes(tmp_path: Path) -> None:

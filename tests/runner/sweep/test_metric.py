@@ -18,7 +18,7 @@ from runner.ports.trial import TrialConfig
 from runner.simulation.executor import SimulatedExecutor
 from runner.simulation.surface_world import SurfaceCourse, SurfaceWorld
 from runner.sweep.board import Board
-from runner.sweep.planning import SweepChoice, TrainingChoice, sweep_spec
+from runner.sweep.planning import SweepChoice, sweep_spec
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
@@ -83,10 +83,10 @@ def test_a_world_that_knows_the_mean_alone_is_refused(tmp_path: Path) -> None:
     plan = Plan(**{name: getattr(sweep.plan, name) for name in ("name", "workload", "hardware", "recipe")})
     plan.pilot_gpu_hours, plan.final_gpu_hours = sweep.plan.pilot_gpu_hours, sweep.plan.final_gpu_hours
     plan.config = {**sweep.plan.config, "validation": validation}
-    simulated = TrainingChoice(simulation=SimulationChoice().model_dump(mode="json"))
+    simulation = SimulationChoice().model_dump(mode="json")
     with pytest.raises(InputError, match=r"compares by the best .* knows their mean alone"):
-        sweep_spec(plan, SweepChoice("full", tmp_path, training=simulated))
-    chosen = sweep_spec(plan, SweepChoice("full", tmp_path))
+        sweep_spec(plan, SweepChoice(folder=tmp_path, simulation=simulation))
+    chosen = sweep_spec(plan, SweepChoice(folder=tmp_path))
     assert chosen.training.validation.target.name == "best@4"
 
 
