@@ -1,6 +1,6 @@
 """The GRPO objective: from log-probabilities and advantages to one loss whose gradients add over micro-batches."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError, UnknownNameError
@@ -178,16 +178,15 @@ def _without_padding(tokens: Tokens) -> Tokens:
     def clean(values: "Tensor") -> "Tensor":
         return values.where(mask, 0.0)
 
-    return Tokens(
+    return replace(
+        tokens,
         logprobs=clean(tokens.logprobs),
         old=clean(tokens.old.detach()),
         sampler=clean(tokens.sampler.detach()),
         reference=None if tokens.reference is None else clean(tokens.reference.detach()),
         entropies=None if tokens.entropies is None else clean(tokens.entropies),
         advantages=tokens.advantages.detach().where(mask.any(dim=1), 0.0),
-        mask=mask,
         weights=clean(tokens.weights),
-        entropy_weight=tokens.entropy_weight,
     )
 
 

@@ -36,26 +36,21 @@ class TrainerBackend(Protocol):
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Prepare a fresh trial that keeps its files in `folder`; InputError says what cannot be run and why."""
-        ...
 
     def advance(self, segment: Segment) -> Iterator[Point]:
         """Train up to the segment's last step, yielding a point for step 0 if it is new, and after every update.
 
         A trial that cannot go on raises TrainingError, whose `kind` classifies it.
         """
-        ...
 
     def checkpoint(self) -> Path:
         """Save everything that the trial needs to go on exactly, atomically, and return where it lies."""
-        ...
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint in `folder` and return its step; NotFoundError when there is none.
 
         The configuration must be the one that the trial was started with, or InputError says what differs.
         """
-        ...
 
     def close(self) -> None:
         """Free what the trial holds. Closing twice is allowed."""
-        ...

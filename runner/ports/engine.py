@@ -17,7 +17,6 @@ class RolloutEngine(Protocol):
     @property
     def version(self) -> int:
         """Version of the weights in use; 0 until the first `load_weights`."""
-        ...
 
     def generate(
         self,
@@ -33,12 +32,9 @@ class RolloutEngine(Protocol):
         with the keys and values that they have (in-flight updates of PipelineRL), and `Rollouts.versions` says which
         token came from which weights.
         """
-        ...
 
     def load_weights(self, weights: Weights, version: int) -> None:
         """Use these weights, named as in the model's state dictionary, from the next token on."""
-        ...
 
     def close(self) -> None:
         """Free what the engine holds; it cannot be used any more. Closing twice is allowed."""
-        ...

@@ -98,11 +98,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the time of day, in UTC, for what is stored; it may jump."""
-        ...
 
     def seconds(self) -> float:
         """Return seconds that only ever grow, for what is measured."""
-        ...
 
 
 class Executor(Protocol):
@@ -111,12 +109,10 @@ class Executor(Protocol):
     @property
     def clock(self) -> Clock:
         """The clock of its world."""
-        ...
 
     @property
     def workers(self) -> int:
         """How many segments can run at once now; it falls when a node is lost and rises when one joins."""
-        ...
 
     def assign(self, work: Work) -> None:
         """Take a segment; every one that was taken ends in exactly one `Ended` or `Failed`.
@@ -124,23 +120,18 @@ class Executor(Protocol):
         A worker that has just run the same trial goes on with it as it stands in memory. `InputError` when it can
         never run here.
         """
-        ...
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way; an unknown or ended one is passed over."""
-        ...
 
     def release(self) -> None:
         """End the workers that hold no segment, each of which is reported as Gone: nothing is to be had for them now.
 
         The next segment gets a new worker.
         """
-        ...
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, in order, after so many seconds at most; at once when something has."""
-        ...
 
     def close(self) -> Sequence[Event]:
         """End all workers, saving nothing, and return the last events; no process of the executor's is left."""
-        ...

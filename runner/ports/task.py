@@ -27,11 +27,9 @@ class Tokenizer(Protocol):
 
     def encode_prompt(self, prompt: Prompt) -> Ids:
         """Return the tokens of a prompt, with the chat template applied where the model has one."""
-        ...
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a response, without special tokens."""
-        ...
 
 
 class Reward(Protocol):
@@ -39,11 +37,9 @@ class Reward(Protocol):
 
     def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> "Scores":
         """Return one score for each response; never raises for what a response or a user's function does."""
-        ...
 
     def close(self) -> None:
         """Stop any process behind it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """What an update trains on, and the port of where it comes from."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.policy.scoring import Rows
+from runner.policy.scoring import MicroBatch, Rows, split
 from runner.ports.engine import Weights
 from runner.ports.task import Ids
 from runner.training.stopwatch import Stopwatch
@@ -42,10 +42,16 @@ class Batch:
         """Version of the weights that wrote the oldest token; None when nothing was kept."""
         return int(self.versions[self.mask].min()) if self.rows else None
 
-    def part(self, rows: "Tensor", prompts: Sequence[int], per_prompt: int, longest: int) -> Rows:
+    def parts(self, most_tokens: int, only: Sequence[int] | None = None) -> Iterator[MicroBatch]:
+        """Yield micro-batches of at most so many tokens, of all groups or of some alone."""
+        lengths: list[int] = self.mask.sum(dim=1).tolist()
+        return split([len(prompt) for prompt in self.prompts], self.per_prompt, lengths, most_tokens, only)
+
+    def part(self, part: MicroBatch) -> Rows:
         """Return some of the rows for the scorer."""
-        chosen = [self.prompts[index] for index in prompts]
-        return Rows(chosen, per_prompt, self.tokens[rows, :longest], self.mask[rows, :longest])
+        prompts = [self.prompts[index] for index in part.prompts]
+        tokens, mask = (table[part.rows, : part.longest] for table in (self.tokens, self.mask))
+        return Rows(prompts, part.per_prompt, tokens, mask)
 
     def state(self) -> dict[str, Any]:
         """Return the batch as tensors and plain values."""
@@ -60,24 +66,18 @@ class BatchSource(Protocol):
 
     def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
         """Return the batch of the next update; `prepare` is to be called once on each batch while it is new."""
-        ...
 
     def publish(self, weights: Weights, version: int) -> None:
         """Take the weights after an update."""
-        ...
 
     def metrics(self) -> dict[str, float]:
         """Return what the source knows about the last batch, such as how long it waited."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Return all that is needed to go on, batches that wait included."""
-        ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
-        ...
 
     def close(self) -> None:
         """Stop what runs behind it."""
-        ...

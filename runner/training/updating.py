@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgets.errors import InputError, TrainingError
+from budgets.errors import TrainingError
 from planner.recipes.schema import Objective, Recipe
 from runner.grpo.objective import Statistics, Tokens, objective, token_weights
-from runner.policy.scoring import MicroBatch, Scorer, split
+from runner.policy.scoring import MicroBatch, Scorer
 from runner.ports.trial import TrialConfig
 from runner.training.batches import Batch
 from runner.training.stopwatch import Stopwatch
@@ -95,8 +95,8 @@ class Updater:
 
         scored = torch.zeros(batch.tokens.shape)
         with torch.no_grad():
-            for part in split(_lengths(batch.prompts), batch.per_prompt, _row_lengths(batch), self._micro_batch_tokens):
-                logprobs, _ = scorer(batch.part(part.rows, part.prompts, part.per_prompt, part.longest))
+            for part in batch.parts(self._micro_batch_tokens):
+                logprobs, _ = scorer(batch.part(part))
                 scored[part.rows, : part.longest] = logprobs.cpu()
         return scored
 
@@ -145,17 +145,14 @@ class Updater:
         weights = token_weights(batch.loss_mask, labels, settings.aggregation, self._longest)
         total = 0.0
         statistics: Statistics | None = None
-        sizes = _lengths(batch.prompts), batch.per_prompt, _row_lengths(batch)
-        for part in split(*sizes, self._micro_batch_tokens, groups):
-            rows = batch.part(part.rows, part.prompts, part.per_prompt, part.longest)
-            logprobs, entropies = self._scorer(rows, entropies=True, entropy_gradient=settings.entropy > 0)
+        for part in batch.parts(self._micro_batch_tokens, groups):
+            logprobs, entropies = self._scorer(batch.part(part), entropies=True, entropy_gradient=settings.entropy > 0)
             tokens = _tokens(batch, part, weights, settings, logprobs, entropies)
             loss, counted = objective(tokens, settings)
             torch.autograd.backward(loss)
             total += float(loss.detach())
             statistics = counted if statistics is None else statistics + counted
-        if statistics is None:
-            raise InputError("an update without rollouts has no gradient: give it a batch with some")
+        assert statistics is not None  # a batch without anything to train on never comes here
         return total, statistics
 
     def _clipped_norm(self) -> float:
@@ -229,12 +226,3 @@ def _tokens(
         weights=of(weights),
         entropy_weight=1.0 / max(1, int(batch.loss_mask.sum())),
     )
-
-
-def _lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
-    return [len(prompt) for prompt in prompts]
-
-
-def _row_lengths(batch: Batch) -> list[int]:
-    lengths: list[int] = batch.mask.sum(dim=1).tolist()
-    return lengths

@@ -7,7 +7,7 @@ import torch
 from budgets.errors import TrainingError
 from planner.recipes.schema import Advantage, Objective, Optimizer, Recipe, Schedule
 from runner.grpo.objective import Tokens, objective, token_weights
-from runner.policy.scoring import Scorer
+from runner.policy.scoring import MicroBatch, Scorer
 from runner.ports.trial import Machine
 from runner.training.batches import Batch
 from runner.training.stopwatch import Stopwatch
@@ -97,7 +97,7 @@ def test_groups_without_an_advantage_count_whether_or_not_the_model_sees_them(na
 
 
 def loss_of_all_rows(settings: Objective, batch: Batch) -> float:
-    whole = batch.part(torch.arange(batch.rows), range(len(batch.prompts)), batch.per_prompt, LONGEST)
+    whole = batch.part(MicroBatch(torch.arange(batch.rows), range(len(batch.prompts)), batch.per_prompt, LONGEST))
     with torch.no_grad():
         logprobs, entropies = Scorer(tiny_model(), temperature=1.0, fp32_head=True)(whole, entropies=True)
     groups = torch.arange(batch.rows) // batch.per_prompt
@@ -198,7 +198,7 @@ def test_old_log_probabilities_are_those_before_the_first_update_of_a_batch() ->
     one.update(first, 5)
     with torch.no_grad():
         now, _ = Scorer(model, temperature=1.0, fp32_head=True)(
-            second.part(torch.arange(second.rows), range(len(second.prompts)), second.per_prompt, 5)
+            second.part(MicroBatch(torch.arange(second.rows), range(len(second.prompts)), second.per_prompt, 5))
         )
     assert not torch.allclose(before, now, atol=1e-3)
     assert one.update(second, 6)["ratio_max"] > 1.001
