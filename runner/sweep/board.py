@@ -114,20 +114,6 @@ class Board:
         """Say whether there is a trial of a configuration with a seed."""
         return any(trial.configuration == configuration and trial.seed == seed for trial in self.trials.values())
 
-    def price(self, candidate: Candidate) -> float:
-        """Return a cell's GPU-hours per step: measured by its trials, or the plan's with what others measured."""
-        place = self._place(configuration_of(candidate))
-        measured = [
-            self.trials[trial].gpu_hours_per_step
-            for trial in self._measured
-            if self._place(self.trials[trial].configuration) == place
-        ]
-        return statistics.fmean(measured) if measured else candidate.gpu_hours_per_step * self._price_factor
-
-    def candidates(self) -> Iterable[Candidate]:
-        """Return the plan's rows in the order of their rank."""
-        return self._candidates.values()
-
     def add(self, trial: Trial) -> None:
         """Take in a planned trial."""
         self.changed = True
@@ -242,10 +228,9 @@ class Board:
         self.account.charge(str(segment.id), worker, gpu_hours)
         self.put(segment.trial, gpu_hours_spent=self.trials[segment.trial].gpu_hours_spent + gpu_hours)
 
-    def counts(self) -> Mapping[TrialState, int]:
-        """Return how many trials are in each state."""
-        states = [trial.state for trial in self.trials.values()]
-        return {state: states.count(state) for state in TrialState}
+    def failed(self) -> int:
+        """Return how many trials have failed."""
+        return sum(trial.state is TrialState.FAILED for trial in self.trials.values())
 
     def _recall(self, trial: Trial, standing: Standing) -> None:
         segments = standing.segments.get(trial.id, [])

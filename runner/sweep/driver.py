@@ -12,7 +12,6 @@ from planner.store.driving import Driver, LeaseLostError
 from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
 from planner.sweeping.actions import Policy
-from planner.trials import TrialState
 from runner.ports.executor import Event, Executor
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
@@ -155,11 +154,7 @@ class SweepDriver:
 
     def _hopeless(self) -> bool:
         """Whether one trial after the other has failed and none has ever got anywhere."""
-        failed = (
-            sum(trial.state is TrialState.FAILED for trial in self._board.trials.values())
-            if self._intake.failures
-            else 0
-        )
+        failed = self._board.failed() if self._intake.failures else 0
         anything = self._intake.committed or any(trial.step for trial in self._board.trials.values())
         return failed >= max(FEWEST_HOPELESS_TRIALS, self._executor.workers) and not anything
 
@@ -181,16 +176,15 @@ class SweepDriver:
         self._intake.settle(worker_records(Path(self._board.spec.folder)).values())
 
     def _final_status(self) -> SweepStatus:
-        counts = self._board.counts()
-        return SweepStatus.FAILED if counts[TrialState.FAILED] == len(self._board.trials) else SweepStatus.FINISHED
+        return SweepStatus.FAILED if self._board.failed() == len(self._board.trials) else SweepStatus.FINISHED
 
     def _finished(self, status: SweepStatus) -> SweepOutcome:
-        failed = [trial for trial in self._board.trials.values() if trial.state is TrialState.FAILED]
+        failed = self._board.failed()
         got_somewhere = any(trial.step for trial in self._board.trials.values())
         reasons = self._intake.failures
         return SweepOutcome(
             status=status,
-            failed_trials=len(failed),
+            failed_trials=failed,
             all_failed=max(reasons, key=reasons.__getitem__) if failed and reasons and not got_somewhere else None,
             spent_gpu_hours=self._board.ledger.spent,
             overrun_gpu_hours=self._board.ledger.overrun,

@@ -19,6 +19,7 @@ from runner.sweep.board import Board, OpenSegment
 from runner.sweep.journal import Journal
 from runner.sweep.measured import cost_record
 from runner.sweep.worker_records import WorkerRecord
+from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
 PASSING = frozenset({"lost", "checkpoint"})
@@ -205,12 +206,7 @@ def _row(segment: OpenSegment, point: Point) -> NewPoint:
         trial_id=segment.trial,
         attempt=segment.attempt,
         optimizer_step=point.optimizer_step,
-        rollouts=point.rollouts,
-        tokens=point.tokens,
-        seconds=point.seconds,
-        gpu_hours=point.gpu_hours,
-        score=point.score,
-        score_standard_error=point.score_standard_error,
+        **{name: getattr(point, name) for name in COLUMNS},
         metrics=metrics or None,
         further_scores=dict(point.further_scores) or None,
         segment_id=segment.id,

@@ -108,7 +108,7 @@ class Worker:
         return Ended(work.segment, self._name, self._seconds(), trial.step, str(checkpoint), notes)
 
     def _opened(self, work: Work, batch: "_Batch") -> _Trial:
-        config = _config(work)
+        config = TrialConfig.model_validate_json(json.dumps(work.config))
         if self._trial is not None and self._trial.can_take(work, config):
             return self._trial
         self.close()
@@ -161,10 +161,6 @@ class _Batch:
     def _is_new(self, point: Point) -> bool:
         # A trial that stands at step 0 may never have run, so the base model's score is reported (again).
         return point.optimizer_step > self._work.from_step or point.optimizer_step == self._work.from_step == 0
-
-
-def _config(work: Work) -> TrialConfig:
-    return TrialConfig.model_validate_json(json.dumps(work.config))
 
 
 def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path, from_step: int) -> int | None:

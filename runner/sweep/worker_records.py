@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from budgets.hardware import SECONDS_PER_HOUR
 
 FOLDER = "workers"
@@ -35,6 +37,9 @@ class WorkerRecord:
         return self.seconds * self.slots / SECONDS_PER_HOUR
 
 
+_RECORD = TypeAdapter(WorkerRecord)
+
+
 def worker_records(sweep_folder: Path) -> dict[str, WorkerRecord]:
     """Return the records of all workers that a sweep ever had; a file that cannot be read tells nothing."""
     found = (_record(path) for path in (sweep_folder / FOLDER).glob("*.json"))
@@ -47,13 +52,9 @@ def record_of(sweep_folder: Path, worker: str) -> WorkerRecord | None:
 
 
 def _record(path: Path) -> WorkerRecord | None:
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        segment = None if values["segment"] is None else int(values["segment"])
-        over = bool(values.get("over", False))
-        return WorkerRecord(str(values["worker"]), float(values["seconds"]), int(values["slots"]), segment, over)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    with suppress(OSError, ValueError):
+        return _RECORD.validate_json(path.read_bytes())
+    return None
 
 
 def process_seconds() -> float:

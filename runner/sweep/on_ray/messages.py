@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.executor import Began, Ended, Event, Failed, Progress
 from runner.training.trial import point_from
 
 Message = dict[str, Any]
@@ -45,11 +45,6 @@ def event_of(message: Message) -> Event | None:
     if kind is Ended:
         values["notes"] = tuple(values["notes"])
     return kind(**values)
-
-
-def work_of(message: Message) -> Work:
-    """Return the segment in a message."""
-    return Work(**message)
 
 
 class Mailbox:

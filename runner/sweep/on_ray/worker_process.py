@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.ports.executor import Event, Work
-from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of, work_of
+from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
 from runner.sweep.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
@@ -131,7 +131,7 @@ class WorkerProcess:
         while True:
             for message in self._fetch(lease):
                 if message["do"] == "grant":
-                    self._inbox.put(work_of(message["work"]))
+                    self._inbox.put(Work(**message["work"]))
                 elif message["do"] == "stop":
                     self._stopping.add(message["segment"])
                 else:

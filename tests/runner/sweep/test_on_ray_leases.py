@@ -12,7 +12,7 @@ from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker
 from runner.sweep.on_ray.leases import ClusterResources, Leases, bundles_of, fits, require_fits, room
 from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
-from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of, work_of
+from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -39,7 +39,7 @@ def node(name: str, cpus: float, gpus: float = 0.0, free_cpus: float = 0.0, free
 def test_an_event_and_a_segment_survive_the_way_as_json(event: Event) -> None:
     assert event_of(decoded(encoded({**message_of(event), "host": "h"}))) == event
     sent = work(config={"a": [1, 2]})
-    assert work_of(decoded(encoded({"work": asdict(sent)}))["work"]) == sent
+    assert Work(**decoded(encoded({"work": asdict(sent)}))["work"]) == sent
 
 
 def test_a_trial_goes_on_under_its_parked_lease_and_the_least_recently_used_one_makes_room() -> None:
