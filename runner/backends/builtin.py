@@ -9,7 +9,6 @@ from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from runner.training.batches import BatchSource
 from runner.training.building import Parts, build, warm_up
-from runner.training.checkpoints import compare, require_free
 from runner.training.stopwatch import Clock, Stopwatch, monotonic
 from runner.training.updating import is_out_of_memory
 
@@ -26,7 +25,7 @@ class BuiltinBackend:
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Prepare a fresh trial; a folder that holds a trial already is refused."""
-        require_free(folder)
+        checkpoints.require_free(folder)
         self._open(config, folder)
 
     def advance(self, segment: Segment) -> Iterator[Point]:
@@ -54,8 +53,8 @@ class BuiltinBackend:
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says which damaged ones were passed over."""
-        restored = checkpoints.load(folder)
-        self.notes = (*restored.notes, *compare(restored.state["config"], config.model_dump(mode="json")))
+        restored = checkpoints.resumed(folder, config)
+        self.notes = restored.notes
         self._open(config, folder)
         trainer = self._opened().trainer
         trainer.restore(restored.state["trainer"])

@@ -8,7 +8,7 @@ train on it (PipelineRL-k as in ScaleRL, arXiv 2510.13786, appendix A.11). Nothi
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.ports.engine import RolloutEngine
@@ -73,7 +73,7 @@ class Generator:
                 raise self._failure
             delivery = self._ready.popleft()
             self._changed.notify_all()
-            return Delivery(delivery.batch, len(self._ready), delivery.waited_seconds, delivery.epoch, delivery.retired)
+            return replace(delivery, waiting=len(self._ready))
 
     def push(self, weights: Named, version: int) -> None:
         """Hand over new weights; they are used from the next token on."""

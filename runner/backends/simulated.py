@@ -13,7 +13,6 @@ from runner.ports.trial import TrialConfig
 from runner.simulation.opening import world_of
 from runner.simulation.world import Course, World
 from runner.training import checkpoints
-from runner.training.checkpoints import compare, require_free
 
 
 class SimulatedBackend:
@@ -31,7 +30,7 @@ class SimulatedBackend:
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Prepare a fresh trial; a folder that holds a trial already is refused."""
-        require_free(folder)
+        checkpoints.require_free(folder)
         self._open(config, folder, -1)
 
     def advance(self, segment: Segment) -> Iterator[Point]:
@@ -59,8 +58,8 @@ class SimulatedBackend:
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says which damaged ones were passed over."""
-        restored = checkpoints.load(folder, checkpoints.PLAIN)
-        self.notes = (*restored.notes, *compare(restored.state["config"], config.model_dump(mode="json")))
+        restored = checkpoints.resumed(folder, config, checkpoints.PLAIN)
+        self.notes = restored.notes
         self._open(config, folder, int(restored.state["step"]))
         return self._step
 

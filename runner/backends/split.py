@@ -18,7 +18,6 @@ from runner.tasks.opening import open_task
 from runner.training import checkpoints
 from runner.training.batches import Batch, BatchSource, Prepare
 from runner.training.building import open_engine, open_stream, use_threads
-from runner.training.checkpoints import compare, require_free
 from runner.training.collecting import Collector
 from runner.training.stopwatch import Stopwatch
 
@@ -136,7 +135,7 @@ class SplitBackend:
 
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Start both actors for a fresh trial; a folder that holds a trial already is refused."""
-        require_free(folder)
+        checkpoints.require_free(folder)
         opening = self._open(config)
         starting = self._trainer.start.remote(config, folder)  # both load at the same time
         _got(opening)
@@ -160,8 +159,7 @@ class SplitBackend:
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says what was passed over."""
-        restored = checkpoints.load(folder)
-        self.notes = (*restored.notes, *compare(restored.state["config"], config.model_dump(mode="json")))
+        self.notes = checkpoints.resumed(folder, config).notes
         _got(self._open(config))
         step: int = _got(self._trainer.restore.remote(config, folder))
         self._scored = True

@@ -10,12 +10,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.layering import flattened
+from runner.ports.trial import TrialConfig
 
 KEPT = 2
 _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
@@ -166,7 +167,13 @@ def require_free(folder: Path) -> None:
         raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
 
 
-def compare(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
+def resumed(folder: Path, config: TrialConfig, form: CheckpointFormat = TENSORS) -> Restored:
+    """Return the newest sound checkpoint of a trial, with notes on what was passed over or is another machine's."""
+    found = load(folder, form)
+    return replace(found, notes=(*found.notes, *_compared(found.state["config"], config.model_dump(mode="json"))))
+
+
+def _compared(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Refuse another trial's checkpoint; another machine's is taken, with a note that the last bits may differ."""
     old, new = dict(flattened(saved)), dict(flattened(given))
     differences = {
