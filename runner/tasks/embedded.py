@@ -100,11 +100,6 @@ EMBEDDED: Mapping[str, Embedded] = {
 }
 
 
-def embedded_names() -> list[str]:
-    """List the embedded tasks."""
-    return sorted(EMBEDDED)
-
-
 def embedded_task(name: str) -> Task:
     """Return an embedded task with its problems, its model's folder and the model's pass rates."""
     if name not in EMBEDDED:

@@ -9,6 +9,7 @@ from budgets.errors import InputError, UnknownNameError
 from runner.policy.model import require_checkpoint
 from runner.ports.task import Problem, Task
 from runner.ports.trial import TaskChoice
+from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.problems import hold_out, in_fixed_order, read_problems, refuse_overlap
 from runner.tasks.rewards import EXACT, MATH, make_reward
 from runner.tasks.tokenizers import ChatTokenizer, load_tokenizer
@@ -22,20 +23,17 @@ def open_task(choice: TaskChoice, seed: int, validation_problems: int = VALIDATI
     Its problems, and which of them are held out, do not depend on the seed, which is that of Python's `random` in the
     process of a reward. At most `validation_problems` are held out of a user's file without a validation file.
     """
-    from runner.tasks.embedded import embedded_names  # noqa: PLC0415
-
-    known = list(embedded_names())
-    if choice.name in known:
+    if choice.name in EMBEDDED:
         return _embedded(choice)
     if choice.name.endswith((".jsonl", ".json")) or Path(choice.name).expanduser().exists():
         return user_task(choice, seed, validation_problems)
-    raise UnknownNameError("task", choice.name, known, "For problems of your own, give the path of a JSONL file")
+    raise UnknownNameError(
+        "task", choice.name, sorted(EMBEDDED), "For problems of your own, give the path of a JSONL file"
+    )
 
 
 def _embedded(choice: TaskChoice) -> Task:
     """Return an embedded task, whose responses may be cut shorter than its own limit; the rest of it is fixed."""
-    from runner.tasks.embedded import embedded_task  # noqa: PLC0415
-
     for name in ("model", "validation_file"):
         if getattr(choice, name) is not None:
             raise InputError(

@@ -48,8 +48,6 @@ def make_reward(choice: TaskChoice, seed: int = 0) -> Reward:
     if not 0 <= choice.failed_reward <= 1:
         raise InputError(f"failed_reward = {choice.failed_reward:g}: it is a score, between 0 (wrong) and 1 (right)")
     if choice.reward == EXACT:
-        from runner.tasks.rewards import ExactReward  # noqa: PLC0415
-
         return ExactReward()
     limit = choice.reward_seconds
     if choice.reward == MATH:

@@ -8,7 +8,7 @@ import pytest
 from budgets.errors import InputError, UnknownNameError
 from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
-from runner.tasks.embedded import embedded_names, embedded_task
+from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.opening import open_task, user_task
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 
@@ -21,7 +21,7 @@ def choice(name: str, **values: Any) -> TaskChoice:
     return TaskChoice.model_validate({"name": name, **values})
 
 
-@pytest.mark.parametrize("name", sorted(embedded_names()))
+@pytest.mark.parametrize("name", sorted(EMBEDDED))
 def test_embedded_tasks_open_by_name_whatever_the_seed(name: str) -> None:
     tasks = [open_task(choice(name), seed) for seed in (0, 1)]
     assert tasks[0].name == name
