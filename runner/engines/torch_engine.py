@@ -36,30 +36,17 @@ class TorchEngine:
         end_id: int,
         pad_id: int,
         fp32_head: bool = True,
-        own_copy: bool = False,
         weights: str | None = None,
         max_rows: int | None = None,
         compact_at: float = 0.125,
     ) -> None:
-        """Prepare a model for sampling.
+        """Prepare a causal language model for sampling; the token at padding may be the end token.
 
-        Args:
-            model: A causal language model of transformers.
-            end_id: The token that ends a response.
-            pad_id: The token written at padding; it may be the end token.
-            fp32_head: Compute logits in FP32 also from other weights.
-            own_copy: Sample from a copy, which changes by `load_weights` alone.
-            weights: Format of the copy's weights, such as "bfloat16"; None keeps the model's.
-            max_rows: Rows decoded at the same time; None derives it from the memory that keys and values take.
-            compact_at: Share of finished rows at which they are dropped from the batch; above 1 they never are.
+        With `weights`, such as "bfloat16", it samples from a copy in that format, which changes by `load_weights`
+        alone. `max_rows` are decoded at the same time, by default as many as the memory for keys and values allows;
+        `compact_at` is the share of finished rows at which they are dropped from the batch (above 1: never).
         """
-        if weights is not None and not own_copy:
-            raise InputError(
-                f"weights = '{weights}' would change the trainer's own model: give own_copy = True with it"
-            )
-        if max_rows is not None and max_rows < 1:
-            raise InputError(f"max_rows is {max_rows}: at least 1 row must be decoded at a time")
-        self._model: Any = _copied(model, weights) if own_copy else model
+        self._model: Any = model if weights is None else _copied(model, weights)
         self._traits = Traits.of(self._model)
         self._end_id, self._pad_id = end_id, pad_id
         self._fp32_head, self._max_rows, self._compact_at = fp32_head, max_rows, compact_at
@@ -184,14 +171,13 @@ def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tens
     return targets[name]
 
 
-def _copied(model: "nn.Module", weights: str | None) -> "nn.Module":
+def _copied(model: "nn.Module", weights: str) -> "nn.Module":
     """Return a copy without gradients. Buffers keep their format: rotary frequencies in bf16 would be wrong."""
     import torch  # noqa: PLC0415
 
     copied = copy.deepcopy(model).requires_grad_(False)
-    if weights is not None:
-        for parameter in copied.parameters():
-            parameter.data = parameter.data.to(getattr(torch, weights))
+    for parameter in copied.parameters():
+        parameter.data = parameter.data.to(getattr(torch, weights))
     return copied
 
 

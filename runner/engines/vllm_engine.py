@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ class VllmEngine:
         under_way: dict[str, None] = {}
 
         def submit(row: int) -> None:
-            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), options(_row_seed(seed, row)))
+            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), options(seed=_row_seed(seed, row)))
             under_way[str(row)] = None
 
         try:
@@ -170,26 +171,21 @@ class VllmEngine:
         )
 
 
-def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[[int], Any]:
+def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[..., Any]:
     from vllm import SamplingParams  # noqa: PLC0415
     from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
 
-    kind = RequestOutputKind.DELTA if each_step else RequestOutputKind.FINAL_ONLY
-
-    def of_seed(seed: int) -> Any:
-        return SamplingParams(
-            max_tokens=sampling.max_tokens,
-            temperature=sampling.temperature,
-            seed=seed,
-            logprobs=0,
-            flat_logprobs=True,
-            stop_token_ids=[end_id],
-            ignore_eos=True,
-            detokenize=False,
-            output_kind=kind,
-        )
-
-    return of_seed
+    return partial(
+        SamplingParams,
+        max_tokens=sampling.max_tokens,
+        temperature=sampling.temperature,
+        logprobs=0,
+        flat_logprobs=True,
+        stop_token_ids=[end_id],
+        ignore_eos=True,
+        detokenize=False,
+        output_kind=RequestOutputKind.DELTA if each_step else RequestOutputKind.FINAL_ONLY,
+    )
 
 
 def _row_seed(seed: int, row: int) -> int:

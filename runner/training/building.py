@@ -53,7 +53,11 @@ def build(config: TrialConfig, watch: Stopwatch, elsewhere: BatchSource | None =
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)
         engine = open_engine(config, task, model, beside=elsewhere is not None)
-    source = elsewhere or _inline(config, task, engine)
+    source = elsewhere
+    if source is None:
+        stream = open_stream(config, task)
+        bound = config.recipe.schedule.staleness_bound
+        source = InlineSource(Collector(config, task, engine, stream), stream, bound)
     return Parts(assemble(config, task, model, engine, source, watch), task, engine, source)
 
 
@@ -66,11 +70,6 @@ def assemble(
         base = load_model(task.model_path, device=config.machine.device).requires_grad_(False)
     updater = Updater(config, model, base, task.max_response_tokens)
     return Trainer(config, task, model, engine, source, updater, watch)
-
-
-def _inline(config: TrialConfig, task: Task, engine: RolloutEngine) -> InlineSource:
-    stream = open_stream(config, task)
-    return InlineSource(Collector(config, task, engine, stream), stream, config.recipe.schedule.staleness_bound)
 
 
 def open_engine(config: TrialConfig, task: Task, model: "nn.Module", *, beside: bool = False) -> RolloutEngine:
@@ -91,14 +90,7 @@ def open_engine(config: TrialConfig, task: Task, model: "nn.Module", *, beside: 
     from runner.engines.torch_engine import TorchEngine  # noqa: PLC0415
 
     rounded = None if machine.weights == "float32" else machine.weights
-    return TorchEngine(
-        model,
-        end_id=ends.end_id,
-        pad_id=ends.pad_id,
-        fp32_head=fp32_head,
-        own_copy=rounded is not None,
-        weights=rounded,
-    )
+    return TorchEngine(model, end_id=ends.end_id, pad_id=ends.pad_id, fp32_head=fp32_head, weights=rounded)
 
 
 def open_stream(config: TrialConfig, task: Task) -> PromptStream:

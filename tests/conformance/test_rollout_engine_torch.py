@@ -11,7 +11,9 @@ from tests.conformance.rollout_engine import RolloutEngineSuite
 from tests.conformance.tiny_llama import END, PAD, tiny_llama
 
 
-@pytest.fixture(params=[{}, {"max_rows": 3}, {"own_copy": True}], ids=["shared", "three-rows-at-a-time", "own-copy"])
+@pytest.fixture(
+    params=[{}, {"max_rows": 3}, {"weights": "float32"}], ids=["shared", "three-rows-at-a-time", "own-copy"]
+)
 def make_engine(request: pytest.FixtureRequest) -> Callable[[], RolloutEngine]:
     """Makes engines with a model of their own."""
     return lambda: TorchEngine(deepcopy(tiny_llama(0)), end_id=END, pad_id=PAD, **request.param)

@@ -144,7 +144,7 @@ def test_dropout_is_off_while_sampling_and_back_after() -> None:
 
 def test_a_copy_in_bf16_follows_an_fp32_trainer_by_load_weights_alone() -> None:
     model, other = build(), build(seed=1)
-    engine = TorchEngine(model, end_id=END, pad_id=PAD, own_copy=True, weights="bfloat16")
+    engine = TorchEngine(model, end_id=END, pad_id=PAD, weights="bfloat16")
     assert model.dtype == torch.float32
     before = engine.generate(PROMPTS, 4, Sampling(8), 3)
     torch.testing.assert_close(before.logprobs, full_logprobs(model, before), atol=0.3, rtol=0)
@@ -195,7 +195,3 @@ def test_what_cannot_be_decoded_is_refused_with_numbers() -> None:
         engine.generate(PROMPTS, 0, Sampling(4), 0)
     with pytest.raises(InputError, match=r"prompt 1 of 61 tokens .* 65 positions, and the model has 64.* at most 3"):
         engine.generate([[2], [2] * 61], 1, Sampling(4), 0)
-    with pytest.raises(InputError, match="max_rows is 0"):
-        TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=0)
-    with pytest.raises(InputError, match="own_copy"):
-        TorchEngine(build(), end_id=END, pad_id=PAD, weights="bfloat16")
