@@ -86,17 +86,8 @@ class Intake:
         self._board.committed(segment.trial, event.step, segment.points)
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1
-        view = self._board.trials[segment.trial]
-        record = cost_record(
-            self._board.spec,
-            str(self._workload["model"]),
-            float(self._workload["prompt_tokens"]),
-            segment.trial,
-            view.cell,
-            segment.points,
-            self._clock.now(),
-            view.axes,
-        )
+        trial = self._board.trials[segment.trial]
+        record = cost_record(self._board.spec, self._workload, trial, segment.points, self._clock.now())
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
         for note in event.notes:

@@ -8,7 +8,7 @@ from typing import Any
 from budgets.work import Phase
 from planner.axes import MODEL, text_of
 from planner.store.records import NewCostRecord
-from planner.view import Axes
+from planner.view import TrialView
 from runner.ports.backend import Point
 from runner.sweep.spec import SweepSpec
 
@@ -16,22 +16,15 @@ FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 
 
 def cost_record(
-    spec: SweepSpec,
-    model: str,
-    prompt_tokens: float,
-    trial: int,
-    cell: tuple[int, int],
-    points: Sequence[Point],
-    at: datetime,
-    axes: Axes = (),
+    spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
 ) -> NewCostRecord | None:
     """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
     updates = [point.metrics for point in points if point.optimizer_step and "response_tokens" in point.metrics]
     if len(updates) < FEWEST_UPDATES:
         return None
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
-    prompts = updates[-1].get("prompts_per_batch", cell[1])
-    updates = [each for each in updates if each.get("prompts_per_batch", cell[1]) == prompts]
+    prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
+    updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
     seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
     return NewCostRecord(
         at=at,
@@ -39,19 +32,19 @@ def cost_record(
         generator_gpus=spec.resources.slots,
         trainer_gpus=spec.resources.slots,
         colocated=True,
-        model=text_of(axes, MODEL) or model,
-        recipe=spec.recipe(axes).name,
-        rollouts_per_prompt=cell[0],
+        model=text_of(trial.axes, MODEL) or str(workload["model"]),
+        recipe=spec.recipe(trial.axes).name,
+        rollouts_per_prompt=trial.rollouts_per_prompt,
         prompts_per_batch=int(prompts),
         generated_rollouts=round(_mean(updates, "generated_rollouts")),
         trained_rollouts=round(_mean(updates, "trained_rollouts")),
-        mean_prompt_tokens=prompt_tokens,
+        mean_prompt_tokens=float(workload["prompt_tokens"]),
         mean_response_tokens=_mean(updates, "response_tokens"),
         longest_response_tokens=max(
             float(each.get("longest_response_tokens", each["response_tokens"])) for each in updates
         ),
         seconds={name: value for name, value in seconds.items() if value is not None},
-        trial_id=trial,
+        trial_id=trial.trial,
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from planner.recipes import load_recipe
+from planner.trials import TrialState
+from planner.view import TrialView
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
@@ -87,6 +89,9 @@ def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
 
 # Costs
 
+WORKLOAD = {"model": "tiny-sums", "prompt_tokens": 9.0}
+TRIAL = TrialView(7, "n16-B4-s0", 16, 4, 0, TrialState.RUNNING, 0, 8, 2, 100, 0.001, 0.01, 0.0)
+
 
 def update(step: int, **phases: float) -> Point:
     metrics = {
@@ -105,7 +110,7 @@ def test_a_segment_of_updates_gives_their_typical_cost() -> None:
         update(2, generate=0.1, train=0.2, evaluate=0.3),
         update(3, generate=0.1, train=0.2),
     ]
-    record = cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON)
+    record = cost_record(spec(), WORKLOAD, TRIAL, points, NOON)
     assert record is not None
     assert record.seconds == {"generate": 0.1, "train": 0.2, "evaluate": 0.3}
     assert (record.model, record.gpu, record.trial_id, record.mean_response_tokens) == ("tiny-sums", "cpu", 7, 6.0)
@@ -114,9 +119,9 @@ def test_a_segment_of_updates_gives_their_typical_cost() -> None:
 
 @pytest.mark.parametrize("points", [[], [update(1, train=0.1), update(2, train=0.1)]], ids=["none", "too few"])
 def test_too_few_updates_tell_nothing(points: list[Point]) -> None:
-    assert cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON) is None
+    assert cost_record(spec(), WORKLOAD, TRIAL, points, NOON) is None
 
 
 def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
     points = [Point(step, 64, 300, 1.0, 0.001, metrics={}) for step in range(1, 9)]
-    assert cost_record(spec(), "tiny-sums", 9.0, 7, (16, 4), points, NOON) is None
+    assert cost_record(spec(), WORKLOAD, TRIAL, points, NOON) is None
