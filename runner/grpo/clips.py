@@ -37,10 +37,7 @@ def truncated_importance(log_ratio: "Tensor", settings: Objective) -> "tuple[Ten
 
     Truncated importance sampling (TIS) corrects for a sampler whose probabilities are not the trainer's; the ratio of a
     response is the product over its tokens. A ratio against the sampler contains that correction already, hence None.
-
-    Args:
-        log_ratio: Trainer's less sampler's log-probabilities (N, T), 0 at padding.
-        settings: The recipe's objective.
+    The log-ratio (N, T) is the trainer's less the sampler's, 0 at padding.
     """
     cap = settings.truncated_importance
     if cap is None or settings.against == "sampler":
@@ -93,11 +90,6 @@ def gamma(
         for exponent, rate in (GAMMA_POSITIVE, GAMMA_NEGATIVE)
     )
     return -positive.where(advantages >= 0, negative) * advantages * logprobs
-
-
-def none(ratio: "Tensor", advantages: "Tensor") -> "Tensor":
-    """Return the plain surrogate: importance-weighted policy gradient."""
-    return -ratio * advantages
 
 
 def clipped_tokens(ratio: "Tensor", advantages: "Tensor", settings: Objective) -> "tuple[Tensor, Tensor]":

@@ -25,11 +25,8 @@ def token_weights(mask: "Tensor", groups: "Tensor", rule: str, longest: int) -> 
     | constant | 1 ÷ (longest · N) | Dr. GRPO, arXiv 2503.20783 |
     | sum | 1 ÷ N | LUSPO, arXiv 2602.05261 |
 
-    Args:
-        mask: Tokens that are trained on (N, T). A response without any still counts in N, and a prompt among prompts.
-        groups: Label of each response's prompt (N): equal numbers, equal prompt, in any order.
-        rule: One of `RULES`.
-        longest: Longest allowed response, in tokens.
+    A response without a token in the mask still counts in N, and a prompt among prompts. `groups` labels each
+    response's prompt (N): equal numbers, equal prompt, in any order. `longest` is the longest allowed response.
     """
     import torch  # noqa: PLC0415
 
@@ -155,7 +152,7 @@ def _policy_losses(
     elif settings.clip == "soft":
         losses = clips.soft(ratio, advantages, settings)
     else:
-        losses = clips.none(ratio, advantages)
+        losses = -ratio * advantages  # the plain surrogate: importance-weighted policy gradient
     return losses if importance is None else losses * importance
 
 

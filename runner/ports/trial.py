@@ -69,7 +69,7 @@ class TrialConfig(Section):
     @field_validator("growth")
     @classmethod
     def _named(cls, growth: str | None) -> str | None:
-        known = None if growth is None else Growth.named(growth)
+        known = _growth(growth)
         return None if known is None else known.name
 
     @model_validator(mode="after")
@@ -89,24 +89,20 @@ class TrialConfig(Section):
 
     def prompts_at(self, update: int) -> int:
         """Return the prompts of an update, counted from 0; updates of one generation have the batch of the first."""
-        if self.growth is None:
-            return self.prompts_per_batch
-        return _growth(self.growth).prompts(self.prompts_per_batch, self._generated_for(update))
+        growth, whole = _growth(self.growth), self.prompts_per_batch
+        return whole if growth is None else growth.prompts(whole, self._generated_for(update))
 
     def learning_rate_at(self, update: int) -> float:
         """Return the rate of an update without warm-up: that of its batch by the √(n·B) rule."""
-        if self.growth is None:
-            return self.learning_rate
-        return _growth(self.growth).learning_rate(
-            self.learning_rate, self.prompts_per_batch, self._generated_for(update)
-        )
+        growth, rate = _growth(self.growth), self.learning_rate
+        if growth is None:
+            return rate
+        return growth.learning_rate(rate, self.prompts_per_batch, self._generated_for(update))
 
     def _generated_for(self, update: int) -> int:
         """Return the update that an update's rollouts were first generated for."""
         return update - update % self.recipe.schedule.updates_per_batch
 
 
-def _growth(name: str) -> Growth:
-    growth = Growth.named(name)
-    assert growth is not None  # the validator has read it
-    return growth
+def _growth(name: str | None) -> Growth | None:
+    return None if name is None else Growth.named(name)

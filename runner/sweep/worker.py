@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -203,15 +203,13 @@ class TrialLog:
     def of(self, folder: Path) -> Iterator[None]:
         """Send stdout and stderr of this process to a trial's log."""
         self._path = folder / LOG
-        before = sys.stdout, sys.stderr
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             self._stream.target = self._path.open("a", encoding="utf-8", errors="replace", buffering=1)
-        sys.stdout = sys.stderr = self._stream
         try:
-            yield
+            with redirect_stdout(self._stream), redirect_stderr(self._stream):
+                yield
         finally:
-            sys.stdout, sys.stderr = before
             target, self._stream.target = self._stream.target, None
             if target is not None:
                 with suppress(OSError):

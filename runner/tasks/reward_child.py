@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from budgets.errors import InputError
 
@@ -87,10 +87,6 @@ class RewardChild:
             pass
         return False
 
-    def send(self, items: Sequence[tuple[dict[str, Any], str]], seconds: float) -> None:
-        """Hand over responses with their problems; their answers are then received one by one."""
-        self._send(items, seconds)
-
     def receive(self, seconds: float) -> JudgedResponse:
         """Return the answer to the next response, or raise ChildLost when it does not come in time or at all."""
         line = self._line(seconds)
@@ -113,7 +109,7 @@ class RewardChild:
 
     def _open(self, order: Order) -> None:
         try:
-            self._send(asdict(order), _START_SECONDS)
+            self.send(asdict(order), _START_SECONDS)
             reply = json.loads(self._line(_START_SECONDS))
         except ChildLost as lost:
             reason = f"it took longer than {_START_SECONDS:g} s to load" if lost.kind == "timed-out" else str(lost)
@@ -126,7 +122,8 @@ class RewardChild:
             "package.module:name or path/to/file.py:name"
         )
 
-    def _send(self, value: object, seconds: float) -> None:
+    def send(self, value: object, seconds: float) -> None:
+        """Hand over an order, or responses with their problems, whose answers are then received one by one."""
         self._connection.settimeout(seconds)
         try:
             self._connection.sendall(json.dumps(value).encode("ascii") + b"\n")

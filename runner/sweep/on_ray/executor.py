@@ -52,15 +52,10 @@ class RayExecutor:
         cpus: float = 1.0,
         gpus: float = 0.0,
     ) -> None:
-        """Nothing is started yet.
+        """Nothing is started yet; without the address of a cluster one is started on this machine.
 
-        Args:
-            folder: Of the sweep, on storage that every worker reaches.
-            workers: Segments that may run at once, at most.
-            tag: Of the sweep alone: processes that carry it are killed when their worker has died.
-            address: Of a cluster: auto, host:port, ray://host:port. None starts one on this machine.
-            cpus: That a typical segment's worker occupies.
-            gpus: That it occupies, a part of one or several.
+        Every worker reaches the folder, and processes that carry the tag are killed when their worker has died. CPUs
+        and GPUs (a part of one or several) are what a typical segment's worker occupies.
         """
         local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
         self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), local_gpus)
