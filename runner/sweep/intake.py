@@ -40,11 +40,10 @@ class Intake:
     def take(self, event: Event) -> None:
         """Apply one event; one of a segment that is over already is noted and changes nothing."""
         if isinstance(event, Gone):
-            return self._gone(event)
-        segment = self._board.running.get(event.segment)
-        if segment is None:
-            return self._late(event)
-        if isinstance(event, Began):
+            self._idle(event.worker, self._lived(event.worker, event.worker_seconds))
+        elif (segment := self._board.running.get(event.segment)) is None:
+            self._late(event)
+        elif isinstance(event, Began):
             self._began(segment, event.worker)
         elif isinstance(event, Progress):
             self._progress(segment, event.points)
@@ -52,7 +51,6 @@ class Intake:
             self._ended(segment, event)
         else:
             self._failed(segment, event)
-        return None
 
     def forsake(self, segment: OpenSegment, reason: str) -> None:
         """Count a segment as lost of which the executor can report nothing more."""
@@ -121,9 +119,6 @@ class Intake:
         """Charge what workers lived beyond their last report, by their own word, when all of them are gone."""
         for record in found:
             self._idle(record.worker, self._board.account.unpaid(record.worker, record.gpu_hours))
-
-    def _gone(self, event: Gone) -> None:
-        self._idle(event.worker, self._lived(event.worker, event.worker_seconds))
 
     def _idle(self, worker: str, gpu_hours: float) -> None:
         if gpu_hours <= 0:

@@ -92,7 +92,7 @@ class SweepSpec(Section):
         common = self.training
         rule = common.validation
         model = common.models.get(text_of(axes, MODEL) or "", common.task.model)
-        given: dict[str, Any] = {
+        given = {
             "task": common.task.model_dump() | {"model": model},
             "recipe": self.recipe(axes).model_dump(),
             "rollouts_per_prompt": rollouts_per_prompt,
@@ -108,7 +108,6 @@ class SweepSpec(Section):
                 "every_rollouts": rule.rollouts_between(rollouts_per_prompt * prompts_per_batch),
             },
             "machine": common.machine.model_dump(),
+            "simulation": common.simulation,
         }
-        if common.simulation is not None:
-            given["simulation"] = common.simulation
         return TrialConfig.model_validate(given)

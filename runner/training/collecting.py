@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
 from runner.ports.engine import RolloutEngine, Weights
 from runner.ports.rollouts import Rollouts, Sampling
-from runner.ports.task import Ids, Problem, Scores, Task
+from runner.ports.task import Ids, Scores, Task
 from runner.ports.trial import TrialConfig
 from runner.training.batches import Batch, Prepare
 from runner.training.prompts import PromptStream, derive
@@ -100,7 +100,7 @@ class Collector:
 
     def _prompt(self, index: int) -> Ids:
         if index not in self._encoded:
-            self._encoded[index] = encoded(self._task, self._task.train[index])
+            self._encoded[index] = self._task.tokenizer.encode_prompt(self._task.train[index].prompt)
         return self._encoded[index]
 
     def _shaped(self, mask: "Tensor", scores: "Tensor") -> "Tensor":
@@ -187,11 +187,6 @@ def responses(rollouts: Rollouts, task: Task) -> list[str]:
     lengths = rollouts.mask.sum(dim=1).tolist()
     rows = rollouts.tokens.tolist()
     return [task.tokenizer.decode(row[:length]) for row, length in zip(rows, lengths, strict=True)]
-
-
-def encoded(task: Task, problem: Problem) -> Ids:
-    """Return a problem's prompt as tokens."""
-    return task.tokenizer.encode_prompt(problem.prompt)
 
 
 @dataclass(slots=True)

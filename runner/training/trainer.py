@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
@@ -14,7 +14,7 @@ from runner.ports.rollouts import Sampling
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig, ValidationPlan
 from runner.training.batches import Batch, BatchSource
-from runner.training.collecting import encoded, responses
+from runner.training.collecting import responses
 from runner.training.prompts import derive
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
@@ -99,7 +99,7 @@ def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int,
     problems = list(task.validation[: plan.problems])
     samples = plan.samples
     sampling = Sampling(task.max_response_tokens, plan.temperature)
-    prompts = [encoded(task, problem) for problem in problems]
+    prompts = [task.tokenizer.encode_prompt(problem.prompt) for problem in problems]
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
     scored = task.reward.score([p for p in problems for _ in range(samples)], responses(rollouts, task))
     groups = [scored.values[i * samples : (i + 1) * samples] for i in range(len(problems))]
@@ -165,13 +165,12 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Return all that the trial needs to go on exactly."""
-        progress = self._progress
         return {
             "model": self._model.state_dict(),
             "updater": self._updater.state(),
             "source": self._source.state(),
             "health": self._health.state(),
-            "progress": [progress.step, progress.rollouts, progress.tokens, progress.seconds],
+            "progress": list(astuple(self._progress)),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
