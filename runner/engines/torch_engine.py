@@ -10,10 +10,10 @@ from budgets.errors import InputError, UnknownNameError
 from runner.engines.decoding import Noise
 from runner.engines.torch_decode import Decoding, DecodingParts
 from runner.engines.torch_traits import Traits
-from runner.engines.torch_waves import Wave, Written, gathered, require_sound, waves
+from runner.engines.torch_waves import Wave, Written, gathered, waves
 from runner.policy.model import Head, decoder_of
 from runner.ports.engine import Weights
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Rollouts, Sampling, require_sound
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from budgets.errors import InputError
 from runner.ports.rollouts import Rollouts
 
 if TYPE_CHECKING:
@@ -55,21 +54,6 @@ def waves(prompts: Prompts, per_prompt: int, max_rows: int) -> Iterator[Wave]:
         known: dict[tuple[int, ...], int] = {}
         source = [known.setdefault(tuple(prompts[row // per_prompt]), len(known)) for row in chosen]
         yield Wave(chosen, list(known), source)
-
-
-def require_sound(prompts: Prompts, per_prompt: int, max_tokens: int, longest: int | None) -> None:
-    """Refuse a request that cannot be decoded, with the numbers."""
-    if per_prompt < 1:
-        raise InputError(f"{per_prompt} responses to each prompt were asked for: at least 1 is needed")
-    for number, prompt in enumerate(prompts):
-        if not len(prompt):
-            raise InputError(f"prompt {number} is empty: at least one token is needed, such as the beginning of text")
-        if longest is not None and len(prompt) + max_tokens > longest:
-            raise InputError(
-                f"prompt {number} of {len(prompt)} tokens and a response of up to {max_tokens} need "
-                f"{len(prompt) + max_tokens} positions, and the model has {longest}: shorten the prompt or allow at "
-                f"most {max(0, longest - len(prompt))} response tokens"
-            )
 
 
 def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_id: int, pad_id: int) -> Rollouts:

@@ -12,7 +12,7 @@ from budgets.errors import InputError
 from runner.engines.vllm_start import start_vllm, stop_vllm
 from runner.policy.model import require_checkpoint
 from runner.ports.engine import Weights
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Rollouts, Sampling, require_sound
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,7 +70,12 @@ class VllmEngine:
     ) -> Rollouts:
         """Return `per_prompt` responses to each prompt; see `RolloutEngine`."""
         engine = self._open_engine()
-        self._check(prompts, sampling)
+        require_sound(prompts, per_prompt, sampling.max_tokens, self._context)
+        if 0 < sampling.temperature < COLDEST:
+            raise InputError(
+                f"vLLM samples at no temperature between 0 and {COLDEST:g}, and {sampling.temperature:g} was given: "
+                "use 0 or machine.engine = 'torch'"
+            )
         rows = [_Row() for _ in range(len(prompts) * per_prompt)]
         options = _options(sampling, self._end_id, each_step=between_tokens is not None)
         under_way: dict[str, None] = {}
@@ -133,21 +138,6 @@ class VllmEngine:
         row.tokens.extend(output.token_ids)
         row.logprobs.extend(output.logprobs.logprobs)
         row.versions.extend([self._version] * len(output.token_ids))
-
-    def _check(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
-        for place, prompt in enumerate(prompts):
-            if not prompt:
-                raise InputError(f"prompt {place} is empty: at least one token is needed")
-            if len(prompt) + sampling.max_tokens > self._context:
-                raise InputError(
-                    f"prompt {place} has {len(prompt)} tokens, which with {sampling.max_tokens} of a response exceed "
-                    f"the engine's context of {self._context}: shorten it, or lower the response length"
-                )
-        if 0 < sampling.temperature < COLDEST:
-            raise InputError(
-                f"vLLM samples at no temperature between 0 and {COLDEST:g}, and {sampling.temperature:g} was given: "
-                "use 0 or machine.engine = 'torch'"
-            )
 
     def _rollouts(self, prompts: Sequence[Sequence[int]], per_prompt: int, rows: Sequence[_Row]) -> Rollouts:
         import torch  # noqa: PLC0415

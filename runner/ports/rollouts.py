@@ -41,3 +41,18 @@ class Rollouts:
     def count(self) -> int:
         """Number of responses."""
         return len(self.prompts) * self.per_prompt
+
+
+def require_sound(prompts: Sequence[Sequence[int]], per_prompt: int, max_tokens: int, longest: int | None) -> None:
+    """Refuse a request that cannot be decoded, with the numbers."""
+    if per_prompt < 1:
+        raise InputError(f"{per_prompt} responses to each prompt were asked for: at least 1 is needed")
+    for number, prompt in enumerate(prompts):
+        if not len(prompt):
+            raise InputError(f"prompt {number} is empty: at least one token is needed, such as the beginning of text")
+        if longest is not None and len(prompt) + max_tokens > longest:
+            raise InputError(
+                f"prompt {number} of {len(prompt)} tokens and a response of up to {max_tokens} need "
+                f"{len(prompt) + max_tokens} positions, and the engine has {longest}: shorten the prompt or allow at "
+                f"most {max(0, longest - len(prompt))} response tokens"
+            )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from runner.ports.rollouts import Rollouts
 
@@ -47,7 +47,7 @@ def saved(model: LlamaForCausalLM, folder: Path) -> str:
     return str(folder)
 
 
-def logits_after(model: LlamaForCausalLM, prompt: Sequence[int], response: Sequence[int] = ()) -> Tensor:
+def logits_after(model: PreTrainedModel, prompt: Sequence[int], response: Sequence[int] = ()) -> Tensor:
     """The logits of each token of the response and of the one after it, in one pass over both."""
     logits: Tensor = model(torch.tensor([[*prompt, *response]])).logits[0]
     return logits[len(prompt) - 1 :]
@@ -69,11 +69,12 @@ def padded(rows: Sequence[Tensor], like: Rollouts) -> Tensor:
     return whole
 
 
-def expected_logprobs(model: LlamaForCausalLM, rollouts: Rollouts, temperature: float = 1.0) -> Tensor:
+@torch.no_grad()
+def expected_logprobs(model: PreTrainedModel, rollouts: Rollouts, temperature: float = 1.0) -> Tensor:
     """The log-probabilities of the sampled tokens at a temperature, one row at a time and without padding."""
     rows = []
     for prompt, response in responses(rollouts):
-        logprobs = (logits_after(model, prompt, response)[:-1] / temperature).log_softmax(-1)
+        logprobs = (logits_after(model, prompt, response)[:-1].float() / temperature).log_softmax(-1)
         rows.append(logprobs.gather(1, torch.tensor(response)[:, None])[:, 0])
     return padded(rows, rollouts)
 

@@ -1,9 +1,8 @@
-"""Tiny random models of several families, and the log-probabilities that they give without any engine."""
+"""Tiny random models of several families."""
 
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
 from transformers import AutoModelForCausalLM as Auto
 from transformers import (
     BloomConfig,
@@ -16,8 +15,6 @@ from transformers import (
     PreTrainedModel,
     Qwen3Config,
 )
-
-from runner.ports.rollouts import Rollouts
 
 VOCABULARY, END, PAD = 40, 1, 0
 PROMPTS: Sequence[Sequence[int]] = ([5, 6, 7], [9], [11, 12, 13, 14, 15, 16, 17, 18], [5, 6, 7], [20, 21])
@@ -55,16 +52,3 @@ def build(name: str = "llama", seed: int = 0) -> PreTrainedModel:
             if parameter.dim() > 1:
                 parameter.normal_(0, 0.3)
     return model
-
-
-def full_logprobs(model: PreTrainedModel, rollouts: Rollouts, temperature: float = 1.0) -> Tensor:
-    """The log-probability of each token, from one pass over each row alone, without padding or cache."""
-    expected = torch.zeros(rollouts.tokens.shape)
-    for row in range(rollouts.count):
-        prompt = list(rollouts.prompts[row // rollouts.per_prompt])
-        response = rollouts.tokens[row][rollouts.mask[row]]
-        with torch.no_grad():
-            logits = model(torch.tensor([prompt + response.tolist()])).logits[0, len(prompt) - 1 : -1].float()
-        logprobs = (logits / temperature).log_softmax(-1).gather(1, response[:, None])[:, 0]
-        expected[row, : len(response)] = logprobs
-    return expected

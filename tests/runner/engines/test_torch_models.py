@@ -7,7 +7,8 @@ from transformers import MambaConfig, MambaForCausalLM, T5Config, T5ForCondition
 from budgets.errors import InputError
 from runner.engines.torch_engine import TorchEngine
 from runner.ports.rollouts import Sampling
-from tests.runner.engines.models import CONFIGS, END, PAD, PROMPTS, build, full_logprobs
+from tests.conformance.tiny_llama import expected_logprobs
+from tests.runner.engines.models import CONFIGS, END, PAD, PROMPTS, build
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
@@ -16,7 +17,7 @@ def test_logprobs_are_those_of_a_full_pass(name: str, temperature: float) -> Non
     model = build(name)
     engine = TorchEngine(model, end_id=END, pad_id=PAD)
     rollouts = engine.generate(PROMPTS, 3, Sampling(10, temperature), seed=5)
-    expected = full_logprobs(model, rollouts, temperature)
+    expected = expected_logprobs(model, rollouts, temperature)
     torch.testing.assert_close(rollouts.logprobs, expected, atol=1e-5, rtol=0)
 
 
@@ -24,7 +25,7 @@ def test_logprobs_are_those_of_a_full_pass(name: str, temperature: float) -> Non
 def test_logprobs_are_right_without_any_padding(name: str) -> None:
     model = build(name)
     rollouts = TorchEngine(model, end_id=END, pad_id=PAD).generate([[5, 6, 7], [8, 9, 10]], 4, Sampling(8), seed=6)
-    torch.testing.assert_close(rollouts.logprobs, full_logprobs(model, rollouts), atol=1e-5, rtol=0)
+    torch.testing.assert_close(rollouts.logprobs, expected_logprobs(model, rollouts), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -43,7 +44,7 @@ def test_eager_attention_is_as_good() -> None:
     model = build("llama")
     model.set_attn_implementation("eager")
     rollouts = TorchEngine(model, end_id=END, pad_id=PAD).generate(PROMPTS, 2, Sampling(8), seed=3)
-    torch.testing.assert_close(rollouts.logprobs, full_logprobs(model, rollouts), atol=1e-5, rtol=0)
+    torch.testing.assert_close(rollouts.logprobs, expected_logprobs(model, rollouts), atol=1e-5, rtol=0)
 
 
 def test_the_softcap_of_gemma_is_in_the_logprobs() -> None:
