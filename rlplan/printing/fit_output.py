@@ -1,8 +1,9 @@
 """Prints fitted curves, laws and compared recipes: as a table for a person, as JSON or CSV; and has them drawn."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +13,17 @@ from planner.curves.verdicts import MOST_OF_THE_SCALE
 from rlplan.actions.fit_data import comparison_data, comparison_rows, csv_rows, fits_data, law_rows, laws_data
 from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.exits import ExitCode
-from rlplan.wording.console import plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import count, hours
-from rlplan.wording.terminal import tell
+from rlplan.wording.tables import Cells, Column, bare_table, table_of
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from planner.curves.comparison import Comparison
+    from planner.curves.comparison import ComparedRecipe, Comparison
     from rlplan.actions.law_fitting import LawFits
 
 FORMS = {
@@ -45,7 +47,7 @@ def print_fits(fits: Fits, format: Format, plot: Path | None) -> int:
             rows = csv_rows(fits)
             print_csv(list(rows[0]), rows)
         else:
-            print_tables(tables_console(), _parts(fits))
+            print_drawn(lambda canvas: _parts(fits, canvas))
         if plot is not None:
             from rlplan.charts.fit_drawing import write_fits  # noqa: PLC0415
 
@@ -61,7 +63,7 @@ def print_laws(fits: "LawFits", format: Format, plot: Path | None) -> int:
         elif format is Format.CSV:
             print_csv(("law", "name", "identified", "what", "x", "median", "low", "high", "level"), law_rows(fits))
         else:
-            print_tables(tables_console(), _law_parts(fits))
+            print_drawn(lambda canvas: _law_parts(fits, canvas))
         if plot is not None:
             from rlplan.charts.fit_drawing import write_laws  # noqa: PLC0415
 
@@ -77,7 +79,7 @@ def print_comparison(comparison: "Comparison", failures: Sequence[str], format: 
         rows = comparison_rows(comparison)
         print_csv(list(rows[0]), rows)
     else:
-        print_tables(tables_console(), _comparison_parts(comparison))
+        print_drawn(lambda canvas: _comparison_parts(comparison, canvas))
     return _failed(failures)
 
 
@@ -87,28 +89,29 @@ def _failed(failures: Sequence[str]) -> int:
     return ExitCode.BAD_INPUT if failures else ExitCode.DONE
 
 
-def _law_parts(fits: "LawFits") -> Iterator["RenderableType"]:
+def _law_parts(fits: "LawFits", canvas: Canvas) -> Iterator["RenderableType"]:
     from rich.text import Text  # noqa: PLC0415
 
     yield Text(f"The law '{fits.law}': {FORMS[fits.law]}", "bold")
     yield Text(f"Intervals hold {fits.level * 100:g} %, if the law holds.", "dim")
+    columns: Sequence[Column[tuple[str, Any]]] = (
+        Column("", itemgetter(0)),
+        Column(fits.law.value, lambda row: f"{row[1].median:.4g}"),
+        Column(f"{fits.level * 100:g} % interval", lambda row: f"{row[1].low:.4g} – {row[1].high:.4g}"),
+    )
     for fitted in fits.fits:
         fit = fitted.fit
         yield ""
         yield Text(f"{fit.name}: {'' if fit.identified else 'this table cannot tell'}".rstrip(": "), "bold")
-        table = plain_table(("", fits.law.value, f"{fits.level * 100:g} % interval"))
-        for name, value in fit.parameters(fits.level).items():
-            table.add_row(name, f"{value.median:.4g}", f"{value.low:.4g} – {value.high:.4g}")
-        for each in fitted.predictions:
-            what = f"{each.series or 'score'} at {compute(each.x)}"
-            table.add_row(what, f"{each.median:.4g}", f"{each.low:.4g} – {each.high:.4g}")
-        if table.row_count:
-            yield table
+        rows: list[tuple[str, Any]] = list(fit.parameters(fits.level).items())
+        rows += [(f"{each.series or 'score'} at {compute(each.x)}", each) for each in fitted.predictions]
+        if rows:
+            yield table_of(rows, columns, canvas)
         yield from _listed("Why not", fit.doubts)
         yield from _listed("Mind", fit.notes)
 
 
-def _comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
+def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator["RenderableType"]:
     from rich.text import Text  # noqa: PLC0415
 
     best = comparison.recipes[0]
@@ -122,23 +125,24 @@ def _comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
         "dim",
     )
     yield ""
-    wide = tables_console().width >= WIDE
-    table = plain_table(())
-    table.add_column("recipe", overflow="fold")
-    for heading in ("rank", "A", "C_mid", "equal", "best", *(("B", "group", "runs") if wide else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in comparison.recipes:
-        cells = [
-            each.name,
-            str(each.rank),
-            f"{each.A.median:.3f} ({each.A.low:.3f}–{each.A.high:.3f})",
-            f"{compute(each.C_mid.median)} ({compute(each.C_mid.low)}–{compute(each.C_mid.high)})",
-            f"{each.probability_tied:.2f}",
-            f"{each.probability_best:.2f}",
-        ]
-        table.add_row(*cells, *((score(each.B.median), str(each.tie_group), str(each.runs)) if wide else ()))
-    yield table
+    wide = canvas.width >= WIDE
+    columns: Sequence[Column[ComparedRecipe]] = (
+        Column("recipe", attrgetter("name"), Cells.PATHS),
+        Column("rank", attrgetter("rank")),
+        Column("A", lambda each: f"{each.A.median:.3f} ({each.A.low:.3f}–{each.A.high:.3f})"),
+        Column("C_mid", lambda each: _computes(each.C_mid)),
+        Column("equal", lambda each: f"{each.probability_tied:.2f}"),
+        Column("best", lambda each: f"{each.probability_best:.2f}"),
+        Column("B", lambda each: score(each.B.median), shown=wide),
+        Column("group", attrgetter("tie_group"), shown=wide),
+        Column("runs", attrgetter("runs"), shown=wide),
+    )
+    yield table_of(comparison.recipes, columns, canvas)
     yield from _listed("Mind", comparison.notes)
+
+
+def _computes(value: Interval) -> str:
+    return f"{compute(value.median)} ({compute(value.low)}–{compute(value.high)})"
 
 
 def _listed(heading: str, lines: Sequence[str]) -> Iterator["RenderableType"]:
@@ -150,10 +154,10 @@ def _listed(heading: str, lines: Sequence[str]) -> Iterator["RenderableType"]:
         yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
 
 
-def _parts(fits: Fits) -> Iterator["RenderableType"]:
+def _parts(fits: Fits, canvas: Canvas) -> Iterator["RenderableType"]:
     from rich.text import Text  # noqa: PLC0415
 
-    wide = tables_console().width >= WIDE
+    wide = canvas.width >= WIDE
     yield Text(_title(fits), "bold")
     yield Text(_legend(fits), "dim")
     yield ""
@@ -183,7 +187,7 @@ def _legend(fits: Fits) -> str:
 
 
 def _table(fits: Fits, wide: bool) -> "Table":
-    table = plain_table(())
+    table = bare_table()
     table.add_column("curve", overflow="fold")
     table.add_column("points", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

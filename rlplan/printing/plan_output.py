@@ -1,6 +1,7 @@
 """Prints a plan: as tables for a person, as JSON or CSV for a program."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
@@ -11,6 +12,7 @@ from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.tables import RANK, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
     yield Text(_title(plan), style="bold")
     yield Text(_legend(proposal), style="dim")
     yield ""
-    yield _ranking(proposal, shown, canvas.width >= WIDE)
+    yield _ranking(proposal, shown, canvas)
     if len(shown) < len(proposal.candidates):
         hidden = len(proposal.candidates) - len(shown)
         yield Text(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
@@ -91,58 +93,39 @@ def _legend(proposal: Proposal) -> str:
     )
 
 
-def _ranking(proposal: Proposal, shown: list[Candidate], wide: bool) -> "Table":
-    from rich.table import Table  # noqa: PLC0415
-
+def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Table":
+    wide = canvas.width >= WIDE
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
     scored = any(candidate.cell.expected_score for candidate in shown)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    with_axes = any(candidate.axes for candidate in shown)
-    headings = ["#", "n", "B", "M", "GPU-s/step" if in_seconds else "GPU-h/step", "rollouts", "signal"]
-    if with_axes and not wide:
-        del headings[-2:]
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("expected score" if scored else "eff. updates", justify="right", no_wrap=True)
-    table.add_column("pilot", justify="right", no_wrap=True)
-    if with_axes:
-        table.add_column("with")
-    if wide:
-        for heading in ("GPU-h", "lr", "epochs"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("notes")
-    for candidate in shown:
-        row = _row(candidate, in_seconds, scored, wide, with_axes)
-        table.add_row(*row, style=None if candidate.pilot.steps else "dim")
-    return table
+    axes = axes_column(shown)
+    roomy = wide or not axes.shown
+    columns: Sequence[Column[Candidate]] = (
+        RANK,
+        Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
+        Column("B", attrgetter("cell.allocation.prompts_per_batch")),
+        Column("M", lambda candidate: steps(candidate.cell.allocation.update_steps)),
+        Column("GPU-s/step" if in_seconds else "GPU-h/step", lambda candidate: _price(candidate, in_seconds)),
+        Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), shown=roomy),
+        Column("signal", lambda candidate: f"{candidate.cell.signal_fraction:.0%}", shown=roomy),
+        Column("expected score", _score, shown=scored),
+        Column("eff. updates", lambda candidate: f"{candidate.cell.effective_updates:,.0f}", shown=not scored),
+        Column("pilot", lambda candidate: f"{steps(candidate.pilot.steps)} steps" if candidate.pilot.steps else "–"),
+        axes,
+        Column("GPU-h", lambda c: hours(c.pilot.gpu_hours) if c.pilot.steps else "–", shown=wide),
+        Column("lr", lambda candidate: f"{candidate.learning_rate:.2g}", shown=wide),
+        Column("epochs", lambda c: f"{c.epochs:.2g}" if c.epochs < 10 else f"{c.epochs:,.0f}", shown=wide),
+        Column("notes", lambda candidate: ", ".join(candidate.notes), Cells.TEXTS, shown=wide),
+    )
+    return table_of(shown, columns, canvas, dim=lambda candidate: not candidate.pilot.steps)
 
 
-def _row(candidate: Candidate, in_seconds: bool, scored: bool, wide: bool, with_axes: bool) -> list[str]:
-    cell, pilot = candidate.cell, candidate.pilot
-    score = cell.expected_score
-    if not scored:
-        outlook = f"{cell.effective_updates:,.0f}"
-    else:
-        outlook = f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else "unknown"
-    row = [
-        str(candidate.rank),
-        str(cell.allocation.rollouts_per_prompt),
-        str(cell.allocation.prompts_per_batch),
-        steps(cell.allocation.update_steps),
-        aligned_hours(cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
-        *([] if with_axes and not wide else [count(cell.allocation.rollouts), f"{cell.signal_fraction:.0%}"]),
-        outlook,
-        f"{steps(pilot.steps)} steps" if pilot.steps else "–",
-        *([said(candidate.axes)] if with_axes else []),
-    ]
-    if wide:
-        row += [
-            hours(pilot.gpu_hours) if pilot.steps else "–",
-            f"{candidate.learning_rate:.2g}",
-            f"{candidate.epochs:.2g}" if candidate.epochs < 10 else f"{candidate.epochs:,.0f}",
-            ", ".join(candidate.notes),
-        ]
-    return row
+def _price(candidate: Candidate, in_seconds: bool) -> str:
+    return aligned_hours(candidate.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1))
+
+
+def _score(candidate: Candidate) -> str:
+    score = candidate.cell.expected_score
+    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else "unknown"
 
 
 def _split(proposal: Proposal) -> list[str]:

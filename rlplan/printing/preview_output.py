@@ -1,14 +1,17 @@
 """Prints a preview: as a table for a person, as JSON or CSV for a program."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
 from rlplan.actions.previewing import NEAR, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
-from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.tables import Column, table_of
+from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +25,7 @@ def print_preview(preview: Preview, format: Format) -> None:
         rows = [_flat(summary) for summary in preview.summaries]
         print_csv(list(rows[0]), rows)
     else:
-        _print_table(preview)
+        print_drawn(lambda canvas: _drawn(preview, canvas))
 
 
 def preview_data(preview: Preview) -> dict[str, Any]:
@@ -58,33 +61,29 @@ def _flat(summary: FractionSummary) -> dict[str, Any]:
     return flat
 
 
-def _print_table(preview: Preview) -> None:
-    console = tables_console()
-    paper = canvas_of(console)
+def _drawn(preview: Preview, canvas: Canvas) -> "Iterator[RenderableType]":
     worlds = "one world" if preview.draws == 1 else f"{preview.draws} worlds"
-    parts: list[RenderableType] = [
-        paper.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold"),
-        *paper.lines(
-            f"{hours(preview.budget_gpu_hours)} GPU-hours; {_workers(preview)}. Scores are those of the final run, "
-            "which has what the pilots leave; ± is one standard error.",
-            "dim",
-        ),
-        "",
-    ]
-    table = plain_table(["pilots", "GPU-hours", "they take", "final score", "regret", f"within {NEAR:g}"])
-    for each in preview.summaries:
-        table.add_row(
-            f"{each.pilot_fraction:.3g}",
-            aligned_hours(each.gpu_hours_spent.mean),
-            duration(each.pilot_wall_hours.mean),
-            paper.spelled(_told(each.score)),
-            paper.spelled(_told(each.regret)),
-            f"{each.probability_near_best.mean:.0%}",
-        )
-    parts += [table, ""]
-    for line in (*_findings(preview), *(f"Assumed: {each}." for each in preview.assumptions)):
-        parts += paper.lines(line, "dim" if line.startswith("Assumed") else "")
-    print_tables(console, parts)
+    yield canvas.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold")
+    yield from canvas.lines(
+        f"{hours(preview.budget_gpu_hours)} GPU-hours; {_workers(preview)}. Scores are those of the final run, which "
+        "has what the pilots leave; ± is one standard error.",
+        "dim",
+    )
+    yield ""
+    columns: Sequence[Column[FractionSummary]] = (
+        Column("pilots", lambda each: f"{each.pilot_fraction:.3g}"),
+        Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours_spent.mean)),
+        Column("they take", lambda each: duration(each.pilot_wall_hours.mean)),
+        Column("final score", lambda each: _told(each.score)),
+        Column("regret", lambda each: _told(each.regret)),
+        Column(f"within {NEAR:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
+    )
+    yield table_of(preview.summaries, columns, canvas)
+    yield ""
+    for line in _findings(preview):
+        yield from canvas.lines(line)
+    for assumed in preview.assumptions:
+        yield from canvas.lines(f"Assumed: {assumed}.", "dim")
 
 
 def _findings(preview: Preview) -> list[str]:

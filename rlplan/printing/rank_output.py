@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from planner.axes import said
 from planner.store.records import RankedRow
 from planner.trials import TrialState
 from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
-from rlplan.wording.console import plain_table, print_csv, print_drawn, print_json
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -147,25 +148,20 @@ def _legend(found: Ranking) -> str:
 
 def _table(rows: Sequence[RankedRow], canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
-    named = any(row.axes for row in rows)
-    headings = ["#", "n", "B", "M", "score", "P(best)", "spent"]
-    headings += ["to target", "learning rate"] if wide else []
-    table = plain_table(headings, ["status", *(["with"] if named else []), *(["recipe"] if wide and not named else [])])
-    table.columns[len(headings)].no_wrap = True
-    for row in rows:
-        cells = [
-            str(row.rank),
-            str(row.rollouts_per_prompt),
-            str(row.prompts_per_batch),
-            steps(row.update_steps),
-            _score(row),
-            probability(row.probability_best),
-            aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN,
-        ]
-        cells += [aligned_hours(row.gpu_hours_to_target), f"{row.learning_rate:.2g}"] if wide else []
-        cells += [row.status, *([said(row.axes)] if named else []), *([row.recipe] if wide and not named else [])]
-        table.add_row(*map(canvas.spelled, cells), style="dim" if row.expected_score is None else None)
-    return table
+    axes = axes_column(rows)
+    columns: Sequence[Column[RankedRow]] = (
+        RANK,
+        *SIZE,
+        Column("score", _score),
+        Column("P(best)", lambda row: probability(row.probability_best)),
+        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
+        Column("to target", lambda row: aligned_hours(row.gpu_hours_to_target), shown=wide),
+        Column("learning rate", lambda row: f"{row.learning_rate:.2g}", shown=wide),
+        Column("status", attrgetter("status"), Cells.NAMES),
+        axes,
+        Column("recipe", attrgetter("recipe"), Cells.TEXTS, shown=wide and not axes.shown),
+    )
+    return table_of(rows, columns, canvas, dim=lambda row: row.expected_score is None)
 
 
 def _score(row: RankedRow) -> str:

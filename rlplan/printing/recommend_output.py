@@ -1,16 +1,17 @@
 """Prints a recommendation: two sentences, what else it could be, other budgets, warnings, and the command to run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from planner.axes import said
-from planner.recommending.answer import FinalAnswer
+from planner.recommending.answer import AtBudget, FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
-from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.tables import SIZE, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 NAMES = ("n=", "n = ")  # what begins with one is not capitalised
 MOST_ALIKE = 8  # equivalents that are listed
 WIDE = 110  # columns from which the budgets' table has the learning rate, and the first one what was seen
+
+
+EXPECTED: Sequence[Column[Choice]] = (
+    *SIZE,
+    # Three digits, since a hundredth is what the best differ by.
+    Column("expected", lambda choice: f"{choice.expected_score:.3f} ({choice.score_low:.3f}–{choice.score_high:.3f})"),
+    Column("P(best)", lambda choice: probability(choice.probability_best)),
+    Column("P(0.02)", lambda choice: probability(choice.probability_within_002)),
+)
 
 
 def print_recommendation(
@@ -77,52 +87,38 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> "Table":
     rival = None if answer.runner_up is None else answer.runner_up.choice
     if rival is not None and rival not in shown:
         shown.append(rival)
-    axes = any(each.axes for each in shown)
-    headings = ["n", "B", "M", "expected", "P(best)", "P(0.02)", "short", "piloted"]
-    if wide:
-        headings += ["P(0.01)", "seeds", "collapse", "learning rate", "status"]
-    table = plain_table([canvas.spelled(each) for each in headings], ["axes"] if axes else [])
-    for choice in shown:
-        row = [
-            *_size(choice),
-            canvas.spelled(_expected(choice)),
-            canvas.spelled(probability(choice.probability_best)),
-            canvas.spelled(probability(choice.probability_within_002)),
-            f"{choice.expected_regret:.3f}",
-            aligned_hours(choice.reached_gpu_hours) if choice.seeds_seen else canvas.spelled(UNKNOWN),
-        ]
-        if wide:
-            row += [
-                canvas.spelled(probability(choice.probability_within_001)),
-                str(choice.seeds_seen),
-                f"{choice.collapse_risk:.2f}",
-                f"{choice.learning_rate:.2g}",
-                choice.status,
-            ]
-        table.add_row(*row, *([canvas.spelled(said(choice.axes))] if axes else []))
-    return table
+    columns: Sequence[Column[Choice]] = (
+        *EXPECTED,
+        Column("short", lambda choice: f"{choice.expected_regret:.3f}"),
+        Column("piloted", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
+        Column("P(0.01)", lambda choice: probability(choice.probability_within_001), shown=wide),
+        Column("seeds", attrgetter("seeds_seen"), shown=wide),
+        Column("collapse", lambda choice: f"{choice.collapse_risk:.2f}", shown=wide),
+        Column("learning rate", lambda choice: f"{choice.learning_rate:.2g}", shown=wide),
+        Column("status", attrgetter("status"), shown=wide),
+        axes_column(shown, "axes"),
+    )
+    return table_of(shown, columns, canvas)
 
 
 def _budgets(answer: FinalAnswer, canvas: Canvas) -> "Table":
-    axes = any(each.choice is not None and each.choice.axes for each in answer.budgets)
-    table = plain_table(
-        [canvas.spelled(each) for each in ("×", "GPU-hours", "n", "B", "M", "expected", "P(best)", "P(0.02)")],
-        ["axes"] if axes else [],
+    choices = [each.choice for each in answer.budgets if each.choice is not None]
+
+    def of_choice(column: Column[Choice]) -> Column[AtBudget]:
+        too_few = "too few for an update" if column is EXPECTED[0] else ""
+        return Column(
+            column.heading,
+            lambda each: column.written(each.choice) if each.choice else too_few,
+            column.cells,
+            shown=column.shown,
+        )
+
+    columns: Sequence[Column[AtBudget]] = (
+        Column("×", lambda each: f"{each.factor:g}"),
+        Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours)),
+        *map(of_choice, (*EXPECTED, axes_column(choices, "axes"))),
     )
-    for each in answer.budgets:
-        choice = each.choice
-        cells = [f"{each.factor:g}", aligned_hours(each.gpu_hours)]
-        if choice is None:
-            table.add_row(*cells, "too few for an update", style="dim")
-            continue
-        cells += [
-            *_size(choice),
-            canvas.spelled(_expected(choice)),
-            canvas.spelled(probability(choice.probability_best)),
-            canvas.spelled(probability(choice.probability_within_002)),
-        ]
-        table.add_row(*cells, *([canvas.spelled(said(choice.axes))] if axes else []))
-    return table
+    return table_of(answer.budgets, columns, canvas, dim=lambda each: each.choice is None)
 
 
 def _outlook(found: Frontier, answer: FinalAnswer) -> list[str]:
@@ -135,15 +131,6 @@ def _outlook(found: Frontier, answer: FinalAnswer) -> list[str]:
             f"B={enough.prompts_per_batch}"
         )
     return lines
-
-
-def _expected(choice: Choice) -> str:
-    """Write three digits, since a hundredth is what the best differ by."""
-    return f"{choice.expected_score:.3f} ({choice.score_low:.3f}–{choice.score_high:.3f})"
-
-
-def _size(choice: Choice) -> tuple[str, str, str]:
-    return str(choice.rollouts_per_prompt), str(choice.prompts_per_batch), steps(choice.update_steps)
 
 
 def _heading(canvas: Canvas, text: str) -> Iterator["RenderableType"]:

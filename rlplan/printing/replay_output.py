@@ -1,16 +1,17 @@
 """Prints what a policy made of recorded curves: as a table for a person, as JSON or CSV for a program."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
-from planner.replaying.play import Played
+from planner.replaying.play import ChoiceMark, Played
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
-from rlplan.wording.console import canvas_of, plain_table, print_csv, print_json, print_tables, tables_console
+from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
-from rlplan.wording.terminal import tell
+from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,7 +28,7 @@ def print_replays(replays: Replays, format: Format) -> None:
         columns = dict.fromkeys(column for row in rows for column in row)
         print_csv(list(columns), rows)
     else:
-        _print_table(replays)
+        print_drawn(lambda canvas: _drawn(replays, canvas))
 
 
 def replay_data(replays: Replays) -> dict[str, Any]:
@@ -78,42 +79,42 @@ def _csv_rows(replays: Replays) -> Iterator[dict[str, Any]]:
         }
 
 
-def _print_table(replays: Replays) -> None:
-    console = tables_console()
-    paper = canvas_of(console)
+def _drawn(replays: Replays, canvas: Canvas) -> "Iterator[RenderableType]":
     request, recorded = replays.request, replays.read.recorded
     axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
-    parts: list[RenderableType] = [
-        paper.line(f"{request.policy} over {request.table.name}", "bold"),
-        *paper.lines(
-            f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
-            f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
-            f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
-            "dim",
-        ),
-        "",
-    ]
-    if len(replays.played) == 1:
-        parts += paper.lines(_summary(replays, replays.played[0]))
-        table = plain_table(["GPU-hours", "regret"], ["would have chosen"])
-        for mark in replays.played[0].trace:
-            table.add_row(
-                aligned_hours(mark.gpu_hours), f"{mark.regret:.3f}", paper.spelled(named_configuration(mark.chosen))
-            )
-        parts += ["", table] if replays.played[0].trace else []
-    else:
-        table = plain_table(["seed", "GPU-hours", "score", "regret", "decisions"], ["chosen"])
-        for turn, one in enumerate(replays.played):
-            table.add_row(
-                str(request.seed + turn),
-                aligned_hours(one.gpu_hours_spent),
-                f"{one.score_at_target:.3f}",
-                f"{one.regret:.3f}",
-                f"{one.decisions:,}",
-                paper.spelled(named_configuration(one.chosen)),
-            )
-        parts += [table, "", *paper.lines(_mean(replays))]
-    print_tables(console, parts)
+    yield canvas.line(f"{request.policy} over {request.table.name}", "bold")
+    yield from canvas.lines(
+        f"{len(recorded.runs)} runs of {len(recorded.configurations)} configurations{axes}; all of them once to "
+        f"{hours(request.target)} GPU-hours would take {hours(replays.full_cost)}, and the pilots may take "
+        f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
+        "dim",
+    )
+    yield ""
+    if len(replays.played) > 1:
+        columns: Sequence[Column[tuple[int, Played]]] = (
+            Column("seed", lambda seeded: seeded[0]),
+            Column("GPU-hours", lambda seeded: aligned_hours(seeded[1].gpu_hours_spent)),
+            Column("score", lambda seeded: f"{seeded[1].score_at_target:.3f}"),
+            Column("regret", lambda seeded: f"{seeded[1].regret:.3f}"),
+            Column("decisions", lambda seeded: f"{seeded[1].decisions:,}"),
+            Column("chosen", lambda seeded: named_configuration(seeded[1].chosen), Cells.TEXTS),
+        )
+        yield table_of(enumerate(replays.played, start=request.seed), columns, canvas)
+        yield ""
+        yield from canvas.lines(_mean(replays))
+        return
+    played = replays.played[0]
+    yield from canvas.lines(_summary(replays, played))
+    if played.trace:
+        yield ""
+        yield table_of(played.trace, TRACE, canvas)
+
+
+TRACE: Sequence[Column[ChoiceMark]] = (
+    Column("GPU-hours", lambda mark: aligned_hours(mark.gpu_hours)),
+    Column("regret", lambda mark: f"{mark.regret:.3f}"),
+    Column("would have chosen", lambda mark: named_configuration(mark.chosen), Cells.TEXTS),
+)
 
 
 def _summary(replays: Replays, played: Played) -> str:

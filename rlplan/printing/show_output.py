@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from planner.axes import said
 from planner.store import Store, open_store
 from planner.store.schema import Candidate, Plan, Sweep
 from planner.store.sweeps import plan_named
@@ -20,9 +20,10 @@ from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_data, tri
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import sentence, tally, time_of
-from rlplan.wording.console import Part, how_to_run, plain_table, print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, steps
+from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -119,9 +120,9 @@ def _sweep_drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[Rend
         yield ""
         yield from canvas.lines(sentence(seen.answer), "bold")
     yield ""
-    yield fields([(name, canvas.spelled(str(value))) for name, value in asked_for(seen)])
+    yield fields([(name, str(value)) for name, value in asked_for(seen)], canvas)
     yield ""
-    yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER])
+    yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER], canvas)
 
 
 def _counted(seen: Picture) -> str:
@@ -149,15 +150,10 @@ def _as_hours(value: Any) -> str | None:
     return f"{hours(value)} GPU-hours" if isinstance(value, int | float) else None
 
 
-def fields(rows: list[tuple[str, str]]) -> "Table":
+def fields(rows: list[tuple[str, str]], canvas: Canvas) -> "Table":
     """Return names with their values beside them."""
-    table = plain_table([], ["", ""])
-    table.show_header = False
-    table.columns[0].no_wrap = True
-    table.columns[1].overflow = "fold"
-    for row in rows:
-        table.add_row(*row)
-    return table
+    columns = (Column("", itemgetter(0), Cells.NAMES), Column("", itemgetter(1), Cells.PATHS))
+    return table_of(rows, columns, canvas, headed=False)
 
 
 SHOWN = 10  # candidates, beside those that get a pilot
@@ -231,7 +227,7 @@ def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas
     if plan.assumptions:
         yield ""
         yield canvas.line("What it takes for granted", "bold")
-        yield fields([_assumed(each, canvas) for each in plan.assumptions])
+        yield fields([_assumed(each) for each in plan.assumptions], canvas)
     yield ""
     run = command("sweep", plan.name, database)
     ran = f"Run by {', '.join(sweeps)}; `{command('show', sweeps[-1], database)}` shows it." if sweeps else ""
@@ -247,25 +243,19 @@ def _plan_title(plan: Plan) -> str:
     )
 
 
-def _assumed(each: Any, canvas: Canvas) -> tuple[str, str]:
+def _assumed(each: Any) -> tuple[str, str]:
     known = each if isinstance(each, dict) else {}
     source = f" ({known['source']})" if known.get("source") else ""
-    return canvas.spelled(str(known.get("what", ""))), canvas.spelled(f"{known.get('value', each)}{source}")
+    return str(known.get("what", "")), f"{known.get('value', each)}{source}"
 
 
 def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> "Table":
-    named = any(each.axes for each in candidates)
-    table = plain_table(["#", "n", "B", "M", "GPU-h/step", "score", "pilot"], ["with"] if named else [])
-    for each in candidates:
-        row = [
-            str(each.rank),
-            str(each.rollouts_per_prompt),
-            str(each.prompts_per_batch),
-            steps(each.update_steps),
-            aligned_hours(each.gpu_hours_per_step),
-            interval(each.expected_score, each.score_low, each.score_high),
-            f"{steps(each.pilot_steps)} steps" if each.pilot_steps else UNKNOWN,
-            *([said(each.axes)] if named else []),
-        ]
-        table.add_row(*map(canvas.spelled, row), style=None if each.pilot_steps else "dim")
-    return table
+    columns: Sequence[Column[Candidate]] = (
+        RANK,
+        *SIZE,
+        Column("GPU-h/step", lambda each: aligned_hours(each.gpu_hours_per_step)),
+        Column("score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
+        Column("pilot", lambda each: f"{steps(each.pilot_steps)} steps" if each.pilot_steps else UNKNOWN),
+        axes_column(candidates),
+    )
+    return table_of(candidates, columns, canvas, dim=lambda each: not each.pilot_steps)

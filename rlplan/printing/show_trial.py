@@ -1,22 +1,24 @@
 """Draws one trial: what it is, how it stands, its curve, its segments, and why it is where it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
 from rlplan.charts.show_chart import chart
+from rlplan.reading.decisions import Decision
+from rlplan.reading.points import Score
 from rlplan.reading.show_reading import Sheet
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.wording.console import plain_table
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, steps
+from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 LAST = 6  # rows of a long list that a table shows; JSON has all
 TAIL = 12  # lines of a failure's log
@@ -32,16 +34,17 @@ def drawn(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
     if lines := chart(sheet.row.scores, canvas):
         yield ""
         yield from (canvas.line(line, "cyan") for line in lines)
-    for heading, total, table in (
-        ("Scores", len(sheet.row.scores), _scores(sheet, canvas)),
-        ("Segments", len(sheet.segments), _segments(sheet, canvas)),
-        ("States", len(sheet.moves), _moves(sheet, canvas)),
-        ("Decisions", len(sheet.decisions), _decisions(sheet, canvas)),
-    ):
-        if total:
+    lists: Iterable[tuple[str, Sequence[Any], Sequence[Column[Any]]]] = (
+        ("Scores", sheet.row.scores, SCORES),
+        ("Segments", sheet.segments, _segments(sheet)),
+        ("States", sheet.moves, _moves(sheet)),
+        ("Decisions", sheet.decisions, DECISIONS),
+    )
+    for heading, rows, columns in lists:
+        if rows:
             yield ""
-            yield canvas.line(f"{heading}{f', the last {LAST} of {total:,}' if total > LAST else ''}", "bold")
-            yield table
+            yield canvas.line(f"{heading}{f', the last {LAST} of {len(rows):,}' if len(rows) > LAST else ''}", "bold")
+            yield table_of(rows[-LAST:], columns, canvas)
     yield from _failure(sheet, canvas)
     told = [f"{name} {value}" for name, value in settings(sheet.config)]
     if told or sheet.checkpoint:
@@ -98,44 +101,44 @@ def _money(sheet: Sheet) -> str:
     return f"It has taken {hours(own)} GPU-hours{share}."
 
 
-def _scores(sheet: Sheet, canvas: Canvas) -> "Table":
-    table = plain_table(["step", "GPU-hours", "score"])
-    for each in sheet.row.scores[-LAST:]:
-        table.add_row(steps(each.step), aligned_hours(each.gpu_hours), canvas.spelled(with_error(each)))
-    return table
+SCORES: Sequence[Column[Score]] = (
+    Column("step", lambda each: steps(each.step)),
+    Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours)),
+    Column("score", with_error),
+)
+DECISIONS: Sequence[Column[Decision]] = (
+    Column("#", attrgetter("number")),
+    Column("time (UTC)", lambda each: _time(each.at), Cells.NAMES),
+    Column("action", attrgetter("action"), Cells.NAMES),
+    Column("why", attrgetter("reason"), Cells.TEXTS),
+)
 
 
-def _segments(sheet: Sheet, canvas: Canvas) -> "Table":
+def _segments(sheet: Sheet) -> Sequence[Column[Any]]:
     again = any(each.attempt > 1 for each in sheet.segments)
-    table = plain_table(["#", *(["attempt"] if again else []), "steps", "reserved", "charged"])
-    for heading in ("outcome", "worker", "began (UTC)"):
-        table.add_column(heading, no_wrap=heading != "worker", overflow="fold")
-    for each in sheet.segments[-LAST:]:
-        charged = UNKNOWN if each.charged_gpu_hours is None else aligned_hours(each.charged_gpu_hours)
-        cells = [str(each.number), *([str(each.attempt)] if again else [])]
-        cells += [f"{steps(each.from_step)}–{steps(each.to_step)}", aligned_hours(each.reserved_gpu_hours), charged]
-        cells += [each.outcome.value, each.worker or UNKNOWN, _time(each.started_at)]
-        table.add_row(*map(canvas.spelled, cells))
-    return table
+    return (
+        Column("#", attrgetter("number")),
+        Column("attempt", attrgetter("attempt"), shown=again),
+        Column("steps", lambda each: f"{steps(each.from_step)}–{steps(each.to_step)}"),
+        Column("reserved", lambda each: aligned_hours(each.reserved_gpu_hours)),
+        Column("charged", lambda each: _charged(each.charged_gpu_hours)),
+        Column("outcome", attrgetter("outcome"), Cells.NAMES),
+        Column("worker", lambda each: each.worker or UNKNOWN, Cells.PATHS),
+        Column("began (UTC)", lambda each: _time(each.started_at), Cells.NAMES),
+    )
 
 
-def _moves(sheet: Sheet, canvas: Canvas) -> "Table":
+def _charged(gpu_hours: float | None) -> str:
+    return UNKNOWN if gpu_hours is None else aligned_hours(gpu_hours)
+
+
+def _moves(sheet: Sheet) -> Sequence[Column[Any]]:
     decided = {each.reason: f"decision {each.number:,}" for each in sheet.decisions}
-    rows = [(_time(each.at), each.to_state.value, decided.get(each.reason, each.reason)) for each in sheet.moves]
-    return _told(plain_table([], ["time (UTC)", "state", "why"]), rows, canvas)
-
-
-def _decisions(sheet: Sheet, canvas: Canvas) -> "Table":
-    rows = [(str(each.number), _time(each.at), each.action, each.reason) for each in sheet.decisions]
-    return _told(plain_table(["#"], ["time (UTC)", "action", "why"]), rows, canvas)
-
-
-def _told(table: "Table", rows: Sequence[tuple[str, ...]], canvas: Canvas) -> "Table":
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    for row in rows[-LAST:]:
-        table.add_row(*map(canvas.spelled, row))
-    return table
+    return (
+        Column("time (UTC)", lambda each: _time(each.at), Cells.NAMES),
+        Column("state", attrgetter("to_state"), Cells.NAMES),
+        Column("why", lambda each: decided.get(each.reason, each.reason), Cells.TEXTS),
+    )
 
 
 def _failure(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import NotFoundError
-from planner.axes import said
 from planner.store import open_store
 from planner.store.sweeps import missing
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_data import with_axes
 from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
-from rlplan.wording.console import Part, plain_table, print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
+from rlplan.wording.tables import Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
@@ -84,26 +85,22 @@ def _data(row: ListedSweep) -> dict[str, Any]:
 
 def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
-    texts = ["sweep", "plan", "of", *(["policy"] if wide else []), "state"]
-    numbers = [*(["trials"] if wide else []), "GPU-hours", "n", "B", *(["M"] if wide else []), "score"]
-    table = plain_table([], texts)
-    for column in table.columns:
-        column.no_wrap = True
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    named = any(row.axes for row in rows)
-    for heading in (*(["with"] if named else []), *(["made (UTC)"] if wide else [])):
-        table.add_column(heading, no_wrap=heading != "with")
-    for row in rows:
-        cells = [row.sweep, row.plan, row.workload, *([row.policy] if wide else []), row.state]
-        cells += [*([f"{row.trials:,}"] if wide else [])]
-        cells += [f"{aligned_hours(row.spent_gpu_hours)}/{aligned_hours(row.pilot_gpu_hours)}"]
-        cells += [_whole(row.rollouts_per_prompt), _whole(row.prompts_per_batch)]
-        cells += [*([_whole(row.update_steps)] if wide else [])]
-        cells += [interval(row.expected_score, row.score_low, row.score_high)]
-        cells += [*([said(row.axes)] if named else []), *([f"{row.created_at:%Y-%m-%d %H:%M}"] if wide else [])]
-        table.add_row(*map(canvas.spelled, cells))
-    return table
+    columns: Sequence[Column[ListedSweep]] = (
+        Column("sweep", attrgetter("sweep"), Cells.NAMES),
+        Column("plan", attrgetter("plan"), Cells.NAMES),
+        Column("of", attrgetter("workload"), Cells.NAMES),
+        Column("policy", attrgetter("policy"), Cells.NAMES, shown=wide),
+        Column("state", attrgetter("state"), Cells.NAMES),
+        Column("trials", lambda row: f"{row.trials:,}", shown=wide),
+        Column("GPU-hours", lambda row: f"{aligned_hours(row.spent_gpu_hours)}/{aligned_hours(row.pilot_gpu_hours)}"),
+        Column("n", lambda row: _whole(row.rollouts_per_prompt)),
+        Column("B", lambda row: _whole(row.prompts_per_batch)),
+        Column("M", lambda row: _whole(row.update_steps), shown=wide),
+        Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        axes_column(rows),
+        Column("made (UTC)", lambda row: f"{row.created_at:%Y-%m-%d %H:%M}", Cells.NAMES, shown=wide),
+    )
+    return table_of(rows, columns, canvas)
 
 
 def _whole(value: int | None) -> str:

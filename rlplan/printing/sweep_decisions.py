@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, DecisionChoice, chosen_decisions, moment
-from rlplan.wording.console import Part, plain_table, print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 COLUMNS = ("number", "at", "action", "trial", "reason", "seen", "alternatives")
@@ -37,11 +39,13 @@ def _drawn(name: str, decisions: Sequence[Decision], canvas: Canvas) -> Iterator
     if not decisions:
         yield f"{name} has no such decisions yet"
         return
-    table = plain_table(["#"], ["time (UTC)", "action", "trial", "why"])
-    for column in table.columns[1:4]:
-        column.no_wrap = True
     one_day = canvas.width < WIDE and len({each.at.date() for each in decisions}) == 1
-    for each in decisions:
-        at = f"{each.at:%H:%M:%S}" if one_day else f"{each.at:%Y-%m-%d %H:%M:%S}"
-        table.add_row(str(each.number), at, each.action, each.trial or "", canvas.spelled(each.reason))
-    yield table
+    moment_format = "%H:%M:%S" if one_day else "%Y-%m-%d %H:%M:%S"
+    columns: Sequence[Column[Decision]] = (
+        Column("#", attrgetter("number")),
+        Column("time (UTC)", lambda each: format(each.at, moment_format), Cells.NAMES),
+        Column("action", attrgetter("action"), Cells.NAMES),
+        Column("trial", lambda each: each.trial or "", Cells.NAMES),
+        Column("why", attrgetter("reason"), Cells.TEXTS),
+    )
+    yield table_of(decisions, columns, canvas)

@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from planner.axes import said
 from planner.store import open_store
+from planner.store.records import RankedRow
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.printing.sweep_screen import screen
@@ -15,27 +16,17 @@ from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data
 from rlplan.reading.sweep_picture import Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, sentence, time_of
-from rlplan.wording.console import (
-    Part,
-    canvas_of,
-    how_to_run,
-    plain_table,
-    print_csv,
-    print_drawn,
-    print_json,
-    print_tables,
-    tables_console,
-)
+from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, steps
+from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    from rlplan.actions.sweep_request import DryRun
+    from rlplan.actions.sweep_request import DryRun, PlannedTrial
     from rlplan.actions.sweeping import Finished
     from rlplan.reading.launching import Launch
 
@@ -143,21 +134,16 @@ def _report(seen: Picture, launched: "Launch | None", database: str, canvas: Can
 
 
 def _ranking(answer: StoredAnswer, canvas: Canvas) -> "Table":
-    named = any(row.axes for row in answer.ranking)
-    table = plain_table(("#", "n", "B", "M", "score", "P(best)", "spent", "status"), ["with"] if named else [])
-    for row in answer.ranking[:SHOWN]:
-        table.add_row(
-            str(row.rank),
-            str(row.rollouts_per_prompt),
-            str(row.prompts_per_batch),
-            steps(row.update_steps),
-            canvas.spelled(interval(row.expected_score, row.score_low, row.score_high)),
-            canvas.spelled(probability(row.probability_best)),
-            aligned_hours(row.gpu_hours_spent),
-            row.status,
-            *([canvas.spelled(said(row.axes))] if named else []),
-        )
-    return table
+    columns: Sequence[Column[RankedRow]] = (
+        RANK,
+        *SIZE,
+        Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
+        Column("P(best)", lambda row: probability(row.probability_best)),
+        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent)),
+        Column("status", attrgetter("status")),
+        axes_column(answer.ranking),
+    )
+    return table_of(answer.ranking[:SHOWN], columns, canvas)
 
 
 def _spending(seen: Picture) -> str:
@@ -188,31 +174,26 @@ def print_dry_run(planned: "DryRun", format: Format) -> None:
     elif format is Format.CSV:
         print_csv(COLUMNS, (asdict(trial) for trial in planned.trials))
     else:
-        _print_table(planned)
+        print_drawn(lambda canvas: _dry_run(planned, canvas))
 
 
-def _print_table(planned: "DryRun") -> None:
-    console = tables_console()
-    paper = canvas_of(console)
-    table = plain_table(["n", "B", "pilot", "segment", "GPU-hours"], ["trial"])
-    for trial in planned.trials:
-        table.add_row(
-            str(trial.rollouts_per_prompt),
-            str(trial.prompts_per_batch),
-            f"{steps(trial.pilot_steps)} steps",
-            f"{steps(trial.segment_steps)} steps",
-            aligned_hours(trial.gpu_hours),
-            trial.name,
-        )
+def _dry_run(planned: "DryRun", canvas: Canvas) -> Iterator[Part]:
+    columns: Sequence[Column[PlannedTrial]] = (
+        *SIZE[:2],
+        Column("pilot", lambda trial: f"{steps(trial.pilot_steps)} steps"),
+        Column("segment", lambda trial: f"{steps(trial.segment_steps)} steps"),
+        Column("GPU-hours", lambda trial: aligned_hours(trial.gpu_hours)),
+        Column("trial", attrgetter("name"), Cells.TEXTS),
+    )
+    yield table_of(planned.trials, columns, canvas)
+    yield ""
     total = sum(trial.gpu_hours for trial in planned.trials)
     workers = "one worker" if planned.workers == 1 else f"{planned.workers:,} workers"
     count = "one pilot" if len(planned.trials) == 1 else f"{len(planned.trials):,} pilots"
-    summary = (
+    yield from canvas.lines(
         f"{planned.plan}: {count} of {hours(total)} GPU-hours together; {hours(planned.pilot_gpu_hours)} are theirs, "
         f"and what is over goes to the most promising. On {workers} they take about {duration(planned.wall_hours)}."
     )
-    parts: list[RenderableType] = [table, "", *paper.lines(summary)]
     if planned.shortfall is not None:
-        parts += paper.lines(f"It cannot run here: {planned.shortfall}", "yellow")
-    parts += paper.lines("Nothing was started.", "dim")
-    print_tables(console, parts)
+        yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
+    yield from canvas.lines("Nothing was started.", "dim")

@@ -2,23 +2,22 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from rlplan.actions.train_folder import CURVE
 from rlplan.actions.training import TrainedRun, resuming
 from rlplan.exits import ExitCode
-from rlplan.wording.console import plain_table, print_json, print_tables, tables_console
+from rlplan.wording.console import print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import duration, steps
 from rlplan.wording.sparkline import thinned
+from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import harmless, tell
 from runner.ports.backend import Point
 from runner.training.trial import COLUMNS
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 MOST_ROWS = 12  # of the table; curve.csv has all
 
@@ -33,7 +32,8 @@ def print_trained(trained: TrainedRun, format: Format) -> int:
     elif format is Format.CSV:
         sys.stdout.write((trained.folder / CURVE).read_text(encoding="utf-8"))
     else:
-        print_tables(tables_console(), [_table(trained), ""])
+        rows = thinned(trained.history.scored, MOST_ROWS)
+        print_drawn(lambda canvas: [table_of(rows, TABLE, canvas), ""])
         sys.stdout.writelines(f"{harmless(line)}\n" for line in _closing(trained))  # whole, so that they can be pasted
     return ExitCode.DONE
 
@@ -73,19 +73,6 @@ def _how_to_go_on(trained: TrainedRun) -> str:
     return f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`"
 
 
-def _table(trained: TrainedRun) -> "RenderableType":
-    table = plain_table(("step", "rollouts", "tokens", "time", "score"))
-    for point in thinned(trained.history.scored, MOST_ROWS):
-        table.add_row(
-            steps(point.optimizer_step),
-            f"{point.rollouts:,}",
-            f"{point.tokens:,}",
-            duration(point.seconds / SECONDS_PER_HOUR),
-            score_of(point),
-        )
-    return table
-
-
 def _closing(trained: TrainedRun) -> list[str]:
     trial, last, scored = trained.run.trial, trained.history.last, trained.history.scored
     lines = []
@@ -105,3 +92,12 @@ def score_of(point: Point) -> str:
     """Write a score with its standard error."""
     error = point.score_standard_error
     return f"{point.score:.3f}" + (f" ± {error:.3f}" if error is not None else "")
+
+
+TABLE: Sequence[Column[Point]] = (
+    Column("step", lambda point: steps(point.optimizer_step)),
+    Column("rollouts", lambda point: f"{point.rollouts:,}"),
+    Column("tokens", lambda point: f"{point.tokens:,}"),
+    Column("time", lambda point: duration(point.seconds / SECONDS_PER_HOUR)),
+    Column("score", score_of),
+)

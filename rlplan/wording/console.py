@@ -12,7 +12,6 @@ from rlplan.wording.terminal import Canvas, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
 
 def tables_console() -> "Console":
@@ -20,11 +19,6 @@ def tables_console() -> "Console":
     from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
 
     return HarmlessConsole(highlight=False, markup=False)
-
-
-def canvas_of(console: "Console") -> Canvas:
-    """Return a console's canvas; it is as long as it takes."""
-    return Canvas(console.width, unicode=console.encoding.startswith("utf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +34,9 @@ Part = Union["RenderableType", WholeCommand]
 def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     """Write what is drawn for stdout as it is."""
     console = tables_console()
-    print_tables(console, draw(canvas_of(console)))
-
-
-def print_tables(console: "Console", parts: Iterable[Part]) -> None:
-    """Write parts as text, without the blanks at the ends of their lines."""
-    sys.stdout.write(text_of(console, parts))
+    # It is as long as it takes.
+    canvas = Canvas(console.width, unicode=console.encoding.startswith("utf"))
+    sys.stdout.write(text_of(console, draw(canvas)))
 
 
 def text_of(console: "Console", parts: Iterable[Part]) -> str:
@@ -87,18 +78,6 @@ def wrapped_command(arguments: Sequence[str], width: int) -> list[str]:
             lines[-1] += " \\"
             lines.append(f"    {part}")
     return lines
-
-
-def plain_table(numbers: Sequence[str], texts: Sequence[str] = ()) -> "Table":
-    """Return a table without lines: columns of numbers, and behind them columns of text."""
-    from rich.table import Table  # noqa: PLC0415
-
-    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for heading in numbers:
-        made.add_column(heading, justify="right", no_wrap=True)
-    for heading in texts:
-        made.add_column(heading)
-    return made
 
 
 def print_json(document: Mapping[str, Any]) -> None:
