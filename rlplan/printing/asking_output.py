@@ -6,17 +6,20 @@ from rlplan.printing.sweep_output import command
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 
-COLUMNS = ("sweep", "kind", "by", "at", "taken_at")
-
 
 def print_asked(asked: Asked, database: str, format: Format) -> int:
     """Print a request as it stands; return the exit code."""
-    taken_at = None if asked.taken_at is None else asked.taken_at.isoformat()
-    row = {"sweep": asked.sweep, "kind": asked.kind.value, "by": asked.by, "at": asked.at.isoformat()}
+    row = {
+        "sweep": asked.sweep,
+        "kind": asked.kind.value,
+        "by": asked.by,
+        "at": asked.at.isoformat(),
+        "taken_at": None if asked.taken_at is None else asked.taken_at.isoformat(),
+    }
     if format is Format.JSON:
-        print_json({**row, "taken_at": taken_at})
+        print_json(row)
     elif format is Format.CSV:
-        print_csv(COLUMNS, [{**row, "taken_at": taken_at}])
+        print_csv(list(row), [row])
     else:
         print_drawn(lambda canvas: canvas.lines(sentence(asked, database)))
     return 0

@@ -66,7 +66,7 @@ def export(database: str, request: ExportRequest) -> None:
 
 def _put(request: ExportRequest, written: bytes) -> None:
     if request.out == STDOUT:
-        write_stdout(written)
+        sys.stdout.write(written.decode())
     else:
         write_file(Path(request.out).expanduser(), written, force=request.force)
 
@@ -153,11 +153,6 @@ def plain_rows(table: Table) -> list[Row]:
     return [_plain(row) for row in table.rows]
 
 
-def write_stdout(written: bytes) -> None:
-    """Write to stdout."""
-    sys.stdout.write(written.decode())
-
-
 def _csv(table: Table) -> bytes:
     text = io.StringIO()
     write_csv(text, table.columns, ({name: _flat(value) for name, value in row.items()} for row in table.rows))
@@ -179,18 +174,9 @@ def _parquet(table: Table) -> bytes:
 def _column(values: Iterable[Any]) -> list[Any]:
     """Return a column's values as one type: numbers as they are, what is mixed as text."""
     flat = [value if isinstance(value, datetime) else _flat(value) for value in values]
-    kinds = {_kind(value) for value in flat} - {None}
-    if len(kinds) > 1:
+    if len({type(value) for value in flat if value is not None}) > 1:
         return [None if value is None else str(value) for value in flat]
     return flat
-
-
-def _kind(value: Any) -> type | None:
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return bool
-    return float if isinstance(value, float) else int if isinstance(value, int) else type(value)
 
 
 def _flat(value: Any) -> Any:

@@ -1,7 +1,6 @@
 """Prints one thing that has a name: a trial, a sweep or a plan."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.plan_data import STORED
 from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.show_reading import Continuation, Kind, Named, Sheet, continuation, named, read_sheet
+from rlplan.reading.show_reading import Kind, Named, Sheet, continuation, named, read_sheet
 from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
@@ -29,6 +28,8 @@ from rlplan.wording.terminal import Canvas, tell
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+
+    from rlplan.reading.launching import Launch
 
 SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
@@ -61,14 +62,14 @@ def _print_trial(store: Store, found: Named, format: Format) -> None:
     print_drawn(lambda canvas: _drawn(sheet, further, canvas))
 
 
-def _drawn(sheet: Sheet, further: Continuation, canvas: Canvas) -> Iterator[Part]:
+def _drawn(sheet: Sheet, further: "Launch", canvas: Canvas) -> Iterator[Part]:
     yield from trial_drawn(sheet, canvas)
     yield ""
     yield canvas.line("To train it on", "bold")
     yield from how_to_run(further.command, further.note, canvas)
 
 
-def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
+def sheet_data(sheet: Sheet, further: "Launch") -> dict[str, Any]:
     """Return the document that `show TRIAL --format json` prints."""
     return {
         "kind": Kind.TRIAL.value,
@@ -80,8 +81,8 @@ def sheet_data(sheet: Sheet, further: Continuation) -> dict[str, Any]:
         "fitted_at": None if sheet.fitted_at is None else sheet.fitted_at.isoformat(),
         "fitted_upto_gpu_hours": sheet.fitted_upto_gpu_hours,
         "checkpoint": sheet.checkpoint,
-        "segments": [_timed(asdict(each), "started_at", "ended_at") for each in sheet.segments],
-        "transitions": [_timed(asdict(each), "at") for each in sheet.moves],
+        "segments": [_timed(each._asdict(), "started_at", "ended_at") for each in sheet.segments],
+        "transitions": [_timed(each._asdict(), "at") for each in sheet.moves],
         "decisions": [each.told() for each in sheet.decisions],
         "config": dict(sheet.config),
         "train_on": {"arguments": None if further.command is None else list(further.command), "note": further.note},

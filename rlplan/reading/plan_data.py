@@ -28,19 +28,9 @@ def new_plan(
     proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str
 ) -> NewPlan:
     """Return the row of a plan."""
-    return NewPlan(
-        budget_gpu_hours=proposal.request.budget_gpu_hours,
-        pilot_gpu_hours=proposal.pilot_gpu_hours,
-        final_gpu_hours=proposal.final_gpu_hours,
-        recipe=recipe_names(proposal),
-        difficulty=proposal.request.difficulty,
-        workload=workload_data(proposal),
-        hardware=hardware_data(proposal),
-        config=config,
-        assumptions=[asdict(assumption) for assumption in taken_for_granted],
-        outlook=[outlook_data(outlook) for outlook in proposal.outlooks],
-        rlplan_version=rlplan_version,
-    )
+    known = plan_data("", proposal, taken_for_granted)
+    names = [name for name in NewPlan.__dataclass_fields__ if name in known]
+    return NewPlan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
 
 
 def new_candidates(proposal: Proposal) -> list[NewCandidate]:
@@ -172,26 +162,14 @@ def _interval(score: ScoreInterval | None) -> dict[str, float] | None:
 
 
 def _new_candidate(candidate: Candidate) -> NewCandidate:
-    cell, score = candidate.cell, candidate.cell.expected_score
+    known = candidate_data(candidate)
+    score = known.pop("expected_score") or {"median": None, "low": None, "high": None}
+    names = [name for name in NewCandidate.__dataclass_fields__ if name in known and name != "axes"]
     return NewCandidate(
-        rank=candidate.rank,
-        rollouts_per_prompt=cell.allocation.rollouts_per_prompt,
-        prompts_per_batch=cell.allocation.prompts_per_batch,
-        update_steps=cell.allocation.update_steps,
-        pilot_steps=candidate.pilot.steps,
-        segment_steps=candidate.pilot.segment_steps,
-        gpu_hours_per_step=cell.cost.gpu_hours_per_step,
-        gpu_hours_per_step_low=cell.cost.gpu_hours_per_step_low,
-        gpu_hours_per_step_high=cell.cost.gpu_hours_per_step_high,
-        pilot_gpu_hours=candidate.pilot.gpu_hours,
-        learning_rate=candidate.learning_rate,
-        epochs=candidate.epochs,
-        signal_fraction=cell.signal_fraction,
-        pilot_reason=candidate.pilot.reason,
-        expected_score=score.median if score else None,
-        score_low=score.low if score else None,
-        score_high=score.high if score else None,
-        notes=list(candidate.notes),
+        expected_score=score["median"],
+        score_low=score["low"],
+        score_high=score["high"],
         axes=candidate.axes,
-        recipe=cell.variant.traits.name,
+        recipe=candidate.cell.variant.traits.name,
+        **{name: known[name] for name in names},
     )

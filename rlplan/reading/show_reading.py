@@ -1,57 +1,41 @@
 """Reads everything about one trial: its configuration, its life, its money, its curve, what was decided about it."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError, RlplanError
 from planner.store import Store
-from planner.store.schema import Fit, Plan, Segment, SegmentOutcome, Sweep, Transition, Trial
+from planner.store.schema import Fit, Plan, Segment, Sweep, Transition, Trial
 from planner.store.sweeps import plan_named, sweep_named
-from planner.trials import TrialState
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
 
-
-@dataclass(frozen=True, slots=True)
-class StateChange:
-    """One change of the trial's state."""
-
-    at: datetime
-    from_state: TrialState | None
-    to_state: TrialState
-    reason: str
+if TYPE_CHECKING:
+    from rlplan.reading.launching import Launch
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSegment:
-    """One segment of the trial."""
-
-    number: int
-    attempt: int
-    from_step: int
-    to_step: int
-    worker: str | None
-    started_at: datetime
-    ended_at: datetime | None
-    reserved_gpu_hours: float
-    charged_gpu_hours: float | None
-    outcome: SegmentOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """How the trial is trained on; without a command, the note says why there is none."""
-
-    command: tuple[str, ...] | None
-    note: str
+# Of a change of a trial's state, and of one of its segments, what is shown.
+MOVE = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
+SEGMENT = (
+    Segment.number,
+    Segment.attempt,
+    Segment.from_step,
+    Segment.to_step,
+    Segment.worker,
+    Segment.started_at,
+    Segment.ended_at,
+    Segment.reserved_gpu_hours,
+    Segment.charged_gpu_hours,
+    Segment.outcome,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +49,8 @@ class Sheet:
     checkpoint: str | None
     fitted_at: datetime | None
     fitted_upto_gpu_hours: float | None
-    moves: tuple[StateChange, ...]
-    segments: tuple[TrialSegment, ...]
+    moves: Sequence[Row[*tuple[Any, ...]]]  # of MOVE
+    segments: Sequence[Row[*tuple[Any, ...]]]  # of SEGMENT
     decisions: tuple[Decision, ...]
 
 
@@ -87,35 +71,23 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
             checkpoint=stored.checkpoint_path,
             fitted_at=fitted[0] if fitted else None,
             fitted_upto_gpu_hours=fitted[1] if fitted else None,
-            moves=_moves(session, row.id),
-            segments=_segments(session, row.id),
+            moves=session.execute(select(*MOVE).where(Transition.trial_id == row.id).order_by(Transition.id)).all(),
+            segments=session.execute(select(*SEGMENT).where(Segment.trial_id == row.id).order_by(Segment.id)).all(),
             decisions=decisions_of_trial(session, of_sweep.id, row.id),
         )
 
 
-def continuation(store: Store, sweep: str, trial: int) -> Continuation:
+def continuation(store: Store, sweep: str, trial: int) -> "Launch":
     """Return how a trial is trained on; what stands in the way is said in the note."""
-    from rlplan.reading.launching import launch_of_trial  # noqa: PLC0415 (takes a second to import)
+    from rlplan.reading.launching import Launch, launch_of_trial  # noqa: PLC0415 (takes a second to import)
     from rlplan.reading.recommend_reading import stored  # noqa: PLC0415
     from runner.sweep.planned import compared_recipes  # noqa: PLC0415
 
     try:
         known = stored(store, sweep)
-        found = launch_of_trial(known.board, trial, compared_recipes(known.plan))
+        return launch_of_trial(known.board, trial, compared_recipes(known.plan))
     except RlplanError as error:
-        return Continuation(None, str(error))
-    return Continuation(found.command, found.note)
-
-
-def _moves(session: Session, trial: int) -> tuple[StateChange, ...]:
-    wanted = select(Transition).where(Transition.trial_id == trial).order_by(Transition.id)
-    return tuple(StateChange(each.at, each.from_state, each.to_state, each.reason) for each in session.scalars(wanted))
-
-
-def _segments(session: Session, trial: int) -> tuple[TrialSegment, ...]:
-    wanted = select(Segment).where(Segment.trial_id == trial).order_by(Segment.id)
-    names = TrialSegment.__dataclass_fields__
-    return tuple(TrialSegment(**{name: getattr(each, name) for name in names}) for each in session.scalars(wanted))
+        return Launch(None, 0.0, None, str(error))
 
 
 NEAR = 3  # names that are offered for one that is not known

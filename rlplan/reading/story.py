@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from planner.config import Assumption
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
 from rlplan.reading.decisions import Decision
@@ -53,15 +54,6 @@ class Cell:
     pilot_steps: int  # 0 for none
     pilot_reason: str | None
     learning_rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Assumption:
-    """What the plan took for granted, and where that comes from."""
-
-    what: str
-    value: str
-    source: str
 
 
 class Health(StrEnum):

@@ -1,6 +1,7 @@
 """Reads the story of a sweep: a fixed number of queries in one transaction, whatever the number of trials."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from planner.config import Assumption
 from planner.store import Store
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, decisions
 from rlplan.reading.health import NO_WORKER, Priced, flags
 from rlplan.reading.points import Memory
-from rlplan.reading.story import Assumption, Cell, Charged, Story, Stretch
+from rlplan.reading.story import Cell, Charged, Story, Stretch
 from rlplan.reading.sweep_reading import read_picture
 
 
@@ -118,20 +120,9 @@ def charges(session: Session, sweep_id: int) -> tuple[Charged, ...]:
 def candidates(session: Session, plan_id: int) -> dict[tuple[int, int, Any], Priced]:
     """Return the plan's configurations in the order of their rank, by n, B and axes."""
     row = Candidate
-    columns = (
-        row.rollouts_per_prompt,
-        row.prompts_per_batch,
-        row.axes,
-        row.gpu_hours_per_step,
-        row.update_steps,
-        row.signal_fraction,
-        row.pilot_steps,
-        row.pilot_reason,
-        row.learning_rate,
-        row.gpu_hours_per_step_low,
-        row.gpu_hours_per_step_high,
-    )
-    rows = session.execute(select(*columns).where(row.plan_id == plan_id).order_by(row.rank))
+    columns = (getattr(row, each.name) for each in fields(Cell))
+    prices = (row.gpu_hours_per_step_low, row.gpu_hours_per_step_high)
+    rows = session.execute(select(*columns, *prices).where(row.plan_id == plan_id).order_by(row.rank))
     return {(cell[0], cell[1], cell[2]): Priced(Cell(*cell), low, high) for *cell, low, high in rows}
 
 

@@ -181,7 +181,3 @@ class Picture:
             if trial.state is TrialState.FAILED:
                 failed.setdefault(trial.failure_class or "error", []).append(trial)
         return dict(sorted(failed.items(), key=lambda item: -len(item[1])))
-
-    def states(self) -> dict[TrialState, int]:
-        """Return how many trials are in each state that occurs."""
-        return {state: count for state in TrialState if (count := sum(t.state is state for t in self.trials))}

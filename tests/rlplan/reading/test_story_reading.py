@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import NotFoundError
+from planner.config import Assumption
 from planner.store import Store, open_store, sweeps
 from planner.store.schema import SegmentOutcome
 from planner.trials import TrialState
 from rlplan.reading.points import Memory
-from rlplan.reading.story import Assumption
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_reading import picture
 from tests.planner.store import samples
