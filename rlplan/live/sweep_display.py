@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rlplan.live.train_display import ECHO_COLUMNS, STDERR
 from rlplan.printing.sweep_screen import screen, title
@@ -17,67 +17,53 @@ STOPPING = "stopping: each trial ends the update under way and is saved; once mo
 READY = "getting ready"
 
 
-class Display(Protocol):
+class Display:
     """Follows a sweep; all but `stopping` are called from one thread at a time."""
 
     def open(self) -> None:
         """Show that the sweep is being made ready."""
-        ...
 
     def show(self, picture: Picture, news: Sequence[str]) -> None:
         """Show how the sweep stands, and what has happened since the last time."""
-        ...
 
     def trouble(self, reason: str) -> None:
         """Show that the database could not be read; what was shown last stays."""
-        ...
 
     def stopping(self) -> None:
         """Show that an interrupt was heard; called from a signal handler."""
-        ...
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-        ...
 
 
-class Lines:
-    """One plain line for each event, for a log or a pipe."""
+class Lines(Display):
+    """One plain line for each event, for a log or a pipe; the first comes with the first picture."""
 
     def __init__(self) -> None:
         self._begun = False
         self._troubled = False
-
-    def open(self) -> None:
-        """Do nothing: the first line comes with the first picture."""
 
     def show(self, picture: Picture, news: Sequence[str]) -> None:
         """Write what is new."""
         self._troubled = False
         if not self._begun:
             self._begun = True
-            self._write(f"{title(picture)}, {hours(picture.money.pilot_gpu_hours)} GPU-hours for pilots")
+            tell(f"{title(picture)}, {hours(picture.money.pilot_gpu_hours)} GPU-hours for pilots")
         for line in news:
-            self._write(line)
+            tell(line)
 
     def trouble(self, reason: str) -> None:
         """Say so once."""
         if not self._troubled:
-            self._write(f"the database cannot be read now, the sweep goes on: {reason}")
+            tell(f"the database cannot be read now, the sweep goes on: {reason}")
         self._troubled = True
 
     def stopping(self) -> None:
         """Write past Python's buffers, which a signal handler must not enter a second time."""
         os.write(STDERR, f"{STOPPING}\n".encode())
 
-    def close(self) -> None:
-        """Do nothing."""
 
-    def _write(self, line: str) -> None:
-        tell(line)
-
-
-class Terminal:
+class Terminal(Display):
     """A screen that is drawn over itself and goes away in the end."""
 
     def __init__(self, console: "Console") -> None:

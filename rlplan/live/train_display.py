@@ -68,30 +68,42 @@ class TrainLines(TrainDisplay):
 
 
 class TrainTerminal(TrainDisplay):
-    """A panel that is drawn over itself and goes away in the end."""
+    """A panel that is drawn over itself and goes away in the end.
+
+    It has four lines, and a fifth while there is something to say about the state of the run.
+    """
 
     def __init__(self, console: "Console") -> None:
         """Draw on a console that is a terminal."""
         from rich.live import Live  # noqa: PLC0415
 
         self._console = console
-        self._panel = TrainPanel(console.width, unicode=console.encoding.startswith("utf"))
-        self._live = Live(console=console, get_renderable=self._panel.render, refresh_per_second=4, transient=True)
+        self._width = max(1, console.width - ECHO_COLUMNS)
+        self._blocks = BLOCKS if console.encoding.startswith("utf") else PLAIN_BLOCKS
+        self._pace = Pace()
+        self._title = ""
+        self._steps = 0
+        self._newest: Point | None = None
+        self._history = History()
+        self._status = "getting ready"
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=True)
 
     def opening(self, run: TrainingRun, folder: Path) -> None:
         """Start drawing."""
-        self._panel.opening(run, folder)
+        self._title, self._steps = title(run, folder), run.update_steps
         self._live.start(refresh=True)
 
     def began(self, run: TrainingRun, history: History) -> None:
         """Show the scores that a resumed run has already."""
-        self._panel.began(history)
+        self._history, self._newest = history, history.last
+        self._status = "" if history.scored else "scoring the base model"
 
     def point(self, point: Point) -> None:
-        """Take the point; it is drawn with the next refresh."""
-        self._panel.point(point)
-        if self._panel.status != STOPPING:
-            self._panel.status = ""
+        """Take the point, which the history holds already; it is drawn with the next refresh."""
+        self._pace.add(point)
+        self._newest = point
+        if self._status != STOPPING:
+            self._status = ""
 
     def note(self, text: str) -> None:
         """Write a line above the panel."""
@@ -99,40 +111,11 @@ class TrainTerminal(TrainDisplay):
 
     def stopping(self) -> None:
         """Say so with the next refresh."""
-        self._panel.status = STOPPING
+        self._status = STOPPING
 
     def close(self) -> None:
         """Take the panel away."""
         self._live.stop()
-
-
-class TrainPanel:
-    """Four lines, and a fifth while there is something to say about the state of the run."""
-
-    def __init__(self, width: int, *, unicode: bool) -> None:
-        """Draw for a terminal of so many columns."""
-        self._width = max(1, width - ECHO_COLUMNS)
-        self._blocks = BLOCKS if unicode else PLAIN_BLOCKS
-        self._pace = Pace()
-        self._title = ""
-        self._steps = 0
-        self._newest: Point | None = None
-        self._history = History()
-        self.status = "getting ready"
-
-    def opening(self, run: TrainingRun, folder: Path) -> None:
-        """Take what does not change."""
-        self._title, self._steps = title(run, folder), run.update_steps
-
-    def began(self, history: History) -> None:
-        """Take what a resumed run has shown already."""
-        self._history, self._newest = history, history.last
-        self.status = "" if history.scored else "scoring the base model"
-
-    def point(self, point: Point) -> None:
-        """Take a new point, which the history holds already."""
-        self._pace.add(point)
-        self._newest = point
 
     def render(self) -> "RenderableType":
         """Return the panel as it is now."""
@@ -143,7 +126,7 @@ class TrainPanel:
         def line(text: str, style: str = "") -> Text:
             return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
-        status = [line(self.status, "yellow")] if self.status else []
+        status = [line(self._status, "yellow")] if self._status else []
         lines = (line(self._title, "bold"), self._progress(), line(self._scores()), line(self._update()), *status)
         return Constrain(Group(*lines), self._width)
 

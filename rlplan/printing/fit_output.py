@@ -15,7 +15,7 @@ from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.exits import ExitCode
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import count, hours
+from rlplan.wording.numbers import count, hours, some_of
 from rlplan.wording.tables import Cells, Column, bare_table, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -254,12 +254,9 @@ def _notes(fits: Fits) -> list[str]:
     for curve in fits.curves:
         for note in curve.fit.notes:
             curves.setdefault(note, []).append(curve.fit.curve)
-    lines = []
-    for note, names in curves.items():
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        whose = "" if len(names) == len(fits.curves) else f": {', '.join(names[:NAMED])}{more}"
-        lines.append(note + whose)
-    return lines
+    return [
+        note if len(names) == len(fits.curves) else f"{note}: {some_of(names, NAMED)}" for note, names in curves.items()
+    ]
 
 
 def compute(x: float) -> str:

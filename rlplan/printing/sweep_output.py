@@ -18,7 +18,7 @@ from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, sentence, time_of
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
-from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, steps
+from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, some_of, steps
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -158,10 +158,9 @@ def _spending(seen: Picture) -> str:
 def _failures(seen: Picture, canvas: Canvas) -> Iterator["Text"]:
     """Name what failed, by class, with the last line of one log each."""
     for kind, trials in seen.failures.items():
-        names = ", ".join(trial.name for trial in trials[:NAMED_FAILURES])
-        more = f" and {len(trials) - NAMED_FAILURES} more" if len(trials) > NAMED_FAILURES else ""
+        names = some_of([trial.name for trial in trials], NAMED_FAILURES)
         log = last_line(trials[0].failure_tail or "")
-        yield from canvas.lines(f"failed, {kind}: {names}{more}{f' ({log})' if log else ''}", "red")
+        yield from canvas.lines(f"failed, {kind}: {names}{f' ({log})' if log else ''}", "red")
 
 
 COLUMNS = ("name", "rollouts_per_prompt", "prompts_per_batch", "pilot_steps", "segment_steps", "gpu_hours")

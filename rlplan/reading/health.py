@@ -18,7 +18,7 @@ from rlplan.reading.points import Score
 from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import last_line
-from rlplan.wording.numbers import aligned_hours, duration, hours
+from rlplan.wording.numbers import aligned_hours, duration, hours, some_of
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
 ROUNDING = 1e-6  # of a budget, that adding up many floats is forgiven
@@ -96,8 +96,7 @@ def _failures(seen: Picture, ran: Sequence[Stretch]) -> Iterator[Flag]:
 
 def named(trials: Sequence[TrialRow]) -> str:
     """Name the first few trials and count the others."""
-    more = f" and {len(trials) - NAMED} more" if len(trials) > NAMED else ""
-    return f"{', '.join(trial.name for trial in trials[:NAMED])}{more}"
+    return some_of([trial.name for trial in trials], NAMED)
 
 
 def _commonest_reason(trials: Sequence[TrialRow]) -> str:

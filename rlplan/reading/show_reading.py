@@ -17,6 +17,7 @@ from planner.store.sweeps import plan_named, sweep_named
 from rlplan.reading.decisions import Decision, decisions_of_trial
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
+from rlplan.wording.numbers import some_of
 
 if TYPE_CHECKING:
     from rlplan.reading.launching import Launch
@@ -136,7 +137,9 @@ def named(session: Session, name: str | None, sweep: str | None = None) -> Named
             found, newest = matching[0]
             here = {trial for trial, where in matching if where == newest}
             if len(here) > 1:
-                raise NotFoundError(f"'{name}' begins the names of several trials of {newest}: {_listed(sorted(here))}")
+                raise NotFoundError(
+                    f"'{name}' begins the names of several trials of {newest}: {some_of(sorted(here), NEAR)}"
+                )
             others = tuple(where for trial, where in matching if trial == found and where != newest)
             return Named(Kind.TRIAL, found, newest, others)
     raise NotFoundError(_unknown(session, name, sweep, [trial for trial, _ in trials]))
@@ -169,7 +172,3 @@ def _unknown(session: Session, name: str, sweep: str | None, trials: list[str]) 
     if near:
         return f"there is no {kind}: did you mean {' or '.join(repr(by_folded[each]) for each in near)}?"
     return f"there is no {kind}: {remedy}"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:NEAR]) + (f" and {len(names) - NEAR} more" if len(names) > NEAR else "")

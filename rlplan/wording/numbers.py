@@ -1,5 +1,7 @@
 """Numbers as a person reads them: as many digits as they deserve."""
 
+from collections.abc import Sequence
+
 UNKNOWN = "–"
 
 
@@ -40,6 +42,12 @@ def interval(mean: float | None, low: float | None, high: float | None) -> str:
     if mean is None:
         return UNKNOWN
     return f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low is not None and high is not None else "")
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Write the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def probability(value: float | None) -> str:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
-from rlplan.live.sweep_display import READY, STOPPING, Lines, Terminal
+from rlplan.live.sweep_display import READY, STOPPING, Display, Lines, Terminal
 from rlplan.live.sweep_running import Follower
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
@@ -36,7 +36,7 @@ def seeder(tmp_path: Path) -> Iterator[Seeder]:
     opened.store.close()
 
 
-class Recorded:
+class Recorded(Display):
     """Remembers what it was given to show."""
 
     def __init__(self) -> None:
@@ -44,8 +44,6 @@ class Recorded:
         self.news: list[str] = []
         self.troubles: list[str] = []
         self.heard = threading.Event()
-
-    def open(self) -> None: ...
 
     def show(self, picture: Picture, news: Sequence[str]) -> None:
         self.pictures.append(picture)
@@ -56,12 +54,8 @@ class Recorded:
     def trouble(self, reason: str) -> None:
         self.troubles.append(reason)
 
-    def stopping(self) -> None: ...
 
-    def close(self) -> None: ...
-
-
-def looking(seeder: Seeder, display: Recorded | Lines) -> Follower:
+def looking(seeder: Seeder, display: Display) -> Follower:
     """Return a follower that looks when it is told to, and at no other time."""
     follower = Follower(seeder.store.location, display)
     with pytest.MonkeyPatch.context() as patched:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run
 from rlplan.actions.training import History
-from rlplan.live.train_display import Pace, TrainPanel
+from rlplan.live.train_display import Pace, TrainTerminal
 from rlplan.wording.sparkline import sparkline, thinned
 from runner.ports.backend import Point
 
@@ -35,14 +35,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingRun:
 
 def drawn(run: TrainingRun, points: list[Point], width: int = 80, *, unicode: bool = True) -> list[str]:
     """Return what stands on a terminal after some points."""
-    panel, history = TrainPanel(width, unicode=unicode), History()
+    file = io.TextIOWrapper(io.BytesIO(), encoding="utf-8" if unicode else "ascii")
+    panel, history = TrainTerminal(Console(file=file, width=width)), History()
     panel.opening(run, Path("runs/sum-easy-easy-n16-B32-seed0"))
-    panel.began(history)
+    panel.began(run, history)
     for each in points:
         history.add(each)
         panel.point(each)
-    if points:
-        panel.status = ""
+    panel.close()
     console = Console(file=io.StringIO(), width=width)
     console.print(panel.render())
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
