@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -13,6 +14,7 @@ from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_words import foretold, sentence, with_error
 from rlplan.wording.numbers import aligned_hours, probability, steps
 
+Event = tuple[datetime, str]
 _TOLD = {TrialState.PRUNED, TrialState.FINISHED, TrialState.FAILED, TrialState.LOST}
 
 
@@ -25,12 +27,6 @@ class Position:
     open_segments: frozenset[int]
     decision: int
     recommendation: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    at: datetime
-    text: str
 
 
 def position(session: Session, sweep_id: int) -> Position:
@@ -55,14 +51,14 @@ def news(session: Session, sweep_id: int, picture: Picture, seen: Position) -> l
         *_moves(session, sweep_id, trials, seen),
         *_decisions(session, sweep_id, seen),
     ]
-    lines = [event.text for event in sorted(events, key=lambda event: event.at)]
+    lines = [text for _, text in sorted(events, key=itemgetter(0))]
     newest = select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id)
     if picture.answer and (session.scalar(newest) or 0) > seen.recommendation:
         lines.append(sentence(picture.answer))
     return lines
 
 
-def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[_Event]:
+def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[Event]:
     of_sweep = Segment.trial_id.in_(select(Trial.id).where(Trial.sweep_id == sweep_id))
     firsts = select(func.min(Segment.id)).where(of_sweep).group_by(Segment.trial_id, Segment.attempt)
     wanted = (
@@ -74,9 +70,9 @@ def _segments(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen
     for segment, first in session.execute(wanted):
         trial = trials[segment.trial_id]
         if segment.id > seen.segment and first:
-            events.append(_Event(segment.started_at, f"{trial.name} {_beginning(segment)}"))
+            events.append((segment.started_at, f"{trial.name} {_beginning(segment)}"))
         if segment.outcome is SegmentOutcome.COMMITTED and segment.ended_at is not None:
-            events.append(_Event(segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
+            events.append((segment.ended_at, f"{trial.name} {_committed(segment, trial)}"))
     return events
 
 
@@ -96,7 +92,7 @@ def _committed(segment: Segment, trial: TrialRow) -> str:
     return said
 
 
-def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[_Event]:
+def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: Position) -> list[Event]:
     wanted = (
         select(Transition)
         .join(Trial, Trial.id == Transition.trial_id)
@@ -108,17 +104,15 @@ def _moves(session: Session, sweep_id: int, trials: dict[int, TrialRow], seen: P
         trial = trials[each.trial_id]
         kind = trial.failure_class if each.to_state is TrialState.FAILED else None
         named = "" if kind is None or each.reason.startswith(kind) else f"{kind}: "
-        events.append(
-            _Event(each.at, f"{trial.name} {each.to_state} at step {steps(trial.step)}: {named}{each.reason}")
-        )
+        events.append((each.at, f"{trial.name} {each.to_state} at step {steps(trial.step)}: {named}{each.reason}"))
     return events
 
 
-def _decisions(session: Session, sweep_id: int, seen: Position) -> list[_Event]:
+def _decisions(session: Session, sweep_id: int, seen: Position) -> list[Event]:
     """Tell what was decided about the sweep as a whole; what was about a trial shows in the trial."""
     wanted = (
         select(Decision)
         .where(Decision.sweep_id == sweep_id, Decision.number > seen.decision, Decision.trial_id.is_(None))
         .order_by(Decision.number)
     )
-    return [_Event(each.at, f"{each.action}: {each.reason}") for each in session.scalars(wanted)]
+    return [(each.at, f"{each.action}: {each.reason}") for each in session.scalars(wanted)]

@@ -13,7 +13,7 @@ from typing import Any
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
-from rlplan.reading.export_tables import TABLES, Row, Table, recorded, rows_of
+from rlplan.reading.export_tables import TABLES, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
@@ -116,7 +116,7 @@ def _tables(database: str, request: ExportRequest, names: tuple[str, ...]) -> tu
             if request.purpose == REPLAY:
                 tables[name] = recorded(session, sweep)
             elif name != RANKING:
-                tables[name] = rows_of(session, sweep, name)
+                tables[name] = TABLES[name](session, sweep)
     if request.purpose == REPLAY and not tables["points"].rows:
         raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
     if RANKING in names:

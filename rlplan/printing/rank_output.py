@@ -96,16 +96,13 @@ def _flat(found: Ranking, row: RankedRow) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]:
-    def of_row(name: str) -> Callable[[RankedRow], Any]:
-        return lambda row: getattr(row, name)
-
     def on_axis(column: str) -> Callable[[RankedRow], Any]:
         return lambda row: axis_cells(row.axes).get(column)
 
     plain = ("rank", "rollouts_per_prompt", "prompts_per_batch", "update_steps", "learning_rate", "recipe", "status")
     axes = {column: on_axis(column) for column in axis_columns(row.axes for row in rows)}
     short = {column.removeprefix("axis_"): of for column, of in axes.items()}
-    return short | axes | {name: of_row(name) for name in plain}
+    return short | axes | {name: attrgetter(name) for name in plain}
 
 
 def _report(

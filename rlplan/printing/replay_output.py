@@ -37,10 +37,7 @@ def replay_data(replays: Replays) -> dict[str, Any]:
     document: dict[str, Any] = {
         "policy": first.policy,
         "chosen": chosen_data(first.chosen),
-        "gpu_hours_spent": first.gpu_hours_spent,
-        "score_at_target": first.score_at_target,
-        "best_at_target": first.best_at_target,
-        "regret": first.regret,
+        **_result(first),
         "trace": [
             {"gpu_hours": mark.gpu_hours, "chosen": chosen_data(mark.chosen), "regret": mark.regret}
             for mark in first.trace
@@ -58,6 +55,10 @@ def replay_data(replays: Replays) -> dict[str, Any]:
     return document
 
 
+def _result(played: Played) -> dict[str, float]:
+    return {name: getattr(played, name) for name in ("gpu_hours_spent", "score_at_target", "best_at_target", "regret")}
+
+
 def chosen_data(configuration: Configuration) -> dict[str, Any]:
     """Return a configuration with a key for n, B and each further axis."""
     n, B, axes = configuration
@@ -71,10 +72,7 @@ def _csv_rows(replays: Replays) -> Iterator[dict[str, Any]]:
             "policy": one.policy,
             "seed": replays.request.seed + turn,
             **chosen_data(one.chosen),
-            "gpu_hours_spent": one.gpu_hours_spent,
-            "score_at_target": one.score_at_target,
-            "best_at_target": one.best_at_target,
-            "regret": one.regret,
+            **_result(one),
             "decisions": one.decisions,
         }
 

@@ -15,7 +15,7 @@ from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.plan_data import STORED
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.show_reading import Kind, Named, Sheet, continuation, named, read_sheet
-from rlplan.reading.sweep_data import TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
+from rlplan.reading.sweep_data import SCORE_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import sentence, tally, time_of
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rlplan.reading.launching import Launch
-
-SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
 
 def print_shown(database: str, name: str | None, sweep: str | None, format: Format) -> None:

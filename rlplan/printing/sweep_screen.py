@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from planner.axes import said
@@ -12,6 +13,7 @@ from rlplan.reading.sweep_picture import Money, Picture, TrialRow
 from rlplan.reading.sweep_words import foretold, last_line, reached, sentence, tally, time_of, with_error
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
+from rlplan.wording.tables import SIZE, Cells, Column
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
@@ -136,63 +138,62 @@ STYLES = {
 
 
 @dataclass(slots=True)
-class _Column:
+class _Written:
     heading: str
     cells: list[str]
-    left: bool = False  # else aligned to the right, as numbers are
+    lie: Cells
 
     @property
     def width(self) -> int:
         return max(map(len, (self.heading, *self.cells)))
 
-    def written(self) -> list[str]:
+    def filled(self) -> list[str]:
         """Return the heading and the cells, each as wide as the widest."""
-        fill = str.ljust if self.left else str.rjust
+        fill = str.rjust if self.lie is Cells.NUMBERS else str.ljust
         return [fill(cell, self.width) for cell in (self.heading, *self.cells)]
 
 
 def table(trials: Sequence[TrialRow], canvas: Canvas) -> list["Text"]:
     """Return a heading and a row for each trial, in the order given, none wider than the canvas."""
-    columns = _columns(trials, wide=canvas.width >= NAMES_FROM)
-    for column in columns:
-        column.cells = [canvas.spelled(cell) for cell in column.cells]
-    columns, drawn, gap = _fitted(columns, canvas.width)
+    written = [
+        _Written(each.heading, [canvas.spelled(str(each.written(trial))) for trial in trials], each.cells)
+        for each in _columns(trials, wide=canvas.width >= NAMES_FROM)
+        if each.shown
+    ]
+    columns, drawn, gap = _fitted(written, canvas.width)
     blocks = BLOCKS if canvas.unicode else PLAIN_BLOCKS
     for column in columns:
         if column.heading == SCORES:
             lines = (sparkline([score.score for score in trial.scores], drawn, blocks) for trial in trials)
             column.cells = [line.ljust(drawn) for line in lines]
-    rows = zip(*(column.written() for column in columns), strict=True)
+    rows = zip(*(column.filled() for column in columns), strict=True)
     styles = ["bold", *(STYLES.get(trial.state, "") for trial in trials)]
     return [canvas.line((" " * gap).join(row).rstrip(), style) for row, style in zip(rows, styles, strict=True)]
 
 
-def _columns(trials: Sequence[TrialRow], *, wide: bool) -> list[_Column]:
-    names = [_Column("trial", [trial.name for trial in trials], left=True)] if wide else []
-    remarks = [_Column("remarks", [_remarks(trial) for trial in trials], left=True)] if wide else []
-    values = [said(trial.axes) for trial in trials]
-    axes = [_Column("with", values, left=True)] if any(values) and not wide else []
-    seeds = [] if wide or _told_apart(trials) else [_Column("seed", [str(trial.seed) for trial in trials])]
-    scores = [with_error(t.last) if wide else f"{t.last.score:.3f}" if t.last else UNKNOWN for t in trials]
-    chances = [probability(trial.forecast.probability_best if trial.forecast else None) for trial in trials]
-    return [
-        *names,
-        _Column("state", [trial.state.value for trial in trials], left=True),
-        _Column("n", [str(trial.rollouts_per_prompt) for trial in trials]),
-        _Column("B", [str(trial.prompts_per_batch) for trial in trials]),
-        *axes,
-        *seeds,
-        _Column("step", [reached(trial) for trial in trials]),
-        _Column(SCORES, [""] * len(trials), left=True),
-        _Column("score", scores),
-        _Column("at target", [foretold(trial) for trial in trials]),
-        _Column("P(best)", chances),
-        _Column("GPU-h", [aligned_hours(t.gpu_hours_spent) if t.gpu_hours_spent else UNKNOWN for t in trials]),
-        *remarks,
-    ]
+def _columns(trials: Sequence[TrialRow], *, wide: bool) -> Sequence[Column[TrialRow]]:
+    seeds, axes = not _told_apart(trials), any(trial.axes for trial in trials)
+    return (
+        Column("trial", attrgetter("name"), Cells.NAMES, shown=wide),
+        Column("state", attrgetter("state.value"), Cells.NAMES),
+        *SIZE[:2],
+        Column("with", lambda trial: said(trial.axes), Cells.NAMES, shown=axes and not wide),
+        Column("seed", attrgetter("seed"), shown=seeds and not wide),
+        Column("step", reached),
+        Column(SCORES, lambda _: "", Cells.NAMES),
+        Column("score", lambda trial: with_error(trial.last) if wide else _score(trial)),
+        Column("at target", foretold),
+        Column("P(best)", lambda each: probability(each.forecast.probability_best if each.forecast else None)),
+        Column("GPU-h", lambda each: aligned_hours(each.gpu_hours_spent) if each.gpu_hours_spent else UNKNOWN),
+        Column("remarks", _remarks, Cells.NAMES, shown=wide),
+    )
 
 
-def _fitted(columns: list[_Column], width: int) -> tuple[list[_Column], int, int]:
+def _score(trial: TrialRow) -> str:
+    return f"{trial.last.score:.3f}" if trial.last else UNKNOWN
+
+
+def _fitted(columns: list[_Written], width: int) -> tuple[list[_Written], int, int]:
     """Return the columns that fit, the width of the sparklines, and the gap between columns."""
     for given_up in ("", *EXPENDABLE):
         columns = [column for column in columns if column.heading != given_up]

@@ -13,7 +13,7 @@ from planner.store.schema import Fit, Segment, Sweep, Trial
 from rlplan.reading.decisions import decisions as every_decision
 from rlplan.reading.points import every_point
 from rlplan.reading.row_choice import axis_cells, axis_columns
-from rlplan.reading.sweep_data import TRIAL_COLUMNS, trial_row
+from rlplan.reading.sweep_data import TRIAL_COLUMNS, score_row, trial_row
 from rlplan.reading.sweep_reading import read_picture
 
 Row = dict[str, Any]
@@ -65,17 +65,7 @@ def recorded(session: Session, sweep: Sweep) -> Table:
             "seed": trial.seed,
         }
         by_compute = {score.gpu_hours: score for score in trial.scores}
-        rows += [
-            cell
-            | {
-                "step": score.step,
-                "gpu_hours": score.gpu_hours,
-                "score": score.score,
-                "score_standard_error": score.standard_error,
-            }
-            | dict(trial.axes)
-            for score in by_compute.values()
-        ]
+        rows += [cell | score_row(score) | dict(trial.axes) for score in by_compute.values()]
     plain = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
     return Table((*plain, "score_standard_error", "step", *axes), rows)
 
@@ -151,11 +141,6 @@ TABLES: Mapping[str, Callable[[Session, Sweep], Table]] = {
     "decisions": decisions,
     "fits": fits,
 }
-
-
-def rows_of(session: Session, sweep: Sweep, what: str) -> Table:
-    """Return a table of a sweep by its name."""
-    return TABLES[what](session, sweep)
 
 
 def _of_trials(

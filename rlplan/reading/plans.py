@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, selectinload
@@ -16,13 +15,7 @@ MOST = 10
 class UnrunPlan:
     """A plan that waits to be run, and what it would begin with."""
 
-    name: str
-    model: str
-    difficulty: str
-    budget_gpu_hours: float
-    pilot_gpu_hours: float
-    final_gpu_hours: float
-    created_at: datetime
+    plan: Plan
     first: str  # of its candidates
     pilots: int
 
@@ -33,20 +26,7 @@ def unrun_plans(session: Session) -> tuple[UnrunPlan, ...]:
     plans = session.scalars(select(Plan).where(no_sweep).order_by(Plan.id.desc()).limit(MOST)).all()
     pilots = _pilots(session, [plan.id for plan in plans])
     best = _best(session, [plan.id for plan in plans])
-    return tuple(
-        UnrunPlan(
-            plan.name,
-            str(plan.workload.get("model", "a model")),
-            plan.difficulty,
-            plan.budget_gpu_hours,
-            plan.pilot_gpu_hours,
-            plan.final_gpu_hours,
-            plan.created_at,
-            best.get(plan.id, "none"),
-            pilots.get(plan.id, 0),
-        )
-        for plan in plans
-    )
+    return tuple(UnrunPlan(plan, best.get(plan.id, "none"), pilots.get(plan.id, 0)) for plan in plans)
 
 
 def plan_meant(session: Session, name: str | None) -> Plan | None:

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from budgets.errors import InputError, UnknownNameError
 from planner.view import Axes
+from rlplan.wording.typed_numbers import names_in
 
 Row = TypeVar("Row")
 SHORT = {"n": "rollouts_per_prompt", "b": "prompts_per_batch", "lr": "learning_rate"}
@@ -21,7 +22,7 @@ class SortKey(Generic[Row]):
 
 def chosen_names(given: str | None, kind: str, known: Iterable[str]) -> frozenset[str]:
     """Read names with commas between them; each must be known, and none stands for all."""
-    names = [name.strip() for name in (given or "").split(",") if name.strip()]
+    names = names_in(given or "")
     allowed = list(known)
     by_folded = {name.casefold(): name for name in allowed}
     for name in names:
@@ -47,7 +48,7 @@ def ordered(
 def conditions(given: str | None) -> dict[str, frozenset[str]]:
     """Read `name=value` pairs with commas between them; a name that stands twice may have either value."""
     found: dict[str, frozenset[str]] = {}
-    for part in filter(None, (each.strip() for each in (given or "").split(","))):
+    for part in names_in(given or ""):
         name, equals, value = (each.strip() for each in part.partition("="))
         if not (name and equals and value):
             raise InputError(f"--where '{part}' is no condition: write NAME=VALUE, such as n=16,recipe=dapo")

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from planner.store.records import RankedRow
+from rlplan.reading.points import Score
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _TRIAL: dict[str, Callable[[TrialRow], Any]] = {
     "failure_class": lambda trial: trial.failure_class,
 }
 TRIAL_COLUMNS = tuple(_TRIAL)
+SCORE_COLUMNS = ("step", "gpu_hours", "score", "score_standard_error")
 
 
 def sweep_data(picture: Picture) -> dict[str, Any]:
@@ -110,11 +112,13 @@ def trial_data(trial: TrialRow) -> dict[str, Any]:
         "level": forecast.level if forecast else None,
         "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
         "failure_tail": trial.failure_tail,
-        "points": [
-            {"step": s.step, "gpu_hours": s.gpu_hours, "score": s.score, "score_standard_error": s.standard_error}
-            for s in trial.scores
-        ],
+        "points": [score_row(score) for score in trial.scores],
     }
+
+
+def score_row(score: Score) -> dict[str, Any]:
+    """Return one validation by the columns of a curve."""
+    return dict(zip(SCORE_COLUMNS, score, strict=True))
 
 
 def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:

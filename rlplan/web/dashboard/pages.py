@@ -135,7 +135,7 @@ def front_page(
         "sweeps.html",
         listing=listing,
         before=before,
-        plans=[(plan, command("sweep", plan.name, database)) for plan in plans],
+        plans=[(each, command("sweep", each.plan.name, database)) for each in plans],
         trouble=trouble,
         story=snapshot.story if snapshot else None,
         version=front.version if front else "",
