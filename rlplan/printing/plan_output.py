@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
-from planner.view import Axes
 from rlplan.actions.proposing import StoredPlan
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
@@ -159,16 +158,13 @@ def _outlook(outlook: Outlook) -> str:
         return f"{budget}: too few for a run"
     allocation, score = outlook.best.allocation, outlook.best.expected_score
     expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else ""
+    axes = f" with {said(outlook.best.variant.axes)}" if outlook.best.variant.axes else ""
     law = outlook.published_rollouts_per_prompt
     published = f"; the published law says n = {law:.0f}" if law else ""
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
-        f"M = {steps(allocation.update_steps)}{_with(outlook.best.variant.axes)}{expected}{published}"
+        f"M = {steps(allocation.update_steps)}{axes}{expected}{published}"
     )
-
-
-def _with(axes: Axes) -> str:
-    return f" with {said(axes)}" if axes else ""
 
 
 def _narrower(option: NarrowerTrial) -> str:

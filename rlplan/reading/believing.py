@@ -78,7 +78,7 @@ def bands_of(worlds: Worlds, seen: Sequence[TrialView]) -> dict[int, Band]:
             if run >= 0:
                 early = x[row] <= before.until(int(run))
                 scores[:, row, early] = before.scores(int(run), x[row, early])
-        low_mid_high = _quantiles(np.clip(scores, 0.0, 1.0))
+        low_mid_high = np.quantile(np.clip(scores, 0.0, 1.0), QUANTILES, axis=0)
         for row, trial in enumerate(part):
             median, low, high = low_mid_high[:, row]
             bands[trial.trial] = Band(_numbers(x[row] * worlds.target), _numbers(median), _numbers(low), _numbers(high))
@@ -150,10 +150,6 @@ def _places(reached: float) -> Vector:
     along = np.expm1(np.linspace(0.0, np.log1p(1 / origin), PLACES)) * origin
     along[0], along[-1] = 0.0, 1.0
     return np.asarray(along)
-
-
-def _quantiles(scores: Vector) -> Vector:
-    return np.asarray(np.quantile(scores, QUANTILES, axis=0))
 
 
 def _numbers(values: Vector) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from planner.layering import flattened
@@ -100,8 +100,7 @@ def segments(session: Session, sweep: Sweep) -> Table:
         Segment.ended_at,
         Segment.outcome,
     )
-    wanted = select(Trial.name, *columns).join(Trial, Trial.id == Segment.trial_id).order_by(Segment.id)
-    return _of_trials(session, sweep, wanted.where(Trial.sweep_id == sweep.id), columns)
+    return _of_trials(session, sweep, Segment, columns)
 
 
 def decisions(session: Session, sweep: Sweep) -> Table:
@@ -128,8 +127,7 @@ def fits(session: Session, sweep: Sweep) -> Table:
         Fit.fit_milliseconds,
         Fit.parameters,
     )
-    wanted = select(Trial.name, *columns).join(Trial, Trial.id == Fit.trial_id).order_by(Fit.id)
-    found = _of_trials(session, sweep, wanted.where(Trial.sweep_id == sweep.id), columns)
+    found = _of_trials(session, sweep, Fit, columns)
     rows = [row | dict(flattened(row.pop("parameters") or {})) for row in found.rows]
     return Table(_columns(rows) if rows else found.columns[:-1], rows)
 
@@ -144,14 +142,12 @@ TABLES: Mapping[str, Callable[[Session, Sweep], Table]] = {
 
 
 def _of_trials(
-    session: Session,
-    sweep: Sweep,
-    wanted: Select[*tuple[Any, ...]],
-    columns: Sequence[InstrumentedAttribute[Any]],
+    session: Session, sweep: Sweep, kind: type[Segment | Fit], columns: Sequence[InstrumentedAttribute[Any]]
 ) -> Table:
+    wanted = select(Trial.name, *columns).join(Trial, Trial.id == kind.trial_id).order_by(kind.id)
     names = ("sweep", "trial", *(column.key for column in columns))
-    rows = [dict(zip(names, (sweep.name, *row), strict=True)) for row in session.execute(wanted)]
-    return Table(names, rows)
+    found = session.execute(wanted.where(Trial.sweep_id == sweep.id))
+    return Table(names, [dict(zip(names, (sweep.name, *row), strict=True)) for row in found])
 
 
 def _columns(rows: Iterable[Row]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from rlplan.reading.points import Score
 from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
 
 if TYPE_CHECKING:
-    from rlplan.reading.story import Band, Beliefs, Story
+    from rlplan.reading.story import Beliefs, Story
 
 RANKING_COLUMNS = tuple(field for field in RankedRow.__dataclass_fields__ if field != "axes")
 _TRIAL: dict[str, Callable[[TrialRow], Any]] = {
@@ -140,7 +140,7 @@ def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
         "trials": [
             trial_data(trial)
             | {
-                "band": _band(beliefs.bands.get(trial.id)) if beliefs else None,
+                "band": _row(beliefs.bands[trial.id]) if beliefs and trial.id in beliefs.bands else None,
                 "collapsed_from_gpu_hours": beliefs.cuts.get(trial.id) if beliefs else None,
             }
             for trial in story.picture.trials
@@ -158,10 +158,6 @@ def story_data(story: "Story", beliefs: "Beliefs | None") -> dict[str, Any]:
 def _row(row: Any) -> dict[str, Any]:
     """Return a dataclass by its fields; what is in them is not copied, since that takes long for many rows."""
     return with_axes({name: getattr(row, name) for name in row.__dataclass_fields__})
-
-
-def _band(band: "Band | None") -> dict[str, Any] | None:
-    return None if band is None else _row(band)
 
 
 def _plain(value: Any) -> Any:
