@@ -1,10 +1,12 @@
 """A recommendation: what to run, how sure that is, and everything that it rests on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.cautions import Caution
 from planner.recommending.choice import Choice
 from planner.recommending.rival import Rival
+from rlplan.api.attributes import Read
 from rlplan.api.frames import CHOICES, Frame, Library, make_frame, spread_axes
 from rlplan.api.wording import page_part
 from rlplan.printing.recommend_output import report
@@ -12,9 +14,6 @@ from rlplan.reading.recommend_reading import Recommended, recommended_data
 from rlplan.wording.console import text_of
 from rlplan.wording.numbers import probability, steps
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from planner.recommending.answer import FinalAnswer as Found
 
 SHOWN = 12
 
@@ -26,55 +25,18 @@ class Answer:
         """Wrap what was found."""
         self.recommended = recommended
 
-    @property
-    def found(self) -> "Found":
-        """The answer itself: runner-up, equivalents, other budgets, frontier, cautions."""
-        return self.recommended.answer
-
-    @property
-    def sweep(self) -> str:
-        """The name of the sweep that it is from."""
-        return self.recommended.sweep
-
-    @property
-    def best(self) -> Choice:
-        """What to run: rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate, with its expectation."""
-        return self.found.chosen
-
-    @property
-    def target_gpu_hours(self) -> float:
-        """GPU-hours of the final run that it is for."""
-        return self.found.target_gpu_hours
-
-    @property
-    def sentence(self) -> str:
-        """What to run and what it is expected to score, in one sentence."""
-        return self.found.what
-
-    @property
-    def certainty(self) -> str:
-        """How sure that is, in one sentence."""
-        return self.found.how_sure
-
-    @property
-    def runner_up(self) -> Rival | None:
-        """The next best, and what would have to be true for it to win."""
-        return self.found.runner_up
-
-    @property
-    def equivalent(self) -> tuple[Choice, ...]:
-        """What is as good as the chosen one, as far as one can tell."""
-        return self.found.equivalent
-
-    @property
-    def cautions(self) -> tuple[Caution, ...]:
-        """What to mind."""
-        return self.found.cautions
-
-    @property
-    def command(self) -> str | None:
-        """The line that runs it; None where the launch's note says why there is none."""
-        return self.recommended.launch.line
+    found = Read[FinalAnswer]("recommended.answer", "The answer itself, with other budgets and the frontier.")
+    sweep = Read[str]("recommended.sweep", "The name of the sweep that it is from.")
+    best = Read[Choice](
+        "found.chosen", "What to run: n, B, update steps and learning rate, with what is expected of it."
+    )
+    target_gpu_hours = Read[float]("found.target_gpu_hours", "GPU-hours of the final run that it is for.")
+    sentence = Read[str]("found.what", "What to run and what it is expected to score, in one sentence.")
+    certainty = Read[str]("found.how_sure", "How sure that is, in one sentence.")
+    runner_up = Read[Rival | None]("found.runner_up", "The next best, and what would have to be true for it to win.")
+    equivalent = Read[tuple[Choice, ...]]("found.equivalent", "What is as good, as far as one can tell.")
+    cautions = Read[tuple[Caution, ...]]("found.cautions", "What to mind.")
+    command = Read[str | None]("recommended.launch.line", "The line that runs it; None where there is none.")
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return a row for each configuration that can be run, the chosen one first."""

@@ -14,6 +14,7 @@ from rlplan.actions.fit_data import curve_data
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
 from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables
+from rlplan.api.attributes import Read
 from rlplan.api.frames import FITS, Frame, Kind, Library, make_frame
 from rlplan.api.laws import FittedLaws, RecipeComparison
 from rlplan.api.tables import Tabular, arrays_of, is_path, is_table, table_of
@@ -33,45 +34,18 @@ class Fit:
 
     fitted: FittedCurve = field(repr=False)
 
-    @property
-    def curve(self) -> str:
-        """The curve's name."""
-        return self.fitted.fit.curve
-
-    @property
-    def verdict(self) -> str:
-        """rising, saturated, flat, declining, collapsed or not-identifiable."""
-        return self.fitted.fit.verdict.value
-
-    @property
-    def evidence(self) -> str:
-        """What the verdict rests on."""
-        return self.fitted.fit.evidence
-
-    @property
-    def parameters(self) -> Mapping[str, Interval]:
-        """R0, A, B and C_mid, each as a median with an interval."""
-        return self.fitted.fit.parameters
-
-    @property
-    def predictions(self) -> tuple[Prediction, ...]:
-        """The mean score at each x that was asked for, with an interval."""
-        return self.fitted.fit.predictions
-
-    @property
-    def observed(self) -> tuple[float | None, ...]:
-        """Of each prediction, what the rest of the curve came to; None where the fit has seen it or it is not known."""
-        return self.fitted.observed
-
-    @property
-    def now(self) -> Prediction:
-        """The mean score at the last x that was used."""
-        return self.fitted.now
-
-    @property
-    def noise_sd(self) -> float:
-        """The standard deviation of a score around the curve."""
-        return self.fitted.fit.noise_sd
+    curve = Read[str]("fitted.fit.curve", "The curve's name.")
+    verdict = Read[str](
+        "fitted.fit.verdict.value", "rising, saturated, flat, declining, collapsed or not-identifiable."
+    )
+    evidence = Read[str]("fitted.fit.evidence", "What the verdict rests on.")
+    parameters = Read[Mapping[str, Interval]]("fitted.fit.parameters", "R0, A, B and C_mid, with intervals.")
+    predictions = Read[tuple[Prediction, ...]]("fitted.fit.predictions", "The mean score at each x that was asked for.")
+    observed = Read[tuple[float | None, ...]](
+        "fitted.observed", "What came of each prediction; None if it is not known."
+    )
+    now = Read[Prediction]("fitted.now", "The mean score at the last x that was used.")
+    noise_sd = Read[float]("fitted.fit.noise_sd", "The standard deviation of a score around the curve.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -234,22 +208,10 @@ def fit(
         >>> fit.predictions[0].low < fit.predictions[0].mean < fit.predictions[0].high
         True
     """
+    asked = dict(locals())
     wanted = (predict_at,) if isinstance(predict_at, str) or not isinstance(predict_at, Sequence) else predict_at
     with arguments_named():
-        request = FitRequest(
-            x=x,
-            y=y,
-            by=by,
-            percent=percent,
-            answers=answers,
-            fraction=fit_fraction,
-            until=fit_until,
-            cut=None if cut is None else str(cut),
-            predict_at=tuple(map(str, wanted)),
-            level=level,
-            law=law,
-            compare_by=compare_by,
-        )
+        request = FitRequest.of(asked | {"predict_at": wanted})
         if law is not None or compare_by is not None:
             return _fit_tables(data, request)
         request.targets()  # what cannot be done is refused before anything is read

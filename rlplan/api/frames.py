@@ -92,166 +92,71 @@ def _by_narwhals(columns: Columns, rows: Sequence[Row], library: Literal["polars
     ).to_native()
 
 
-_CONFIGURATION: Final[Columns] = {"rollouts_per_prompt": Kind.WHOLE, "prompts_per_batch": Kind.WHOLE}
-_EXPECTATION: Final[Columns] = {
-    "expected_score": Kind.NUMBER,
-    "score_low": Kind.NUMBER,
-    "score_high": Kind.NUMBER,
-}
+def columns(text: str) -> Columns:
+    """Return the columns that a text lists, each a kind and a name, as docs/python.md writes them."""
+    pairs = (each.split() for each in text.split(","))
+    return {name: KINDS[kind] for kind, name in pairs}
 
-CANDIDATES: Final[Columns] = {
-    "rank": Kind.WHOLE,
-    **_CONFIGURATION,
-    "update_steps": Kind.WHOLE,
-    "pilot_steps": Kind.WHOLE,
-    "gpu_hours_per_step": Kind.NUMBER,
-    "pilot_gpu_hours": Kind.NUMBER,
-    "learning_rate": Kind.NUMBER,
-    "epochs": Kind.NUMBER,
-    "signal_fraction": Kind.NUMBER,
-    **_EXPECTATION,
-    "pilot_reason": Kind.TEXT,
-    "notes": Kind.TEXT,
+
+KINDS: Final = {
+    "whole": Kind.WHOLE,
+    "whole?": Kind.WHOLE_OR_MISSING,
+    "number": Kind.NUMBER,
+    "text": Kind.TEXT,
+    "time": Kind.TIME,
 }
-PLANS: Final[Columns] = {
-    "plan": Kind.TEXT,
-    "created_at": Kind.TIME,
-    "budget_gpu_hours": Kind.NUMBER,
-    "pilot_gpu_hours": Kind.NUMBER,
-    "final_gpu_hours": Kind.NUMBER,
-    "model": Kind.TEXT,
-    "gpu": Kind.TEXT,
-    "gpus": Kind.WHOLE,
-    "recipe": Kind.TEXT,
-    "difficulty": Kind.TEXT,
-    "candidates": Kind.WHOLE,
-}
-SWEEPS: Final[Columns] = {
-    "sweep": Kind.TEXT,
-    "plan": Kind.TEXT,
-    "created_at": Kind.TIME,
-    "finished_at": Kind.TIME,
-    "status": Kind.TEXT,
-    "policy": Kind.TEXT,
-    "seed": Kind.WHOLE,
-    "trials": Kind.WHOLE,
-    "gpu_hours_spent": Kind.NUMBER,
-}
-TRIALS: Final[Columns] = {
-    "trial": Kind.TEXT,
-    **_CONFIGURATION,
-    "learning_rate": Kind.NUMBER,
-    "seed": Kind.WHOLE,
-    "state": Kind.TEXT,
-    "attempt": Kind.WHOLE,
-    "step": Kind.WHOLE,
-    "pilot_steps": Kind.WHOLE_OR_MISSING,
-    "gpu_hours_spent": Kind.NUMBER,
-    "score": Kind.NUMBER,
-    "score_standard_error": Kind.NUMBER,
-    **_EXPECTATION,
-    "probability_best": Kind.NUMBER,
-    "failure_class": Kind.TEXT,
-}
-CURVES: Final[Columns] = {
-    "trial": Kind.TEXT,
-    **_CONFIGURATION,
-    "seed": Kind.WHOLE,
-    "state": Kind.TEXT,
-    "step": Kind.WHOLE,
-    "gpu_hours": Kind.NUMBER,
-    "score": Kind.NUMBER,
-    "score_standard_error": Kind.NUMBER,
-}
-POINTS: Final[Columns] = {
-    "trial": Kind.TEXT,
-    "attempt": Kind.WHOLE,
-    "step": Kind.WHOLE,
-    "rollouts": Kind.WHOLE,
-    "tokens": Kind.WHOLE,
-    "seconds": Kind.NUMBER,
-    "gpu_hours": Kind.NUMBER,
-    "score": Kind.NUMBER,
-    "score_standard_error": Kind.NUMBER,
-}
-RANKED: Final[Columns] = {
-    "rank": Kind.WHOLE,
-    **_CONFIGURATION,
-    "update_steps": Kind.WHOLE,
-    "learning_rate": Kind.NUMBER,
-    "recipe": Kind.TEXT,
-    **_EXPECTATION,
-    "probability_best": Kind.NUMBER,
-    "gpu_hours_spent": Kind.NUMBER,
-    "gpu_hours_to_target": Kind.NUMBER,
-    "status": Kind.TEXT,
-}
-DECISIONS: Final[Columns] = {
-    "number": Kind.WHOLE,
-    "at": Kind.TIME,
-    "action": Kind.TEXT,
-    "trial": Kind.TEXT,
-    "reason": Kind.TEXT,
-    "seen": Kind.TEXT,
-    "alternatives": Kind.TEXT,
-}
-SEGMENTS: Final[Columns] = {
-    "worker": Kind.TEXT,
-    "trial": Kind.TEXT,
-    "segment": Kind.WHOLE,
-    "attempt": Kind.WHOLE,
-    "from_step": Kind.WHOLE,
-    "to_step": Kind.WHOLE,
-    "started_at": Kind.TIME,
-    "ended_at": Kind.TIME,
-    "outcome": Kind.TEXT,
-    "reserved_gpu_hours": Kind.NUMBER,
-    "charged_gpu_hours": Kind.NUMBER,
-}
-CHOICES: Final[Columns] = {
-    "rank": Kind.WHOLE,
-    **_CONFIGURATION,
-    "update_steps": Kind.WHOLE,
-    "learning_rate": Kind.NUMBER,
-    "recipe": Kind.TEXT,
-    "gpu_hours": Kind.NUMBER,
-    **_EXPECTATION,
-    "probability_best": Kind.NUMBER,
-    "probability_within_001": Kind.NUMBER,
-    "probability_within_002": Kind.NUMBER,
-    "expected_regret": Kind.NUMBER,
-    "collapse_risk": Kind.NUMBER,
-    "status": Kind.TEXT,
-    "gpu_hours_spent": Kind.NUMBER,
-    "reached_gpu_hours": Kind.NUMBER,
-    "seeds_seen": Kind.WHOLE,
-}
-FITS: Final[Columns] = {
-    "curve": Kind.TEXT,
-    "points": Kind.WHOLE,
-    "used_points": Kind.WHOLE,
-    "verdict": Kind.TEXT,
-    "noise_sd": Kind.NUMBER,
-    "x": Kind.NUMBER,
-    "mean": Kind.NUMBER,
-    "low": Kind.NUMBER,
-    "high": Kind.NUMBER,
-    "level": Kind.NUMBER,
-    "observed": Kind.NUMBER,
-    "notes": Kind.TEXT,
-}
-LAWS: Final[Columns] = {
-    "law": Kind.TEXT,
-    "name": Kind.TEXT,
-    "identified": Kind.TEXT,
-    "what": Kind.TEXT,
-    **dict.fromkeys(("x", "median", "low", "high", "level"), Kind.NUMBER),
-}
-COMPARED: Final[Columns] = {
-    "name": Kind.TEXT,
-    **dict.fromkeys(("rank", "tie_group", "runs"), Kind.WHOLE),
-    "probability_best": Kind.NUMBER,
-    "probability_tied": Kind.NUMBER,
-    **{f"{name}_{part}": Kind.NUMBER for name in ("A", "B", "C_mid") for part in ("median", "low", "high")},
-}
-TRACE: Final[Columns] = {"gpu_hours": Kind.NUMBER, **_CONFIGURATION, "regret": Kind.NUMBER}
+CANDIDATES: Final = columns("""
+    whole rank, whole rollouts_per_prompt, whole prompts_per_batch, whole update_steps, whole pilot_steps,
+    number gpu_hours_per_step, number pilot_gpu_hours, number learning_rate, number epochs, number signal_fraction,
+    number expected_score, number score_low, number score_high, text pilot_reason, text notes
+""")
+PLANS: Final = columns("""
+    text plan, time created_at, number budget_gpu_hours, number pilot_gpu_hours, number final_gpu_hours, text model,
+    text gpu, whole gpus, text recipe, text difficulty, whole candidates
+""")
+SWEEPS: Final = columns("""
+    text sweep, text plan, time created_at, time finished_at, text status, text policy, whole seed, whole trials,
+    number gpu_hours_spent
+""")
+TRIALS: Final = columns("""
+    text trial, whole rollouts_per_prompt, whole prompts_per_batch, number learning_rate, whole seed, text state,
+    whole attempt, whole step, whole? pilot_steps, number gpu_hours_spent, number score, number score_standard_error,
+    number expected_score, number score_low, number score_high, number probability_best, text failure_class
+""")
+CURVES: Final = columns("""
+    text trial, whole rollouts_per_prompt, whole prompts_per_batch, whole seed, text state, whole step,
+    number gpu_hours, number score, number score_standard_error
+""")
+POINTS: Final = columns("""
+    text trial, whole attempt, whole step, whole rollouts, whole tokens, number seconds, number gpu_hours,
+    number score, number score_standard_error
+""")
+RANKED: Final = columns("""
+    whole rank, whole rollouts_per_prompt, whole prompts_per_batch, whole update_steps, number learning_rate,
+    text recipe, number expected_score, number score_low, number score_high, number probability_best,
+    number gpu_hours_spent, number gpu_hours_to_target, text status
+""")
+DECISIONS: Final = columns("whole number, time at, text action, text trial, text reason, text seen, text alternatives")
+SEGMENTS: Final = columns("""
+    text worker, text trial, whole segment, whole attempt, whole from_step, whole to_step, time started_at,
+    time ended_at, text outcome, number reserved_gpu_hours, number charged_gpu_hours
+""")
+CHOICES: Final = columns("""
+    whole rank, whole rollouts_per_prompt, whole prompts_per_batch, whole update_steps, number learning_rate,
+    text recipe, number gpu_hours, number expected_score, number score_low, number score_high, number probability_best,
+    number probability_within_001, number probability_within_002, number expected_regret, number collapse_risk,
+    text status, number gpu_hours_spent, number reached_gpu_hours, whole seeds_seen
+""")
+FITS: Final = columns("""
+    text curve, whole points, whole used_points, text verdict, number noise_sd, number x, number mean, number low,
+    number high, number level, number observed, text notes
+""")
+LAWS: Final = columns("""
+    text law, text name, text identified, text what, number x, number median, number low, number high, number level
+""")
+COMPARED: Final = columns("""
+    text name, whole rank, whole tie_group, whole runs, number probability_best, number probability_tied,
+    number A_median, number A_low, number A_high, number B_median, number B_low, number B_high, number C_mid_median,
+    number C_mid_low, number C_mid_high
+""")
+TRACE: Final = columns("number gpu_hours, whole rollouts_per_prompt, whole prompts_per_batch, number regret")

@@ -8,6 +8,7 @@ from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.curves.fitting import Interval
 from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, law_rows, laws_data
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
+from rlplan.api.attributes import Read
 from rlplan.api.frames import COMPARED, LAWS, Frame, Library, make_frame
 from rlplan.api.wording import page_part, reworded
 from rlplan.wording.numbers import interval
@@ -20,30 +21,16 @@ class LawFit:
     fitted: FittedLaw = field(repr=False)
     level: float = field(repr=False)
 
-    @property
-    def name(self) -> str:
-        """The name of the curve or the table."""
-        return self.fitted.fit.name
-
-    @property
-    def identified(self) -> bool:
-        """Whether the points tell what the law is."""
-        return self.fitted.fit.identified
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """Why the points cannot tell; nothing where they do."""
-        return self.fitted.fit.doubts
+    name = Read[str]("fitted.fit.name", "The name of the curve or the table.")
+    identified = Read[bool]("fitted.fit.identified", "Whether the points tell what the law is.")
+    evidence = Read[tuple[str, ...]]("fitted.fit.doubts", "Why the points cannot tell; nothing where they do.")
 
     @property
     def parameters(self) -> Mapping[str, Interval]:
         """The parameters by the literature's names, each with an interval."""
         return self.fitted.fit.parameters(self.level)
 
-    @property
-    def predictions(self) -> tuple[LawPrediction, ...]:
-        """What the law gives at each x that was asked for."""
-        return self.fitted.predictions
+    predictions = Read[tuple[LawPrediction, ...]]("fitted.predictions", "What the law gives at each x asked for.")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -65,10 +52,7 @@ class FittedLaws(Sequence[LawFit]):
 
     found: LawFits = field(repr=False)
 
-    @property
-    def law(self) -> str:
-        """The law's name."""
-        return self.found.law.value
+    law = Read[str]("found.law.value", "The law's name.")
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -116,10 +100,7 @@ class RecipeComparison(Sequence[ComparedRecipe]):
     found: Comparison = field(repr=False)
     failures: tuple[str, ...]
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to mind."""
-        return self.found.notes
+    notes = Read[tuple[str, ...]]("found.notes", "What to mind.")
 
     def __len__(self) -> int:
         return len(self.found.recipes)

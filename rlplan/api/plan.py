@@ -10,6 +10,7 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
 from planner.store import schema as tables
+from rlplan.api.attributes import Read, T
 from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame, spread_axes
 from rlplan.api.wording import arguments_named, database_at, page_part
 from rlplan.reading.plan_data import STORED
@@ -47,6 +48,13 @@ class Candidate:
     axes: tuple[tuple[str, str | float], ...]  # what else tells it from others, such as ("recipe", "scalerl")
 
 
+class Kept(Read[T]):
+    """A property that a plan's document has under a key."""
+
+    def __init__(self, key: str, doc: str) -> None:
+        property.__init__(self, lambda plan: plan.document[key], doc=doc)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
@@ -55,35 +63,12 @@ class Plan:
     document: Mapping[str, Any] = field(repr=False)
     notices: tuple[str, ...] = ()  # what was done to the database meanwhile, such as an upgrade
 
-    @property
-    def name(self) -> str:
-        """What it is stored under, such as 'plan-3'."""
-        return str(self.document["plan"])
-
-    @property
-    def budget_gpu_hours(self) -> float:
-        """GPU-hours for pilots and final run together."""
-        return float(self.document["budget_gpu_hours"])
-
-    @property
-    def pilot_gpu_hours(self) -> float:
-        """The part that buys evidence."""
-        return float(self.document["pilot_gpu_hours"])
-
-    @property
-    def final_gpu_hours(self) -> float:
-        """The part that is left for the final run."""
-        return float(self.document["final_gpu_hours"])
-
-    @property
-    def recipe(self) -> str:
-        """The recipe's name, or those of all that are compared."""
-        return str(self.document["recipe"])
-
-    @property
-    def difficulty(self) -> str:
-        """How hard the problems are for the base model."""
-        return str(self.document["difficulty"])
+    name = Kept[str]("plan", "What it is stored under, such as 'plan-3'.")
+    budget_gpu_hours = Kept[float]("budget_gpu_hours", "GPU-hours for pilots and final run together.")
+    pilot_gpu_hours = Kept[float]("pilot_gpu_hours", "The part that buys evidence.")
+    final_gpu_hours = Kept[float]("final_gpu_hours", "The part that is left for the final run.")
+    recipe = Kept[str]("recipe", "The recipe's name, or those of all that are compared.")
+    difficulty = Kept[str]("difficulty", "How hard the problems are for the base model.")
 
     @property
     def workload(self) -> dict[str, Any]:

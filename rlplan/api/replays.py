@@ -9,6 +9,7 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
+from rlplan.api.attributes import Read
 from rlplan.api.frames import TRACE, Frame, Library, make_frame, spread_axes
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
 from rlplan.api.wording import arguments_named, page_part, reworded
@@ -22,45 +23,18 @@ class Replay:
 
     replays: Replays = field(repr=False)
 
-    @property
-    def played(self) -> tuple[Played, ...]:
-        """The replay of each seed."""
-        return self.replays.played
+    played = Read[tuple[Played, ...]]("replays.played", "The replay of each seed.")
+    policy = Read[str]("_first.policy", "What decided.")
+    chosen = Read[Configuration]("_first.chosen", "(rollouts_per_prompt, prompts_per_batch, axes).")
+    best = Read[Configuration]("replays.best", "What is the best at the target.")
+    gpu_hours_spent = Read[float]("_first.gpu_hours_spent", "What the pilots took.")
+    score_at_target = Read[float]("_first.score_at_target", "What the chosen configuration scores at the target.")
+    regret = Read[float]("_first.regret", "How much the best scores more than what was chosen.")
+    mean_regret = Read[float]("replays.mean_regret", "The mean regret over the seeds.")
 
     @property
-    def policy(self) -> str:
-        """What decided."""
-        return self.played[0].policy
-
-    @property
-    def chosen(self) -> Configuration:
-        """What the policy chose: (rollouts_per_prompt, prompts_per_batch, axes)."""
-        return self.played[0].chosen
-
-    @property
-    def best(self) -> Configuration:
-        """What is the best at the target."""
-        return self.replays.best
-
-    @property
-    def gpu_hours_spent(self) -> float:
-        """What the pilots took."""
-        return self.played[0].gpu_hours_spent
-
-    @property
-    def score_at_target(self) -> float:
-        """What the chosen configuration scores at the target."""
-        return self.played[0].score_at_target
-
-    @property
-    def regret(self) -> float:
-        """How much the best scores more than what was chosen."""
-        return self.played[0].regret
-
-    @property
-    def mean_regret(self) -> float:
-        """The mean regret over the seeds."""
-        return self.replays.mean_regret
+    def _first(self) -> Played:
+        return self.played[0]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
+from rlplan.api.attributes import Read
 from rlplan.api.frames import (
     CURVES,
     DECISIONS,
@@ -53,55 +54,16 @@ class Sweep:
         with book.reading() as store:
             self.story = story(store, name, memory=self._memory)
 
-    @property
-    def picture(self) -> Picture:
-        """The rows that all of this is read from, as typed objects."""
-        return self.story.picture
-
-    @property
-    def name(self) -> str:
-        """What it is stored under, such as 'sweep-2'."""
-        return self.picture.sweep
-
-    @property
-    def database(self) -> str:
-        """The path or URL of the database that it is in."""
-        return self._book.database
-
-    @property
-    def plan(self) -> str:
-        """The name of its plan."""
-        return self.picture.plan
-
-    @property
-    def status(self) -> SweepStatus:
-        """Where it stands; a text too, such as 'finished'."""
-        return self.picture.status
-
-    @property
-    def policy(self) -> str:
-        """What decides."""
-        return self.picture.policy
-
-    @property
-    def metric(self) -> str:
-        """What all scores are, such as 'mean@1'."""
-        return self.picture.metric
-
-    @property
-    def money(self) -> Money:
-        """Where the pilots' GPU-hours are."""
-        return self.picture.money
-
-    @property
-    def target_gpu_hours(self) -> float:
-        """The compute at which configurations are compared."""
-        return self.story.target_gpu_hours
-
-    @property
-    def answer(self) -> StoredAnswer | None:
-        """What was recommended when it last ended, as it is stored; None before. `recommend` answers anew."""
-        return self.picture.answer
+    picture = Read[Picture]("story.picture", "The rows that all of this is read from, as typed objects.")
+    name = Read[str]("picture.sweep", "What it is stored under, such as 'sweep-2'.")
+    database = Read[str]("_book.database", "The path or URL of the database that it is in.")
+    plan = Read[str]("picture.plan", "The name of its plan.")
+    status = Read[SweepStatus]("picture.status", "Where it stands; a text too, such as 'finished'.")
+    policy = Read[str]("picture.policy", "What decides.")
+    metric = Read[str]("picture.metric", "What all scores are, such as 'mean@1'.")
+    money = Read[Money]("picture.money", "Where the pilots' GPU-hours are.")
+    target_gpu_hours = Read[float]("story.target_gpu_hours", "The compute at which configurations are compared.")
+    answer = Read[StoredAnswer | None]("picture.answer", "What was recommended when it last ended; None before.")
 
     def refresh(self) -> "Sweep":
         """Return the sweep as it is now; only what is new is read."""
@@ -160,11 +122,7 @@ class Sweep:
         """Return a row for each decision, oldest first; what it rested on is JSON."""
         rows = (
             {
-                "number": each.number,
-                "at": each.at,
-                "action": each.action,
-                "trial": each.trial,
-                "reason": each.reason,
+                **{name: getattr(each, name) for name in DECISIONS},
                 "seen": json.dumps(dict(each.seen)),
                 "alternatives": json.dumps(list(each.alternatives)),
             }
@@ -176,17 +134,10 @@ class Sweep:
         """Return a row for each segment, in the order of their start: which worker ran which trial when."""
         rows = (
             {
-                "worker": each.worker,
+                **{name: getattr(each, name, None) for name in SEGMENTS},
                 "trial": each.name,
                 "segment": each.number,
-                "attempt": each.attempt,
-                "from_step": each.from_step,
-                "to_step": each.to_step,
-                "started_at": each.started_at,
-                "ended_at": each.ended_at,
                 "outcome": each.outcome.value,
-                "reserved_gpu_hours": each.reserved_gpu_hours,
-                "charged_gpu_hours": each.charged_gpu_hours,
             }
             for each in self.story.stretches
         )

@@ -1,0 +1,17 @@
+"""Attributes of the API's objects that lie deeper in what they wrap."""
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Read(property, Generic[T]):
+    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
+
+    def __init__(self, path: str, doc: str) -> None:
+        super().__init__(attrgetter(path), doc=doc)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
