@@ -46,7 +46,7 @@ def windows() -> list[Panel]:
     """Fit more and more of one sigmoid."""
     curve = next(example("sigmoid", 0.01))
     return [
-        panel(curve, f"the first {fraction:.0%}", FitRequest(fraction=fraction, predict_at=("end",)))
+        panel(curve, f"the first {fraction:.0%}", FitRequest(fit_fraction=fraction, predict_at=("end",)))
         for fraction in (0.05, 0.1, 0.25, 0.5)
     ]
 
@@ -54,7 +54,7 @@ def windows() -> list[Panel]:
 def verdicts() -> list[Panel]:
     """Find a curve for every verdict among those of a shape that often gets it."""
     found = []
-    request = FitRequest(fraction=0.5, predict_at=("end",))
+    request = FitRequest(fit_fraction=0.5, predict_at=("end",))
     for verdict, shape in SHAPES_BY_VERDICT.items():
         drawn = (panel(curve, shape, request) for curve in example(shape, 0.03))
         found.append(next(each for each in drawn if each.title.endswith(f": {verdict.value}")))
@@ -63,7 +63,7 @@ def verdicts() -> list[Panel]:
 
 def shapes() -> list[Panel]:
     """Fit what no sigmoid describes."""
-    request = FitRequest(fraction=0.5, predict_at=("end",))
+    request = FitRequest(fit_fraction=0.5, predict_at=("end",))
     return [panel(next(example(shape, 0.03)), shape, request) for shape in SHAPES_BEYOND]
 
 
@@ -73,7 +73,7 @@ def cuts() -> list[Panel]:
     fast_start = 0.25 * np.exp(-curve.x / (0.01 * curve.x[-1]))
     odd = Curve.of(curve.name, curve.x, curve.y + fast_start)
     return [
-        panel(odd, name, FitRequest(fraction=0.3, predict_at=("end",), cut=cut))
+        panel(odd, name, FitRequest(fit_fraction=0.3, predict_at=("end",), cut=cut))
         for name, cut in (("whole", None), ("cut at 5 %", str(0.05 * odd.x[-1])))
     ]
 

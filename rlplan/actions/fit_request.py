@@ -1,9 +1,10 @@
 """What is asked of `rlplan fit`: columns, the window, the cut, where to predict, which law."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.curve import Curve
@@ -39,8 +40,8 @@ class FitRequest:
     by: str | None = None
     percent: bool = False
     answers: int | None = None
-    fraction: float | None = None
-    until: float | None = None
+    fit_fraction: float | None = None
+    fit_until: float | None = None
     cut: str | None = None
     predict_at: tuple[str, ...] = ()
     level: float = LEVEL
@@ -48,19 +49,27 @@ class FitRequest:
     law: str | None = None
     compare_by: str | None = None
 
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Self:
+        """Return the request among named values, as the command and the API have them."""
+        given = {each.name: asked[each.name] for each in fields(cls) if each.name in asked}
+        cut, predict_at = given["cut"], given["predict_at"] or ()
+        return cls(**given | {"cut": None if cut is None else str(cut), "predict_at": tuple(map(str, predict_at))})
+
     def __post_init__(self) -> None:
         self._check_law()
-        if self.fraction is not None and self.until is not None:
+        if self.fit_fraction is not None and self.fit_until is not None:
             raise InputError(
-                f"--fit-fraction {self.fraction:g} and --fit-until {self.until:g} both say where to stop: give one"
+                f"--fit-fraction {self.fit_fraction:g} and --fit-until {self.fit_until:g} both say where to stop: "
+                "give one"
             )
-        if self.fraction is not None and not 0 < self.fraction <= 1:
+        if self.fit_fraction is not None and not 0 < self.fit_fraction <= 1:
             raise InputError(
-                f"--fit-fraction {self.fraction:g}: it must lie above 0 and be at most 1, such as 0.25 for the first "
-                "quarter of the x range"
+                f"--fit-fraction {self.fit_fraction:g}: it must lie above 0 and be at most 1, such as 0.25 for the "
+                "first quarter of the x range"
             )
-        if self.until is not None and not (self.until > 0 and math.isfinite(self.until)):
-            raise InputError(f"--fit-until {self.until:g}: it must be an x above 0")
+        if self.fit_until is not None and not (self.fit_until > 0 and math.isfinite(self.fit_until)):
+            raise InputError(f"--fit-until {self.fit_until:g}: it must be an x above 0")
         if self.answers is not None and self.answers < 1:
             raise InputError(f"--answers {self.answers}: it must be at least 1, the answers behind each score")
         if not 0 < self.level < 1:
@@ -93,8 +102,8 @@ class FitRequest:
                 "--y": self.y,
                 "--by": self.by,
                 "--percent": self.percent or None,
-                "--fit-fraction": self.fraction,
-                "--fit-until": self.until,
+                "--fit-fraction": self.fit_fraction,
+                "--fit-until": self.fit_until,
                 "--cut": self.cut,
                 "--predict-at": self.predict_at or None,
             }

@@ -116,10 +116,10 @@ def _job(file: Path, whole: Curve, request: FitRequest, cut: float | Literal["au
     if request.answers is not None:
         whole = whole.evaluated_on(request.answers)
     used = whole
-    if request.fraction is not None:
-        used = whole.first_fraction(request.fraction)
-    elif request.until is not None:
-        used = whole.until(request.until)
+    if request.fit_fraction is not None:
+        used = whole.first_fraction(request.fit_fraction)
+    elif request.fit_until is not None:
+        used = whole.until(request.fit_until)
     if not np.any(used.x > 0):
         raise InputError(_nothing_to_fit(whole, request))
     if cut == "published" and re.sub(r"\W", "_", whole.x_name.casefold().rpartition("/")[2]) not in GPU_HOUR_NAMES:
@@ -138,7 +138,11 @@ def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:
             f"curve '{whole.name}' has no usable point at positive x ({whole.x.size} in all): at least one finite "
             "score at x > 0 is needed"
         )
-    flag = f"--fit-fraction {request.fraction:g}" if request.fraction is not None else f"--fit-until {request.until:g}"
+    flag = (
+        f"--fit-fraction {request.fit_fraction:g}"
+        if request.fit_fraction is not None
+        else f"--fit-until {request.fit_until:g}"
+    )
     return (
         f"{flag} leaves no point of curve '{whole.name}': its {positive.size} points go from x = {positive[0]:g} to "
         f"{positive[-1]:g}; give more"

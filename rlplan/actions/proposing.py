@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import ValidationError
 
 from budgets.cost import Coefficients
+from planner.checking import Section, explained
 from planner.config import (
     Assumption,
     Layer,
@@ -46,6 +49,23 @@ KEYS = {
 }
 
 
+class AskedSection(Section):
+    """What a command is asked for, each value under the name of its flag."""
+
+    @classmethod
+    def of(cls, asked: Mapping[str, object]) -> Self:
+        """Return the request among named values; ConfigError for one that it cannot be."""
+        try:
+            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
+        except ValidationError as error:
+            raise explained(error, cls, {name: flag_of(name) for name in cls.model_fields}, "a flag") from error
+
+
+def flag_of(name: str) -> str:
+    """Return the flag that sets an argument."""
+    return f"--{name.replace('_', '-')}"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
     """A proposal with the name it is stored under and what it takes for granted."""
@@ -70,11 +90,7 @@ def load_configuration(
 
 def flagged(asked: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     """Return what of a plan is asked for by key of the configuration, each under its flag; names may be one text."""
-    return {
-        key: (f"--{name.replace('_', '-')}", _as_configured(name, asked[name]))
-        for name, key in KEYS.items()
-        if name in asked
-    }
+    return {key: (flag_of(name), _as_configured(name, asked[name])) for name, key in KEYS.items() if name in asked}
 
 
 def _as_configured(name: str, value: Any) -> Any:

@@ -1,19 +1,17 @@
 """What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator
 
 from budgets.errors import InputError
-from planner.checking import explained
 from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
-from rlplan.actions.proposing import flagged, load_configuration, make_plan
+from rlplan.actions.proposing import AskedSection, flagged, load_configuration, make_plan
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.sweep.planning import Place, SweepChoice, shortfall, sweep_spec, trial_name
@@ -22,7 +20,7 @@ from runner.sweep.spec import SweepSpec
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
 
 
-class SweepRequest(SweepChoice):
+class SweepRequest(AskedSection, SweepChoice):
     """What `rlplan sweep` and `rlplan.run` are asked for; None stands for what was not given."""
 
     plan: str | None = None
@@ -33,15 +31,6 @@ class SweepRequest(SweepChoice):
     config: Place | None = None
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
     ray_address: str | None = None
-
-    @classmethod
-    def of(cls, asked: Mapping[str, object]) -> Self:
-        """Return the request among named values; ConfigError for one that it cannot be."""
-        try:
-            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
-        except ValidationError as error:
-            sources = {name: f"--{name.replace('_', '-')}" for name in cls.model_fields}
-            raise explained(error, cls, sources, "the sweep") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What is asked of `rlplan train`, and the run that comes of it: flags over the configuration file over defaults."""
 
 import math
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -17,7 +16,7 @@ from planner.config.layers import DEFAULT
 from planner.config.request import difficulty_and_rates, recipe_traits
 from planner.layering import merged
 from planner.recipes import Recipe, load_recipe
-from rlplan.actions.proposing import DEFAULT_FILE, load_configuration
+from rlplan.actions.proposing import DEFAULT_FILE, AskedSection, load_configuration
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
@@ -32,7 +31,7 @@ RUNS = Path("runs")
 PROBLEM_SUFFIXES = (".jsonl", ".json")
 
 
-class TrainRequest(Section):
+class TrainRequest(AskedSection):
     """The flags of `rlplan train`; None, or False, stands for what was not given."""
 
     task: str | None = None
@@ -64,15 +63,6 @@ class TrainRequest(Section):
     resume: bool = False
     from_pilot: Path | None = None
     config: Path | None = None
-
-    @classmethod
-    def of(cls, asked: Mapping[str, object]) -> Self:
-        """Return the request among named values; ConfigError for one that it cannot be."""
-        try:
-            return cls.model_validate({name: value for name, value in asked.items() if name in cls.model_fields})
-        except ValidationError as error:
-            flags = {name: f"--{name.replace('_', '-')}" for name in cls.model_fields}
-            raise explained(error, cls, flags, DEFAULT) from error
 
     @property
     def allocation(self) -> Allocation:

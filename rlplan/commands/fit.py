@@ -44,25 +44,12 @@ def fit(
 
     Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
     """
+    asked = dict(locals())
     from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
     from rlplan.actions.fitting import fit_files  # noqa: PLC0415
     from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
 
-    request = FitRequest(
-        x=x,
-        y=y,
-        by=by,
-        percent=percent,
-        answers=answers,
-        fraction=fit_fraction,
-        until=fit_until,
-        cut=cut,
-        predict_at=tuple(predict_at or ()),
-        level=level,
-        plot=plot,
-        law=law,
-        compare_by=compare_by,
-    )
+    request = FitRequest.of(asked)
     if law is None and compare_by is None:
         return print_fits(fit_files(files, request), format, plot)
     from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415

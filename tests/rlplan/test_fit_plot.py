@@ -60,7 +60,7 @@ def test_a_million_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) ->
 @pytest.mark.parametrize("shape", ["sigmoid", "collapse", "zero", "reward-scale", "late-start"])
 def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
     curve = draw(shape, np.random.default_rng(3)).curve
-    fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fraction=0.5))
+    fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fit_fraction=0.5))
     (panel,) = curve_panels(fits)
     (line,) = panel.lines
     band = line.band
