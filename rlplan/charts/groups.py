@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.axes import named_configuration
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.store.records import RankedRow
 from planner.store.schema import Candidate
@@ -11,15 +12,8 @@ from planner.view import Configuration
 from rlplan.reading.story import Beliefs, Cell, Story
 from rlplan.reading.sweep_picture import TrialRow
 
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What is expected of a configuration at the target."""
-
-    expected_score: float | None
-    score_low: float | None
-    score_high: float | None
-    probability_best: float | None
+# What is expected of a configuration at the target; of a candidate before anything has run, without P(best).
+Expected = Choice | RankedRow | Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +36,16 @@ def configuration_of(row: TrialRow | RankedRow | Choice | Cell | Candidate) -> C
     return Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes)
 
 
+def answer_in(beliefs: Beliefs | None) -> FinalAnswer | None:
+    """Return what is recommended from what is believed, None where nothing is."""
+    return beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+
+
 def chosen(story: Story, beliefs: Beliefs | None) -> Configuration | None:
     """Return what is recommended, None where nothing is."""
     if beliefs is not None:
-        return beliefs.recommended.answer.chosen.configuration if beliefs.recommended else None
+        answer = answer_in(beliefs)
+        return answer.chosen.configuration if answer else None
     ranking = story.picture.answer.ranking if story.picture.answer else ()
     return configuration_of(ranking[0]) if ranking else None
 
@@ -56,15 +56,11 @@ def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Ex
     Until the beliefs are there, the ranking that the sweep stored last speaks for them.
     """
     ranked: tuple[Choice | RankedRow, ...] = ()
-    if beliefs is not None and beliefs.recommended is not None:
-        ranked = beliefs.recommended.answer.ranked
+    if (answer := answer_in(beliefs)) is not None:
+        ranked = answer.ranked
     elif beliefs is None and story.picture.answer is not None:
         ranked = story.picture.answer.ranking
-    return {
-        configuration_of(row): Expected(row.expected_score, row.score_low, row.score_high, row.probability_best)
-        for row in ranked
-        if row.expected_score is not None
-    }
+    return {configuration_of(row): row for row in ranked if row.expected_score is not None}
 
 
 def groups(story: Story, beliefs: Beliefs | None) -> tuple[Group, ...]:

@@ -41,13 +41,6 @@ class _Grid:
     words: tuple[str, str] = ("seen by a trial", "no trial has seen it: this comes from its neighbours")
 
 
-@dataclass(frozen=True, slots=True)
-class Priced(Expected):
-    """What is known of a candidate before anything has run."""
-
-    gpu_hours_per_step: float
-
-
 def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
     """Return the maps of every setting of the further axes, the one with the recommended allocation first."""
     known = expected_of(story, beliefs)
@@ -66,7 +59,7 @@ def heat_maps(story: Story, beliefs: Beliefs | None) -> tuple[Variant, ...]:
 
 def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
     """Return what a plan expects of its candidates and what a step of each costs, for each setting of further axes."""
-    priced = {configuration_of(each): _priced(each) for each in candidates}
+    priced = {configuration_of(each): each for each in candidates}
     piloted = frozenset(configuration_of(each) for each in candidates if each.pilot_steps)
     settings = list(dict.fromkeys(each.axes for each in priced))  # the best first, as candidates are
     words = ("gets a pilot", "gets no pilot")
@@ -80,10 +73,6 @@ def plan_maps(candidates: Sequence[Candidate]) -> tuple[Variant, ...]:
         )
         for number, (axes, grid) in enumerate(zip(settings, grids, strict=True))
     )
-
-
-def _priced(row: Candidate) -> Priced:
-    return Priced(row.expected_score, row.score_low, row.score_high, None, row.gpu_hours_per_step)
 
 
 def _grid(
@@ -176,13 +165,13 @@ def _value(grid: _Grid, cell: tuple[int, int], quantity: str) -> float | None:
 def _words(grid: _Grid, n: int, B: int) -> str:
     outlook, cell = grid.outlooks.get((n, B)), (n, B)
     lines = [f"<b>n={n}, B={B}</b>" + (", recommended" if cell == grid.chosen else "")]
-    if isinstance(outlook, Priced):
+    if isinstance(outlook, Candidate):
         lines.append(f"{aligned_hours(outlook.gpu_hours_per_step)} GPU-hours a step")
     if outlook is not None and outlook.expected_score is not None:
         lines.append(f"expected {outlook.expected_score:.3f}")
         if outlook.score_low is not None and outlook.score_high is not None:
             lines[-1] += f", a new run {outlook.score_low:.3f} to {outlook.score_high:.3f}"
-        if outlook.probability_best is not None:
+        if not isinstance(outlook, Candidate) and outlook.probability_best is not None:
             lines.append(f"P(best) {outlook.probability_best:.3f}")
     lines.append(grid.words[cell not in grid.seen])
     return "<br>".join(lines)

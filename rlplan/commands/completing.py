@@ -54,29 +54,20 @@ def trials_plans_and_sweeps(context: typer.Context, incomplete: str) -> list[str
     return [*trials(context, incomplete), *plans_and_sweeps(context, incomplete)]
 
 
-def sort_keys(*keys: str) -> Offer:
-    """Offer the keys that a table can be sorted by."""
-    return lambda incomplete: _beginning(incomplete, keys)
+def one_of(*names: str) -> Offer:
+    """Offer what a flag takes, such as the keys that a table can be sorted by."""
+    return lambda incomplete: _beginning(incomplete, names)
 
 
-def policies(incomplete: str) -> list[str]:
-    """Offer the policies."""
-    return _beginning(incomplete, POLICIES)
+def some_of(*names: str) -> Offer:
+    """Offer what a flag takes, also behind others and a comma."""
+    return lambda incomplete: _listed(incomplete, names)
 
 
-def trial_states(incomplete: str) -> list[str]:
-    """Offer states of trials, also behind others and a comma."""
-    return _listed(incomplete, STATES)
-
-
-def ranked_states(incomplete: str) -> list[str]:
-    """Offer states of allocations, also behind others and a comma."""
-    return _listed(incomplete, (*STATES, "proposed"))
-
-
-def actions(incomplete: str) -> list[str]:
-    """Offer what a decision can be, also behind others and a comma."""
-    return _listed(incomplete, ACTIONS)
+policies = one_of(*POLICIES)
+trial_states = some_of(*STATES)
+ranked_states = some_of(*STATES, "proposed")  # of allocations
+actions = some_of(*ACTIONS)  # what a decision can be
 
 
 def recipes(incomplete: str) -> list[str]:
@@ -88,12 +79,16 @@ def recipes(incomplete: str) -> list[str]:
 
 def models(incomplete: str) -> list[str]:
     """Offer the models of the catalogue, also behind others and a comma."""
-    return _listed(incomplete, _catalogue("models"))
+    from budgets.catalogue import names  # noqa: PLC0415
+
+    return _listed(incomplete, names("models"))
 
 
 def gpus(incomplete: str) -> list[str]:
     """Offer the GPUs of the catalogue."""
-    return _beginning(incomplete, _catalogue("gpus"))
+    from budgets.catalogue import names  # noqa: PLC0415
+
+    return _beginning(incomplete, names("gpus"))
 
 
 def tasks(incomplete: str) -> list[str]:
@@ -101,12 +96,6 @@ def tasks(incomplete: str) -> list[str]:
     from planner.config import embedded_tasks  # noqa: PLC0415
 
     return _beginning(incomplete, embedded_tasks())
-
-
-def _catalogue(kind: str) -> list[str]:
-    from budgets.catalogue import names  # noqa: PLC0415
-
-    return names(kind)
 
 
 def _beginning(incomplete: str, names: list[str] | tuple[str, ...]) -> list[str]:

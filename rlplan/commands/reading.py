@@ -7,9 +7,9 @@ import typer
 
 from rlplan.commands.completing import (
     actions,
+    one_of,
     plans_and_sweeps,
     ranked_states,
-    sort_keys,
     sweeps,
     trial_states,
     trials,
@@ -43,9 +43,7 @@ def status(
         typer.Option(
             metavar="<key>",
             help="promise, score, expected, p-best, spent, step, n, b or name; with --all: made, name, score or spent.",
-            autocompletion=sort_keys(
-                "promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"
-            ),
+            autocompletion=one_of("promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"),
         ),
     ] = None,
     reverse: ReverseOption = False,
@@ -116,7 +114,7 @@ def rank(
         typer.Option(
             metavar="<key>",
             help="rank, score, p-best, spent, cost, n, b or m.",
-            autocompletion=sort_keys("rank", "score", "p-best", "spent", "cost", "n", "b", "m"),
+            autocompletion=one_of("rank", "score", "p-best", "spent", "cost", "n", "b", "m"),
         ),
     ] = None,
     reverse: ReverseOption = False,
@@ -258,13 +256,13 @@ def export(
         typer.Option(
             metavar="<table>",
             help="points, trials, segments, decisions, ranking, fits or all; points for a file, all for a folder.",
-            autocompletion=sort_keys("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
+            autocompletion=one_of("points", "trials", "segments", "decisions", "ranking", "fits", "all"),
         ),
     ] = None,
     purpose: Annotated[
         str | None,
         typer.Option(
-            "--for", metavar="replay", help="Points as that command reads them.", autocompletion=sort_keys("replay")
+            "--for", metavar="replay", help="Points as that command reads them.", autocompletion=one_of("replay")
         ),
     ] = None,
     format: Annotated[

@@ -68,19 +68,6 @@ def _utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-FILTERS: dict[str, Any] = {
-    "score": score,
-    "rate": rate,
-    "share": share,
-    "clock": clock,
-    "figure": figure,
-    "words": words,
-    "capital": capital,
-    "tied": tied,
-    "chart_json": chart_json,
-    "hours": hours,
-    "aligned_hours": aligned_hours,
-    "duration": duration,
-    "steps": steps,
-    "probability": probability,
-}
+_ALL = (score, rate, share, clock, figure, words, capital, tied, chart_json)
+_NUMBERS = (hours, aligned_hours, duration, steps, probability)
+FILTERS: dict[str, Any] = {each.__name__: each for each in (*_ALL, *_NUMBERS)}

@@ -1,7 +1,7 @@
 """What each section of a sweep's page shows, ready for its template."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from planner.axes import said
@@ -13,7 +13,7 @@ from planner.view import Configuration
 from rlplan.charts.budget import budget_chart, timelines, used
 from rlplan.charts.curves import curve_panels
 from rlplan.charts.frontier import frontier_chart
-from rlplan.charts.groups import configuration_of, expected_of, groups
+from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
 from rlplan.reading.decisions import Decision
 from rlplan.reading.story import Beliefs, Health, Story
@@ -29,21 +29,18 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows; the sweep's stored answer stands in until the beliefs are there."""
     found = beliefs.recommended if beliefs is not None else None
     stored = story.picture.answer if beliefs is None else None
-    answer = found.answer if found is not None else None
+    answer, launch = answer_in(beliefs), found.launch if found is not None else None
+    command = launch.command if launch is not None else None
     return {
         "answer": answer,
-        "launch": found.launch if found is not None else None,
-        "command": _command(found.launch.command) if found is not None else None,
+        "launch": launch,
+        "command": None if command is None else "\n".join(wrapped_command(command, COMMAND_COLUMNS)),
         "named": said(answer.chosen.axes) if answer is not None else "",
         "stored": sentence(stored) if stored is not None else None,
         "why_not": _why_not(beliefs),
         "what_to_do": _what_to_do(story.picture),
         "picture": story.picture,
     }
-
-
-def _command(arguments: tuple[str, ...] | None) -> str | None:
-    return None if arguments is None else "\n".join(wrapped_command(arguments, COMMAND_COLUMNS))
 
 
 def _why_not(beliefs: Beliefs | None) -> str | None:
@@ -65,7 +62,7 @@ def _what_to_do(picture: Picture) -> str:
 
 def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
-    answer = beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+    answer = answer_in(beliefs)
     return {
         "chart": frontier_chart(story, beliefs),
         "sentences": list(_sentences(answer)) if answer is not None else [],
@@ -171,23 +168,23 @@ def health_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RankedLine:
-    """One row of the table; None where nothing is known."""
+    """One row of the table, its numbers named as a choice names them; None where nothing is known."""
 
     rank: int | None
     configuration: Configuration
     status: str
-    spent: float
+    gpu_hours_spent: float
     learning_rate: float | None
     update_steps: int | None = None
-    expected: float | None = None
-    low: float | None = None
-    high: float | None = None
+    expected_score: float | None = None
+    score_low: float | None = None
+    score_high: float | None = None
     probability_best: float | None = None
-    within_002: float | None = None
-    regret: float | None = None
+    probability_within_002: float | None = None
+    expected_regret: float | None = None
     collapse_risk: float | None = None
-    reached: float | None = None
-    seeds: int = 0
+    reached_gpu_hours: float | None = None
+    seeds_seen: int = 0
 
     @property
     def axes(self) -> str:
@@ -197,9 +194,11 @@ class RankedLine:
 
 def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
-    answer = beliefs.recommended.answer if beliefs is not None and beliefs.recommended is not None else None
+    answer = answer_in(beliefs)
     lines = list(_lines(story, beliefs))
-    known = [each for line in lines for each in (line.low, line.high, line.expected) if each is not None]
+    known = [
+        each for line in lines for each in (line.score_low, line.score_high, line.expected_score) if each is not None
+    ]
     return {
         "lines": lines,
         "low": min(known, default=0.0),
@@ -211,62 +210,33 @@ def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
 
 
 def _lines(story: Story, beliefs: Beliefs | None) -> Iterator[RankedLine]:
-    if beliefs is not None and beliefs.recommended is not None:
-        yield from _believed(beliefs.recommended.answer)
+    if (answer := answer_in(beliefs)) is not None:
+        yield from _believed(answer)
     elif beliefs is None and story.picture.answer is not None:
-        yield from (_stored(row) for row in story.picture.answer.ranking)
+        yield from (_line(row.rank, row) for row in story.picture.answer.ranking)
     else:
         yield from _unranked(story)
 
 
 def _believed(answer: FinalAnswer) -> Iterator[RankedLine]:
     for rank, choice in enumerate(answer.ranked, start=1):
-        yield _ranked_line(rank, choice)
+        yield _line(rank, choice)
     for configuration, facts in answer.left_out.items():
         yield RankedLine(
             rank=None,
             configuration=configuration,
             status="failed" if facts.failed else f"{facts.status}, too dear",
-            spent=facts.gpu_hours_spent,
+            gpu_hours_spent=facts.gpu_hours_spent,
             learning_rate=facts.learning_rate,
-            reached=facts.reached_gpu_hours or None,
-            seeds=facts.seeds_seen,
+            reached_gpu_hours=facts.reached_gpu_hours or None,
+            seeds_seen=facts.seeds_seen,
         )
 
 
-def _ranked_line(rank: int, choice: Choice) -> RankedLine:
-    return RankedLine(
-        rank=rank,
-        configuration=choice.configuration,
-        status=choice.status,
-        spent=choice.gpu_hours_spent,
-        learning_rate=choice.learning_rate,
-        update_steps=choice.update_steps,
-        expected=choice.expected_score,
-        low=choice.score_low,
-        high=choice.score_high,
-        probability_best=choice.probability_best,
-        within_002=choice.probability_within_002,
-        regret=choice.expected_regret,
-        collapse_risk=choice.collapse_risk,
-        reached=choice.reached_gpu_hours if choice.seeds_seen else None,
-        seeds=choice.seeds_seen,
-    )
-
-
-def _stored(row: RankedRow) -> RankedLine:
-    return RankedLine(
-        rank=row.rank,
-        configuration=configuration_of(row),
-        status=row.status,
-        spent=row.gpu_hours_spent,
-        learning_rate=row.learning_rate,
-        update_steps=row.update_steps,
-        expected=row.expected_score,
-        low=row.score_low,
-        high=row.score_high,
-        probability_best=row.probability_best,
-    )
+def _line(rank: int, row: Choice | RankedRow) -> RankedLine:
+    """Return the line of what is ranked; a row that was stored knows less than a choice."""
+    known = {each.name: getattr(row, each.name) for each in fields(RankedLine) if hasattr(row, each.name)}
+    return RankedLine(**known | {"rank": rank, "configuration": configuration_of(row)})
 
 
 def _unranked(story: Story) -> Iterator[RankedLine]:
@@ -276,8 +246,8 @@ def _unranked(story: Story) -> Iterator[RankedLine]:
             rank=None,
             configuration=group.configuration,
             status=", ".join(dict.fromkeys(trial.state.value for trial in group.trials)),
-            spent=sum(trial.gpu_hours_spent for trial in group.trials),
+            gpu_hours_spent=sum(trial.gpu_hours_spent for trial in group.trials),
             learning_rate=group.trials[0].learning_rate if group.trials else None,
-            reached=max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=None),
-            seeds=len(group.trials),
+            reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in group.trials if trial.scores), default=None),
+            seeds_seen=len(group.trials),
         )
