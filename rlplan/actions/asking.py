@@ -34,12 +34,7 @@ def ask(
 ) -> Asked:
     """Ask a sweep's driver, the newest's without a name; RequestRefusedError when nobody drives it or it is so already.
 
-    Args:
-        database: A path or URL; an older one is not upgraded under a driver, and one that is not there not made.
-        sweep: Its name.
-        kind: What to ask for.
-        by: Who asks; this user on this machine by default.
-        patience: Seconds to wait until the driver has taken the request.
+    A database of an older version is not upgraded under a driver, and one that is not there not made.
     """
     with open_store(database, read_only=True) as store, store.read() as session:
         name = sweep_named(session, sweep).name

@@ -21,13 +21,19 @@ GPU_HOUR_NAMES = {"gpu_hours", "gpu_hour", "gpuh", "compute"}
 
 
 @dataclass(frozen=True)
-class FittedCurve:
-    """A curve of a file, the part of it that was fitted, and what the fit says; `observed` has one for each target."""
+class FitJob:
+    """A curve of a file, and the part of it that is fitted."""
 
     file: Path
     whole: Curve
     used: Curve
     cut: float
+
+
+@dataclass(frozen=True)
+class FittedCurve(FitJob):
+    """What the fit says of it; `observed` has one for each target."""
+
     fit: CurveFit
     now: Prediction
     observed: tuple[float | None, ...]
@@ -42,16 +48,6 @@ class Fits:
     targets: tuple[Target, ...]
     level: float
     failures: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class FitJob:
-    """A curve and the part of it that is fitted."""
-
-    file: Path
-    whole: Curve
-    used: Curve
-    cut: float
 
 
 def fit_files(files: Sequence[Path], request: FitRequest) -> Fits:
@@ -98,10 +94,7 @@ def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[
     milliseconds = (time.perf_counter() - begin) * 1000 / len(jobs)
     return [
         FittedCurve(
-            file=job.file,
-            whole=job.whole,
-            used=job.used,
-            cut=job.cut,
+            **vars(job),
             fit=replace(fit, predictions=fit.predictions[1:]),
             now=fit.predictions[0],
             observed=tuple(_observed(job, target) for target in targets),

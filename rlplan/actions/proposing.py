@@ -102,16 +102,10 @@ def _as_configured(name: str, value: Any) -> Any:
 def make_plan(resolved: Resolved, database: str) -> StoredPlan:
     """Propose allocations with what the database knows about costs, store the plan, and return it with its name."""
     request = build_request(resolved)
-    if _is_new(database):  # nothing to learn from it yet, and a refused proposal should leave no file behind
-        return _propose_and_store(request, resolved, database)
+    # From a new database there is nothing to learn yet, and a refused proposal should leave no file behind.
+    proposal = propose(request) if _is_new(database) else None
     with open_store(database) as store:
-        return _store(store, propose(_calibrated(store, request)), resolved)
-
-
-def _propose_and_store(request: Request, resolved: Resolved, database: str) -> StoredPlan:
-    proposal = propose(request)
-    with open_store(database) as store:
-        return _store(store, proposal, resolved)
+        return _store(store, proposal or propose(_calibrated(store, request)), resolved)
 
 
 def _store(store: Store, proposal: Proposal, resolved: Resolved) -> StoredPlan:

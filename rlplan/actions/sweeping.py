@@ -134,9 +134,9 @@ def _go_on(
     here = spec if workers is None else _checked(spec, workers)
     with store.read() as session:
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
-    _take(store, row, seat.driver)
-    now = datetime.now(UTC)
+    now, dead = datetime.now(UTC), is_dead(row)
     with store.write() as session:
+        take_lease(session, row.name, seat.driver, now, former_is_dead=dead)
         stored = sweep_named(session, row.name)
         stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
         for trial in again:
@@ -152,7 +152,7 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
     executor: RayExecutor | None = None
     try:
         seat.began(sweep)
-        tag = process_tag(spec)
+        tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
         sweep_orphans(tag)  # what a driver that was killed may have left
         need = spec.resources
         executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus)
@@ -172,13 +172,6 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
             end_lease(session, row.id, seat.driver, SweepStatus.INTERRUPTED, datetime.now(UTC))
         raise
     return driver.run()
-
-
-def _take(store: Store, sweep: Sweep, driver: Driver) -> None:
-    """Take a sweep's lease, also from a driver on this machine that is seen to be dead."""
-    dead = is_dead(sweep)
-    with store.write() as session:
-        take_lease(session, sweep.name, driver, datetime.now(UTC), former_is_dead=dead)
 
 
 def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[str, SweepSpec]:
@@ -264,8 +257,3 @@ def _finished(sweep: str, outcome: SweepOutcome) -> Finished:
         spent_gpu_hours=outcome.spent_gpu_hours,
         notes=tuple(notes),
     )
-
-
-def process_tag(spec: SweepSpec) -> str:
-    """Return the tag that all of a sweep's processes carry, the same for every driver that it ever has."""
-    return sweep_tag(spec.folder)

@@ -17,7 +17,9 @@ MACHINE = "machine."  # another machine may finish a run; the backend notes that
 def resumed_run(request: TrainRequest, stored: TrainingRun, folder: str) -> TrainingRun:
     """Return the stored run with more steps or another machine; InputError names every flag that contradicts it."""
     steps = request.steps or stored.update_steps
-    contradictions = [*_contradictions(request, stored), *_fewer_steps(steps, stored.update_steps)]
+    contradictions = list(_contradictions(request, stored))
+    if steps < stored.update_steps:
+        contradictions.append(f"--steps is {steps}, the run has {stored.update_steps}, which can only be raised")
     if request.config is not None:
         contradictions.append(f"--config {request.config} has no say: the run's own config.json counts")
     if contradictions:
@@ -62,8 +64,3 @@ def _other_recipe(given: str, stored: TrainingRun) -> Iterator[str]:
     changed = [f"{key} = {mine[key]}, the run has {its[key]}" for key in mine if mine[key] != its[key]]
     if changed:
         yield f"--recipe {given} has {'; '.join(changed)}"
-
-
-def _fewer_steps(given: int, stored: int) -> Iterator[str]:
-    if given < stored:
-        yield f"--steps is {given}, the run has {stored}, which can only be raised"

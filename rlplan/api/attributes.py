@@ -3,6 +3,8 @@
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from rlplan.api.wording import reworded
+
 T = TypeVar("T")
 
 
@@ -15,3 +17,11 @@ class Read(property, Generic[T]):
     if TYPE_CHECKING:
 
         def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
+
+
+class Said(Read[tuple[str, ...]]):
+    """Such a property of lines that speak of flags, and here are to speak of arguments."""
+
+    def __init__(self, path: str, doc: str) -> None:
+        lines = attrgetter(path)
+        property.__init__(self, lambda each: tuple(map(reworded, lines(each))), doc=doc)

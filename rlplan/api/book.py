@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from budgets.errors import StoreError
@@ -27,24 +26,17 @@ class Book:
     def __init__(self, database: str) -> None:
         """Read from the database at this path or URL."""
         self.database = database
-        self._closed = False
+        self.closed = False
         self._shown = "a database"  # until it has been read: a URL may hold a password
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._closed
 
     def close(self) -> None:
         """Read no more; what was read already stays."""
-        self._closed = True
+        self.closed = True
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def plans(self, frame: Library | None = None) -> Frame:
@@ -75,14 +67,14 @@ class Book:
     @contextmanager
     def reading(self) -> Iterator[Store]:
         """Lend the database for one look at it."""
-        if self._closed:
+        if self.closed:
             raise StoreError(f"the book of {self._shown} is closed: open it again with rlplan.open(…)")
         with open_store(self.database, read_only=True) as store:
             self._shown = store.location
             yield store
 
     def __repr__(self) -> str:
-        return f"<Book of {self._shown}{', closed' if self._closed else ''}>"
+        return f"<Book of {self._shown}{', closed' if self.closed else ''}>"
 
 
 def open(db: str | Path | None = None) -> Book:

@@ -10,11 +10,11 @@ from planner.curves.curve import Curve
 from planner.curves.fitting import Interval, Prediction
 from planner.curves.reading import Table, read_curves
 from planner.curves.reading.assembly import curves_of
-from rlplan.actions.fit_data import curve_data
+from rlplan.actions.fit_data import curve_data, fits_data
 from rlplan.actions.fit_request import FitRequest
 from rlplan.actions.fitting import FittedCurve, fit_read
 from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables
-from rlplan.api.attributes import Read
+from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import FITS, Frame, Kind, Library, make_frame
 from rlplan.api.laws import FittedLaws, RecipeComparison
 from rlplan.api.tables import Tabular, arrays_of, is_path, is_table, table_of
@@ -46,11 +46,7 @@ class Fit:
     )
     now = Read[Prediction]("fitted.now", "The mean score at the last x that was used.")
     noise_sd = Read[float]("fitted.fit.noise_sd", "The standard deviation of a score around the curve.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the points, and what to mind."""
-        return tuple(reworded(note) for note in self.fitted.fit.notes)
+    notes = Said("fitted.fit.notes", "What was done to the points, and what to mind.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rlplan fit --format json` prints of one curve."""
@@ -67,10 +63,7 @@ class Fits(Sequence[Fit]):
 
     fitted: "Fitted" = field(repr=False)
 
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A line for each file or curve that could not be fitted."""
-        return tuple(reworded(each) for each in self.fitted.failures)
+    failures = Said("fitted.failures", "A line for each file or curve that could not be fitted.")
 
     def __len__(self) -> int:
         return len(self.fitted.curves)
@@ -118,7 +111,7 @@ class Fits(Sequence[Fit]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan fit --format json` prints."""
-        return {"curves": [each.to_dict() for each in self]}
+        return fits_data(self.fitted)
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""

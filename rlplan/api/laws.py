@@ -8,9 +8,9 @@ from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.curves.fitting import Interval
 from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, law_rows, laws_data
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
-from rlplan.api.attributes import Read
+from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import COMPARED, LAWS, Frame, Library, make_frame
-from rlplan.api.wording import page_part, reworded
+from rlplan.api.wording import page_part
 from rlplan.wording.numbers import interval
 
 
@@ -31,11 +31,7 @@ class LawFit:
         return self.fitted.fit.parameters(self.level)
 
     predictions = Read[tuple[LawPrediction, ...]]("fitted.predictions", "What the law gives at each x asked for.")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the points, and what to mind."""
-        return tuple(reworded(note) for note in self.fitted.fit.notes)
+    notes = Said("fitted.fit.notes", "What was done to the points, and what to mind.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rlplan fit --law … --format json` prints of one fit."""
@@ -53,11 +49,7 @@ class FittedLaws(Sequence[LawFit]):
     found: LawFits = field(repr=False)
 
     law = Read[str]("found.law.value", "The law's name.")
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A line for each file or curve that could not be read."""
-        return tuple(reworded(each) for each in self.found.failures)
+    failures = Said("found.failures", "A line for each file or curve that could not be read.")
 
     def __len__(self) -> int:
         return len(self.found.fits)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -159,12 +159,12 @@ def _candidate(data: Mapping[str, Any]) -> Candidate:
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
-    score = candidate.expected_score
-    row = {name: getattr(candidate, name) for name in Candidate.__dataclass_fields__}
+    row = asdict(candidate)
+    score = row["expected_score"] or dict.fromkeys(("median", "low", "high"))
     return row | {
-        "expected_score": score.median if score else None,
-        "score_low": score.low if score else None,
-        "score_high": score.high if score else None,
+        "expected_score": score["median"],
+        "score_low": score["low"],
+        "score_high": score["high"],
         "notes": "; ".join(candidate.notes),
     }
 
@@ -235,6 +235,7 @@ def propose(
     return Plan(database, document, tuple(stored.notices))
 
 
+_SHARED = ("budget_gpu_hours", "pilot_gpu_hours", "final_gpu_hours", "workload", "hardware", "recipe", "difficulty")
 _PLAIN = (
     *STORED,
     "gpu_hours_per_step_low",
@@ -251,13 +252,7 @@ def stored_document(plan: tables.Plan) -> dict[str, Any]:
         axes[LEARNING_RATE] = {"low": between[0], "high": between[1]}
     return {
         "plan": plan.name,
-        "budget_gpu_hours": plan.budget_gpu_hours,
-        "pilot_gpu_hours": plan.pilot_gpu_hours,
-        "final_gpu_hours": plan.final_gpu_hours,
-        "workload": plan.workload,
-        "hardware": plan.hardware,
-        "recipe": plan.recipe,
-        "difficulty": plan.difficulty,
+        **{name: getattr(plan, name) for name in _SHARED},
         **({"axes": axes} if axes else {}),
         "candidates": [_stored_candidate(each) for each in plan.candidates],
         "outlook": plan.outlook,

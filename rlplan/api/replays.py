@@ -9,10 +9,10 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
-from rlplan.api.attributes import Read
+from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import TRACE, Frame, Library, make_frame, spread_axes
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
-from rlplan.api.wording import arguments_named, page_part, reworded
+from rlplan.api.wording import arguments_named, page_part
 from rlplan.printing.replay_output import replay_data
 from rlplan.wording.numbers import hours
 
@@ -36,10 +36,7 @@ class Replay:
     def _first(self) -> Played:
         return self.played[0]
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to mind about the table and the replay."""
-        return tuple(reworded(note) for note in self.replays.notes)
+    notes = Said("replays.notes", "What to mind about the table and the replay.")
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return the trace: what would have been chosen as the GPU-hours were spent, and with which regret."""

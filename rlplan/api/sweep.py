@@ -9,21 +9,8 @@ from planner.layering import flattened
 from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
+from rlplan.api import frames
 from rlplan.api.attributes import Read
-from rlplan.api.frames import (
-    CURVES,
-    DECISIONS,
-    POINTS,
-    RANKED,
-    SEGMENTS,
-    TRIALS,
-    Columns,
-    Frame,
-    Kind,
-    Library,
-    make_frame,
-    spread_axes,
-)
 from rlplan.api.wording import arguments_named, page_part
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
@@ -69,42 +56,37 @@ class Sweep:
         """Return the sweep as it is now; only what is new is read."""
         return Sweep(self._book, self.name, self._memory)
 
-    def trials(self, frame: Library | None = None) -> Frame:
+    def trials(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each trial, with its newest score and what its curve foretells."""
         trials = self.picture.trials
-        columns, rows = spread_axes(TRIALS, [trial_row(each) for each in trials], (each.axes for each in trials))
-        return make_frame(columns, rows, frame)
+        found = [trial_row(each) for each in trials]
+        columns, rows = frames.spread_axes(frames.TRIALS, found, (each.axes for each in trials))
+        return frames.make_frame(columns, rows, frame)
 
-    def curves(self, frame: Library | None = None) -> Frame:
+    def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
+        trials = self.picture.trials
         found = [
-            (
-                {
-                    "trial": trial.name,
-                    "rollouts_per_prompt": trial.rollouts_per_prompt,
-                    "prompts_per_batch": trial.prompts_per_batch,
-                    "seed": trial.seed,
-                    "state": trial.state.value,
-                    "step": score.step,
-                    "gpu_hours": score.gpu_hours,
-                    "score": score.score,
-                    "score_standard_error": score.standard_error,
-                },
-                trial.axes,
-            )
-            for trial in self.picture.trials
+            {
+                **{name: getattr(trial, name, None) for name in frames.CURVES},
+                "trial": trial.name,
+                "state": trial.state.value,
+                **score._asdict(),
+                "score_standard_error": score.standard_error,
+            }
+            for trial in trials
             for score in trial.scores
         ]
-        columns, rows = spread_axes(CURVES, [row for row, _ in found], (axes for _, axes in found))
-        return make_frame(columns, rows, frame)
+        columns, rows = frames.spread_axes(frames.CURVES, found, (trial.axes for trial in trials for _ in trial.scores))
+        return frames.make_frame(columns, rows, frame)
 
-    def points(self, frame: Library | None = None) -> Frame:
+    def points(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each point that was reported, with what training measured; read when it is asked for."""
         with self._book.reading() as store:
             columns, rows = _point_rows(store, self.name)
-        return make_frame(columns, rows, frame)
+        return frames.make_frame(columns, rows, frame)
 
-    def ranked(self, frame: Library | None = None, *, stored: bool = False) -> Frame:
+    def ranked(self, frame: frames.Library | None = None, *, stored: bool = False) -> frames.Frame:
         """Return a row for each allocation, the most promising first, as `rlplan rank` does.
 
         Of a sweep that goes on it is worked out from what is known now, which takes seconds for a large one; `stored`
@@ -114,34 +96,34 @@ class Sweep:
 
         with self._book.reading():
             found = ranking(self.database, self.name, stored=stored).rows
-        rows = [{name: getattr(each, name) for name in RANKED} for each in found]
-        columns, spread = spread_axes(RANKED, rows, (each.axes for each in found))
-        return make_frame(columns, spread, frame)
+        rows = [{name: getattr(each, name) for name in frames.RANKED} for each in found]
+        columns, spread = frames.spread_axes(frames.RANKED, rows, (each.axes for each in found))
+        return frames.make_frame(columns, spread, frame)
 
-    def decisions(self, frame: Library | None = None) -> Frame:
+    def decisions(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each decision, oldest first; what it rested on is JSON."""
         rows = (
             {
-                **{name: getattr(each, name) for name in DECISIONS},
+                **{name: getattr(each, name) for name in frames.DECISIONS},
                 "seen": json.dumps(dict(each.seen)),
                 "alternatives": json.dumps(list(each.alternatives)),
             }
             for each in self.story.decisions
         )
-        return make_frame(DECISIONS, rows, frame)
+        return frames.make_frame(frames.DECISIONS, rows, frame)
 
-    def segments(self, frame: Library | None = None) -> Frame:
+    def segments(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each segment, in the order of their start: which worker ran which trial when."""
         rows = (
             {
-                **{name: getattr(each, name, None) for name in SEGMENTS},
+                **{name: getattr(each, name, None) for name in frames.SEGMENTS},
                 "trial": each.name,
                 "segment": each.number,
                 "outcome": each.outcome.value,
             }
             for each in self.story.stretches
         )
-        return make_frame(SEGMENTS, rows, frame)
+        return frames.make_frame(frames.SEGMENTS, rows, frame)
 
     def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
         """Return what is recommended from all that is known now, whether the sweep has ended or goes on.
@@ -219,13 +201,13 @@ class Sweep:
         return page_part(f"{self.name}: {said}; {time_of(self.picture)}", headings, rows, hidden=len(shown) - len(rows))
 
 
-def _point_rows(store: Store, sweep: str) -> tuple[Columns, list[dict[str, Any]]]:
+def _point_rows(store: Store, sweep: str) -> tuple[frames.Columns, list[dict[str, Any]]]:
     """Return the points by trial, step and attempt, and their columns: one `metric_…` for each number of training."""
     with store.read() as session:
         rows = list(every_point(session, sweep_named(session, sweep).id))
     measured = [_numbers(row.pop("metrics") or {}) for row in rows]
     names = dict.fromkeys(name for each in measured for name in each)
-    columns = {**POINTS, **dict.fromkeys(names, Kind.NUMBER)}
+    columns = {**frames.POINTS, **dict.fromkeys(names, frames.Kind.NUMBER)}
     return columns, [{**dict.fromkeys(names), **row, **own} for row, own in zip(rows, measured, strict=True)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from planner.store.schema import SegmentOutcome
 from planner.view import Configuration
@@ -16,6 +17,7 @@ from rlplan.charts.chart import (
     QUIET,
     SERIES,
     Chart,
+    Figure,
     Trace,
     axis,
     faded,
@@ -28,15 +30,15 @@ from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_data import uses
 from rlplan.wording.numbers import aligned_hours, duration
 
-# What segments ended with, and what no segment was charged for, in words.
-WORDS = {
-    "committed": "trained",
-    "failed": "failed",
-    "lost": "lost",
-    "released": "given back",
-    "idle": "idle",
+# How a segment ended, and what no segment was charged for: in words, and in which colour.
+LOOKS = {
+    "committed": ("trained", ACCENT),
+    "reserved": ("under way", GOOD),
+    "failed": ("failed", BAD),
+    "lost": ("lost", MIND),
+    "released": ("given back", QUIET),
+    "idle": ("idle", QUIET),
 }
-COLOURS = {"committed": ACCENT, "failed": BAD, "lost": MIND, "released": QUIET, "idle": QUIET}
 PILOTS, WHOLE = "pilots", "all"
 HEIGHT = 210
 
@@ -58,7 +60,8 @@ def used(story: Story) -> tuple[Use, ...]:
 def _used(story: Story) -> Iterator[Use]:
     money = story.picture.money
     for kind, gpu_hours in uses(money).items():
-        yield Use(WORDS.get(kind, kind), gpu_hours, COLOURS.get(kind, SERIES[3]))
+        words, colour = LOOKS.get(kind, (kind, SERIES[3]))
+        yield Use(words, gpu_hours, colour)
     yield Use("reserved", money.reserved, GOOD)
     yield Use("left", money.left, faded(QUIET, 0.35))
 
@@ -72,17 +75,7 @@ def budget_chart(story: Story) -> Chart:
         _bar("pilots", WHOLE, money.pilot_gpu_hours, faded(ACCENT, 0.55)),
         _bar("final run", WHOLE, final, SERIES[2]),
     ]
-    figure = {
-        "data": bars,
-        "layout": layout(
-            **legend_below(84),
-            barmode="stack",
-            uniformtext={"minsize": 11, "mode": "hide"},
-            bargap=0.35,
-            xaxis=axis("GPU-hours", rangemode="tozero"),
-            yaxis=axis(autorange="reversed", showgrid=False, ticks=""),
-        ),
-    }
+    figure = _stacked(bars, **legend_below(84))
     went = ", ".join(f"{use.name} {aligned_hours(use.gpu_hours)}" for use in used(story))
     said = f"GPU-hours of the pilots: {went}; {aligned_hours(final)} for the final run."
     return Chart("budget", "Where the GPU-hours went", said, figure, HEIGHT)
@@ -95,18 +88,23 @@ def split_chart(pilots: Sequence[tuple[str, float]], pilot_gpu_hours: float, fin
     if (left := pilot_gpu_hours - taken) > 0:
         bars.append(_bar("not given out", PILOTS, left, faded(QUIET, 0.35)))
     bars += [_bar("pilots", WHOLE, pilot_gpu_hours, faded(ACCENT, 0.55)), _bar("final run", WHOLE, final, SERIES[2])]
-    figure = {
-        "data": [{**bar, "marker": {**bar["marker"], "line": {"width": 1, "color": PAPER}}} for bar in bars],
+    figure = _stacked([{**bar, "marker": {**bar["marker"], "line": {"width": 1, "color": PAPER}}} for bar in bars])
+    words = f"{len(pilots)} pilots take {aligned_hours(taken)} of {aligned_hours(pilot_gpu_hours)} GPU-hours"
+    return Chart("split", "How the budget is split", f"{words}; {aligned_hours(final)} for the final run.", figure, 170)
+
+
+def _stacked(bars: list[Trace], **more: Any) -> Figure:
+    return {
+        "data": bars,
         "layout": layout(
             barmode="stack",
             uniformtext={"minsize": 11, "mode": "hide"},
             bargap=0.35,
             xaxis=axis("GPU-hours", rangemode="tozero"),
             yaxis=axis(autorange="reversed", showgrid=False, ticks=""),
+            **more,
         ),
     }
-    words = f"{len(pilots)} pilots take {aligned_hours(taken)} of {aligned_hours(pilot_gpu_hours)} GPU-hours"
-    return Chart("split", "How the budget is split", f"{words}; {aligned_hours(final)} for the final run.", figure, 170)
 
 
 def _bar(name: str, row: str, gpu_hours: float, colour: str) -> Trace:
@@ -122,13 +120,6 @@ def _bar(name: str, row: str, gpu_hours: float, colour: str) -> Trace:
 
 ROW, TALLEST, AROUND = 30, 900, 150  # pixels
 LONGEST = 16  # letters of a worker's name that are shown
-OUTCOMES = {
-    SegmentOutcome.COMMITTED: ("trained", ACCENT),
-    SegmentOutcome.RESERVED: ("under way", GOOD),
-    SegmentOutcome.FAILED: ("failed", BAD),
-    SegmentOutcome.LOST: ("lost", MIND),
-    SegmentOutcome.RELEASED: ("given back", QUIET),
-}
 OTHERS = "others"
 
 Kind = tuple[str, str]  # what the legend says, and its colour
@@ -138,7 +129,7 @@ def timelines(story: Story, beliefs: Beliefs | None) -> tuple[Chart, ...]:
     """Return the timeline coloured by how segments ended, and by configuration; nothing before the first segment."""
     if not story.stretches:
         return ()
-    by_outcome = _timeline(story, "timeline-outcome", "By outcome", lambda each: OUTCOMES[each.outcome])
+    by_outcome = _timeline(story, "timeline-outcome", "By outcome", lambda each: LOOKS[each.outcome])
     return by_outcome, _timeline(story, "timeline-configuration", "By configuration", _configurations(story, beliefs))
 
 
@@ -215,7 +206,7 @@ def _stretch_words(stretch: Stretch, length: timedelta) -> list[str]:
     attempt = f", attempt {stretch.attempt}" if stretch.attempt > 1 else ""
     return [
         text(stretch.name),
-        f"steps {stretch.from_step:,} to {stretch.to_step:,}, {OUTCOMES[stretch.outcome][0]}{attempt}",
+        f"steps {stretch.from_step:,} to {stretch.to_step:,}, {LOOKS[stretch.outcome][0]}{attempt}",
         f"{duration(length.total_seconds() / 3600)}, {paid} GPU-hours",
     ]
 

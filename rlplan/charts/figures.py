@@ -128,18 +128,9 @@ def grid(
         data += [_placed(trace, own) for trace in chart.figure["data"]]
         axes = chart.figure["layout"]
         lowest, first = number + across >= len(panels), column == 0
-        layout[f"xaxis{own}"] = {
-            **axes["xaxis"],
-            **_named(titles and titles[0], lowest),
-            "domain": x,
-            "anchor": f"y{own}",
-        }
-        layout[f"yaxis{own}"] = {
-            **axes["yaxis"],
-            **_named(titles and titles[1], first),
-            "domain": y,
-            "anchor": f"x{own}",
-        }
+        across_it = {**_named(titles and titles[0], lowest), "domain": x, "anchor": f"y{own}"}
+        upwards = {**_named(titles and titles[1], first), "domain": y, "anchor": f"x{own}"}
+        layout |= {f"xaxis{own}": axes["xaxis"] | across_it, f"yaxis{own}": axes["yaxis"] | upwards}
         if legends:
             layout[f"legend{own}"] = {"x": 1.01, "xanchor": "left", "y": top, "yanchor": "top", "font": {"size": 11}}
         layout["shapes"] += [_shape(each, own) for each in axes.get("shapes", ())]

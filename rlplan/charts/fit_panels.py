@@ -11,7 +11,7 @@ from planner.curves.curve import Curve, Vector
 from planner.curves.families import Law
 from planner.curves.posterior import Posterior, over_chunks
 from rlplan.actions.fitting import Fits, FittedCurve
-from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
+from rlplan.actions.law_fitting import FittedLaw, LawFits
 from rlplan.charts.thinning import thinned
 
 MOST_PANELS = 24
@@ -160,7 +160,7 @@ def _law_panel(fitted: FittedLaw, level: float) -> Panel:
 
 def _law_line(fitted: FittedLaw, series: str, level: float, most: int) -> Line:
     points = fitted.fit.points[series]
-    marks = tuple(Mark(*each[1:]) for each in map(_values, fitted.predictions) if each[0] == series)
+    marks = tuple(Mark(e.x, e.median, e.low, e.high) for e in fitted.predictions if e.series == series)
     positive = np.concatenate([points.x[points.x > 0], [mark.x for mark in marks]])
     band = None
     if fitted.fit.draws is not None and positive.size:
@@ -168,10 +168,6 @@ def _law_line(fitted: FittedLaw, series: str, level: float, most: int) -> Line:
         band = Band(places, *fitted.fit.at(series, places, level))
     shown = NOTHING if fitted.fit.law is Law.GROUP_SIZE else _thinned(points, most)
     return Line(series, shown, NOTHING, band, marks)
-
-
-def _values(prediction: LawPrediction) -> tuple[str, float, float, float, float]:
-    return prediction.series, prediction.x, prediction.median, prediction.low, prediction.high
 
 
 def _only(curve: Curve, rows: NDArray[np.bool_]) -> Curve:

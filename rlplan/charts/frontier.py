@@ -78,10 +78,6 @@ def _expected(story: Story, answer: FinalAnswer) -> Chart:
     return Chart(NAME, "Best score against GPU-hours, and the n that reaches it", said, figure, HEIGHT)
 
 
-def _column(points: Sequence[FrontierPoint], name: str) -> list[float]:
-    return [getattr(point, name) for point in points]
-
-
 def _along(answer: FinalAnswer) -> list[tuple[float, Choice]]:
     """Return what one would take from a small part of the target to a multiple of it, each with its spend."""
     around = [(point.gpu_hours, point.choice) for point in answer.frontier.points]
@@ -120,13 +116,13 @@ def _behind(story: Story) -> Iterator[Trace]:
 
 def _best(points: Sequence[FrontierPoint]) -> Iterator[Trace]:
     """Draw how good the best can be, whichever configuration turns out to be it."""
-    x = _column(points, "gpu_hours")
-    name = "best of all in hindsight, 90 %"
-    yield from band(x, _column(points, "best_low"), _column(points, "best_high"), BEST, name=name)
+    x, ends = [point.gpu_hours for point in points], [[point.best_low, point.best_high] for point in points]
+    low, high = zip(*ends, strict=True)
+    yield from band(x, low, high, BEST, name="best of all in hindsight, 90 %")
     yield {
         "type": "scatter", "name": "best of all, expected", "mode": "lines", "x": x,
-        "y": _column(points, "best_expected"), "line": {"color": BEST, "width": 2, "dash": "dash"},
-        "customdata": [[p.best_low, p.best_high] for p in points], "hovertemplate": BEST_HOVER,
+        "y": [point.best_expected for point in points], "line": {"color": BEST, "width": 2, "dash": "dash"},
+        "customdata": ends, "hovertemplate": BEST_HOVER,
     }  # fmt: skip
 
 

@@ -4,25 +4,15 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands import options
 from rlplan.commands.completing import gpus as offered_gpus
 from rlplan.commands.completing import models as offered_models
 from rlplan.commands.completing import recipes as offered_recipes
-from rlplan.commands.options import (
-    ConfigOption,
-    DatabaseOption,
-    FormatOption,
-    ModelsOption,
-    RecipesOption,
-    TaskOption,
-    money,
-    plain,
-    whole,
-)
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def propose(
-    budget: Annotated[float | None, money("--budget", "GPU-hours for pilots and final run together.")] = None,
+    budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None,
     model: Annotated[
         str | None,
         typer.Option(help="A model of the catalogue, or a path to a config.json.", autocompletion=offered_models),
@@ -31,24 +21,24 @@ def propose(
         str | None,
         typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.", autocompletion=offered_gpus),
     ] = None,
-    gpus: Annotated[int | None, whole("--gpus", "How many GPUs there are.")] = None,
-    gpus_per_trial: Annotated[int | None, whole("--gpus-per-trial", "How many GPUs one run gets.")] = None,
-    response_tokens: Annotated[int | None, whole("--response-tokens", "Most tokens of a response.")] = None,
+    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs there are.")] = None,
+    gpus_per_trial: Annotated[int | None, options.whole("--gpus-per-trial", "How many GPUs one run gets.")] = None,
+    response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
             help="A recipe, such as grpo or scalerl, or a path to a .toml file.", autocompletion=offered_recipes
         ),
     ] = None,
-    recipes: RecipesOption = None,
-    models: ModelsOption = None,
+    recipes: options.RecipesOption = None,
+    models: options.ModelsOption = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
-    pass_rate: Annotated[float | None, plain("--pass-rate", "Mean pass rate of the base model.")] = None,
+    pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
-    task: TaskOption = None,
-    config: ConfigOption = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    task: options.TaskOption = None,
+    config: options.ConfigOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
     top: Annotated[int, typer.Option(min=1, help="How many rows the table shows; JSON and CSV have all.")] = 12,
 ) -> None:
     """Price and rank every allocation for a budget, split pilot and final, and store the plan.

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands import options
 from rlplan.commands.completing import (
     actions,
     one_of,
@@ -15,21 +16,12 @@ from rlplan.commands.completing import (
     trials,
     trials_plans_and_sweeps,
 )
-from rlplan.commands.options import (
-    DatabaseOption,
-    FormatOption,
-    ReverseOption,
-    SweepArgument,
-    TopOption,
-    money,
-    one_name,
-)
 from rlplan.wording.formats import DEFAULT_DATABASE, FileFormat, Format
 from rlplan.wording.terminal import tell
 
 
 def status(
-    sweep: SweepArgument = None,
+    sweep: options.SweepArgument = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until it rests; Ctrl-C leaves.")] = False,
     all_sweeps: Annotated[bool, typer.Option("--all", help="List every sweep of the database instead.")] = False,
     state: Annotated[
@@ -46,10 +38,10 @@ def status(
             autocompletion=one_of("promise", "score", "expected", "p-best", "spent", "step", "n", "b", "name", "made"),
         ),
     ] = None,
-    reverse: ReverseOption = False,
-    top: TopOption = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    reverse: options.ReverseOption = False,
+    top: options.TopOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Show how a sweep stands, or list all sweeps; it only reads, and never disturbs a running sweep.
 
@@ -79,13 +71,13 @@ def status(
 
 
 def recommend(
-    sweep: SweepArgument = None,
+    sweep: options.SweepArgument = None,
     budget: Annotated[
-        float | None, money("--budget", "As if this were all there is, pilots and final run together.")
+        float | None, options.money("--budget", "As if this were all there is, pilots and final run together.")
     ] = None,
-    target: Annotated[float | None, money("--target", "Another final run than the plan's.")] = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    target: Annotated[float | None, options.money("--target", "Another final run than the plan's.")] = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> None:
     """Say which allocation to run in full, how sure that is, and the command that runs it; it only reads.
 
@@ -104,7 +96,7 @@ def rank(
     sweep: Annotated[
         str | None, typer.Option(metavar="<name>", help="The same as the argument.", autocompletion=sweeps)
     ] = None,
-    top: TopOption = None,
+    top: options.TopOption = None,
     status: Annotated[
         str | None,
         typer.Option(metavar="<state>,…", help="Only these, such as paused,finished.", autocompletion=ranked_states),
@@ -117,15 +109,15 @@ def rank(
             autocompletion=one_of("rank", "score", "p-best", "spent", "cost", "n", "b", "m"),
         ),
     ] = None,
-    reverse: ReverseOption = False,
+    reverse: options.ReverseOption = False,
     where: Annotated[
         str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
     ] = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="What the database holds, at once, also of a sweep that goes on.")
     ] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> None:
     """Rank the allocations: expected score with its interval, P(best), GPU-hours; of a sweep, or of a plan as proposed.
 
@@ -133,7 +125,7 @@ def rank(
     """
     from rlplan.printing.rank_output import RankRequest, print_ranking  # noqa: PLC0415
 
-    asked = one_name(name, sweep, "--sweep")
+    asked = options.one_name(name, sweep, "--sweep")
     print_ranking(db, RankRequest(asked, top, status, sort, reverse, where, stored), format)
 
 
@@ -150,8 +142,8 @@ def show(
         str | None,
         typer.Option(metavar="<name>", help="The sweep of the trial; else the newest with it.", autocompletion=sweeps),
     ] = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> None:
     """Show one trial with its curve, money, states, decisions and how to train it on; or one sweep, or one plan.
 
@@ -163,7 +155,7 @@ def show(
 
 
 def decisions(
-    sweep: SweepArgument = None,
+    sweep: options.SweepArgument = None,
     trial: Annotated[
         str | None, typer.Option(metavar="<name>", help="Only decisions about this trial.", autocompletion=trials)
     ] = None,
@@ -175,8 +167,8 @@ def decisions(
         str | None, typer.Option(metavar="<time>", help="Only since then: 30m, 2h or 1d ago, or a time in UTC.")
     ] = None,
     last: Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many, the newest.")] = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> None:
     """List the decisions of a sweep, each with its reason; --format json adds the numbers it rested on.
 
@@ -196,7 +188,7 @@ def report(
             help="A sweep or a plan, such as sweep-2; the newest without it.", autocompletion=plans_and_sweeps
         ),
     ] = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write one HTML file with the answer, the curves, the budget and every decision; it needs no network.
@@ -214,7 +206,7 @@ def report(
 
 
 def dashboard(
-    db: DatabaseOption = DEFAULT_DATABASE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
     host: Annotated[str, typer.Option(metavar="<address>", help="Where it listens; others need --token.")] = (
         "127.0.0.1"
     ),
@@ -269,7 +261,7 @@ def export(
         FileFormat | None, typer.Option("--format", help="Otherwise as the file's name ends, or CSV.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
 ) -> None:
     """Write what a sweep has measured, decided and concluded as CSV, JSON or Parquet.
 

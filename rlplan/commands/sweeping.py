@@ -6,46 +6,26 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands import options
 from rlplan.commands.completing import tasks, trials
-from rlplan.commands.options import (
-    AcceptOption,
-    ConfigOption,
-    DatabaseOption,
-    DeviceOption,
-    EngineOption,
-    FormatOption,
-    MicroBatchOption,
-    ModelOption,
-    ModelsOption,
-    PlanArgument,
-    PolicyOption,
-    RayAddressOption,
-    RecipesOption,
-    RewardOption,
-    SeedOption,
-    SweepArgument,
-    ValidationOption,
-    WeightsOption,
-    WorkersOption,
-    money,
-    whole,
-)
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def sweep(
-    plan: PlanArgument = None,
+    plan: options.PlanArgument = None,
     task: Annotated[
         str | None,
         typer.Option(
             help="Propose for an embedded task on this machine's CPU first, then run that.", autocompletion=tasks
         ),
     ] = None,
-    budget: Annotated[float | None, money("--budget", "Propose for these GPU-hours first, then run that.")] = None,
-    recipes: RecipesOption = None,
-    models: ModelsOption = None,
-    config: ConfigOption = None,
-    policy: PolicyOption = "rlplan",
+    budget: Annotated[
+        float | None, options.money("--budget", "Propose for these GPU-hours first, then run that.")
+    ] = None,
+    recipes: options.RecipesOption = None,
+    models: options.ModelsOption = None,
+    config: options.ConfigOption = None,
+    policy: options.PolicyOption = "rlplan",
     search: Annotated[
         str | None,
         typer.Option(
@@ -53,26 +33,26 @@ def sweep(
             help="Which of Optuna's samplers names cells without a pilot; none: the policy itself.",
         ),
     ] = None,
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
-    ray_address: RayAddressOption = None,
+    seed: options.SeedOption = 0,
+    workers: options.WorkersOption = None,
+    ray_address: options.RayAddressOption = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; on a cluster, shared storage.")
     ] = None,
-    retries: Annotated[int, whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
+    retries: Annotated[int, options.whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
     problems: Annotated[
         Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")
     ] = None,
-    model: ModelOption = None,
-    reward: RewardOption = None,
-    validation: ValidationOption = None,
-    engine: EngineOption = None,
-    device: DeviceOption = None,
-    weights: WeightsOption = None,
-    micro_batch_tokens: MicroBatchOption = None,
+    model: options.ModelOption = None,
+    reward: options.RewardOption = None,
+    validation: options.ValidationOption = None,
+    engine: options.EngineOption = None,
+    device: options.DeviceOption = None,
+    weights: options.WeightsOption = None,
+    micro_batch_tokens: options.MicroBatchOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Run the pilots of a plan and recommend an allocation; Ctrl-C saves the state, `rlplan resume` goes on.
 
@@ -92,12 +72,12 @@ def sweep(
 
 
 def resume(
-    sweep: SweepArgument = None,
-    accept_changes: AcceptOption = False,
-    ray_address: RayAddressOption = None,
-    workers: WorkersOption = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    sweep: options.SweepArgument = None,
+    accept_changes: options.AcceptOption = False,
+    ray_address: options.RayAddressOption = None,
+    workers: options.WorkersOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Go on with a sweep after any interruption or pause: the plan minus what is finished. Failed trials stay failed.
 
@@ -118,16 +98,16 @@ def resume(
 
 
 def retry(
-    sweep: SweepArgument = None,
+    sweep: options.SweepArgument = None,
     trial: Annotated[
         list[str] | None,
         typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.", autocompletion=trials),
     ] = None,
-    accept_changes: AcceptOption = False,
-    ray_address: RayAddressOption = None,
-    workers: WorkersOption = None,
-    db: DatabaseOption = DEFAULT_DATABASE,
-    format: FormatOption = Format.TABLE,
+    accept_changes: options.AcceptOption = False,
+    ray_address: options.RayAddressOption = None,
+    workers: options.WorkersOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Run the failed trials of a sweep again, and go on with the rest of it.
 
@@ -144,28 +124,32 @@ def retry(
 
 
 def pause(
-    sweep: SweepArgument = None, db: DatabaseOption = DEFAULT_DATABASE, format: FormatOption = Format.TABLE
+    sweep: options.SweepArgument = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Pause a running sweep: segments under way end, no new one starts, idle workers go; `rlplan resume` goes on.
 
     Example: rlplan pause sweep-1
     """
-    from planner.store.schema import RequestKind  # noqa: PLC0415
-    from rlplan.actions.asking import ask  # noqa: PLC0415
-    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
-
-    return print_asked(ask(db, sweep, RequestKind.PAUSE), db, format)
+    return _asked("pause", sweep, db, format)
 
 
 def stop(
-    sweep: SweepArgument = None, db: DatabaseOption = DEFAULT_DATABASE, format: FormatOption = Format.TABLE
+    sweep: options.SweepArgument = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Stop a running sweep as its Ctrl-C does: updates under way end, all is saved; `rlplan resume` goes on.
 
     Example: rlplan stop sweep-1
     """
+    return _asked("stop", sweep, db, format)
+
+
+def _asked(kind: str, sweep: str | None, db: str, format: Format) -> int:
     from planner.store.schema import RequestKind  # noqa: PLC0415
     from rlplan.actions.asking import ask  # noqa: PLC0415
     from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
 
-    return print_asked(ask(db, sweep, RequestKind.STOP), db, format)
+    return print_asked(ask(db, sweep, RequestKind(kind)), db, format)

@@ -5,20 +5,8 @@ from typing import Annotated
 
 import typer
 
+from rlplan.commands import options
 from rlplan.commands.completing import recipes, tasks
-from rlplan.commands.options import (
-    ConfigOption,
-    DeviceOption,
-    EngineOption,
-    FormatOption,
-    MicroBatchOption,
-    ModelOption,
-    RewardOption,
-    ValidationOption,
-    WeightsOption,
-    plain,
-    whole,
-)
 from rlplan.wording.formats import Format
 
 
@@ -34,36 +22,36 @@ def train(
         typer.Option(help="A recipe, such as grpo, dapo or scalerl, or a .toml file.", autocompletion=recipes),
     ] = None,
     rollouts_per_prompt: Annotated[
-        int | None, whole("--rollouts-per-prompt", "Responses to each prompt; 16.", short="-n")
+        int | None, options.whole("--rollouts-per-prompt", "Responses to each prompt; 16.", short="-n")
     ] = None,
     prompts_per_batch: Annotated[
-        int | None, whole("--prompts-per-batch", "Prompts of an update; 32.", short="-B")
+        int | None, options.whole("--prompts-per-batch", "Prompts of an update; 32.", short="-B")
     ] = None,
     growth: Annotated[
         str | None, typer.Option(metavar="<factor>x", help="Let the batch grow to B by a factor, such as 4x.")
     ] = None,
-    steps: Annotated[int | None, whole("--steps", "Update steps; 100.")] = None,
+    steps: Annotated[int | None, options.whole("--steps", "Update steps; 100.")] = None,
     learning_rate: Annotated[
-        float | None, plain("--learning-rate", "Otherwise the configuration's, scaled with √(n·B).")
+        float | None, options.plain("--learning-rate", "Otherwise the configuration's, scaled with √(n·B).")
     ] = None,
-    warmup: Annotated[int | None, whole("--warmup", "Update steps of warm-up; else the recipe's.")] = None,
-    temperature: Annotated[float | None, plain("--temperature", "Of the sampling; 1.")] = None,
-    seed: Annotated[int | None, whole("--seed", "Decides every random number; 0.")] = None,
-    model: ModelOption = None,
-    reward: RewardOption = None,
-    response_tokens: Annotated[int | None, whole("--response-tokens", "Most tokens of a response.")] = None,
-    validation: ValidationOption = None,
-    problems: Annotated[int | None, whole("--problems", "Validation problems.")] = None,
-    samples: Annotated[int | None, whole("--samples", "Answers to each; the score is their mean.")] = None,
+    warmup: Annotated[int | None, options.whole("--warmup", "Update steps of warm-up; else the recipe's.")] = None,
+    temperature: Annotated[float | None, options.plain("--temperature", "Of the sampling; 1.")] = None,
+    seed: Annotated[int | None, options.whole("--seed", "Decides every random number; 0.")] = None,
+    model: options.ModelOption = None,
+    reward: options.RewardOption = None,
+    response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None,
+    validation: options.ValidationOption = None,
+    problems: Annotated[int | None, options.whole("--problems", "Validation problems.")] = None,
+    samples: Annotated[int | None, options.whole("--samples", "Answers to each; the score is their mean.")] = None,
     validate_every: Annotated[
         int | None,
-        whole("--validate-every", "Rollouts between validations; about 20 validations.", metavar="<rollouts>"),
+        options.whole("--validate-every", "Rollouts between validations; about 20 validations.", metavar="<rollouts>"),
     ] = None,
-    engine: EngineOption = None,
-    device: DeviceOption = None,
-    threads: Annotated[int | None, whole("--threads", "CPU threads.")] = None,
-    weights: WeightsOption = None,
-    micro_batch_tokens: MicroBatchOption = None,
+    engine: options.EngineOption = None,
+    device: options.DeviceOption = None,
+    threads: Annotated[int | None, options.whole("--threads", "CPU threads.")] = None,
+    weights: options.WeightsOption = None,
+    micro_batch_tokens: options.MicroBatchOption = None,
     split: Annotated[
         bool,
         typer.Option("--split", help="Generator and trainer as two Ray actors (recipes with staleness)."),
@@ -76,10 +64,10 @@ def train(
     ] = None,
     checkpoint_every: Annotated[
         int | None,
-        whole("--checkpoint-every", "Update steps between checkpoints; at each validation.", metavar="<steps>"),
+        options.whole("--checkpoint-every", "Update steps between checkpoints; at each validation.", metavar="<steps>"),
     ] = None,
-    config: ConfigOption = None,
-    format: FormatOption = Format.TABLE,
+    config: options.ConfigOption = None,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Train a model with GRPO and keep the learning curve; Ctrl-C saves it, --resume goes on.
 

@@ -31,7 +31,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "pilots": pilots,
         "taken": sum(each.pilot_gpu_hours for each in pilots),
         "split": split_chart(
-            [(_name(each.rollouts_per_prompt, each.prompts_per_batch), each.pilot_gpu_hours) for each in pilots],
+            [(f"n={each.rollouts_per_prompt}, B={each.prompts_per_batch}", each.pilot_gpu_hours) for each in pilots],
             plan.pilot_gpu_hours,
             plan.final_gpu_hours,
         ),
@@ -52,7 +52,3 @@ def about_plan(plan: Plan) -> str:
     """Say what a plan is for."""
     model, gpu = plan.workload.get("model", "a model"), plan.hardware.get("gpu", "GPUs")
     return f"{model} on {plan.hardware.get('gpus', '')} {gpu}, {plan.difficulty} problems, recipe {plan.recipe}"
-
-
-def _name(n: int, B: int) -> str:
-    return f"n={n}, B={B}"

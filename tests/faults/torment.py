@@ -19,8 +19,7 @@ import psutil
 
 from planner.store import open_store
 from planner.store.schema import Sweep
-from rlplan.actions.sweeping import process_tag
-from runner.sweep.processes import SWEEP_TAG, tagged
+from runner.sweep.processes import SWEEP_TAG, sweep_tag, tagged
 from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import worker_records
 
@@ -50,7 +49,7 @@ class Tormented:
 
     def processes(self) -> list[psutil.Process]:
         """All that the sweep has started and that still lives."""
-        wanted = {f"{SWEEP_TAG}={process_tag(self.spec())}"}
+        wanted = {f"{SWEEP_TAG}={sweep_tag(self.spec().folder)}"}
         return [psutil.Process(pid) for pid in tagged(wanted)]
 
     def drive(self) -> subprocess.Popen[bytes]:

@@ -5,13 +5,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from budgets.errors import InputError, NotFoundError, RlplanError, StoreError
 from planner.store import open_store
@@ -22,28 +22,16 @@ from planner.store.sweeps import sweep_named
 from rlplan.reading.believing import beliefs
 from rlplan.reading.plans import UnrunPlan, plan_meant, unrun_plans
 from rlplan.reading.story import Beliefs
+from rlplan.web.dashboard import pages
 from rlplan.web.dashboard.assets import assets, served
 from rlplan.web.dashboard.live import LiveSweeps
-from rlplan.web.dashboard.pages import (
-    Listing,
-    front_page,
-    listing,
-    part,
-    plan_page,
-    problem,
-    sweep_page,
-    trial_page,
-    written,
-)
+from rlplan.web.dashboard.pages import Listing, problem, written
 from rlplan.web.dashboard.security import ForgedError, Guard, check_form, seal_of
 from rlplan.web.dashboard.settings import Settings
 from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader
 from rlplan.web.dashboard.source import LOCK_SECONDS, Source
 from rlplan.web.plan import plan_sections
 from runner.sweep.processes import is_dead
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
 FRONT_PARTS = 2  # of a plan, on the first page where nothing has run yet
@@ -68,7 +56,7 @@ class Dashboard:
         self._reading = asyncio.Lock()
         self._listed: tuple[float, int | None, Listing | None] = (0.0, None, None)
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         await self._app(scope, receive, send)
 
@@ -79,7 +67,7 @@ class Dashboard:
     def _reader(self, sweep: str) -> SweepReader:
         with self.source.store() as store, store.read() as session:
             sweep_named(session, sweep)
-        return SweepReader(sweep, self.source, self._believe, part)
+        return SweepReader(sweep, self.source, self._believe, pages.part)
 
     def _routes(self) -> FastAPI:
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._life, redirect_slashes=False)
@@ -114,10 +102,10 @@ class Dashboard:
         """Show the sweep that matters now, the plans that wait, and all sweeps."""
         listed = await self._listing(request)
         if before := request.query_params.get("before"):
-            return HTMLResponse(front_page(listed, (), None, self.settings.database, before))
+            return HTMLResponse(pages.front_page(listed, (), None, self.settings.database, before))
         plans = await run_sync(self._plans)
         featured = await self._featured(listed)
-        return HTMLResponse(front_page(listed, plans, featured, self.settings.database))
+        return HTMLResponse(pages.front_page(listed, plans, featured, self.settings.database))
 
     async def rows(self, request: Request) -> Response:
         """Show the rows of the list alone, for the page that has it to renew them, or have it begin anew."""
@@ -142,7 +130,7 @@ class Dashboard:
             if plan is None:
                 return None
             if parts is None:
-                return plan_page(plan, self.settings.database)
+                return pages.plan_page(plan, self.settings.database)
             return "".join(plan_sections(plan, self.settings.database)[:parts])
 
     def _plans(self) -> tuple[UnrunPlan, ...]:
@@ -161,8 +149,8 @@ class Dashboard:
         """Show a sweep, with the buttons that control it where that is allowed."""
         snapshot = await self.live.snapshot(request.path_params["sweep"])
         if not self.settings.control:
-            return HTMLResponse(snapshot.page(lambda: sweep_page(snapshot, None)))
-        return HTMLResponse(sweep_page(snapshot, seal_of(request)))
+            return HTMLResponse(snapshot.page(lambda: pages.sweep_page(snapshot, None)))
+        return HTMLResponse(pages.sweep_page(snapshot, seal_of(request)))
 
     async def section(self, request: Request) -> Response:
         """Show one section of a sweep's page, with its version in a header."""
@@ -179,7 +167,7 @@ class Dashboard:
         def write() -> str:
             # Written while the store is lent too: what a damaged row makes of the page is said like other damage.
             with self.source.store() as store, store.read() as session:
-                page = trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
+                page = pages.trial_page(session, snapshot.story, snapshot.beliefs, request.path_params["trial"])
                 return written("trial.html", picture=snapshot.story.picture, page=page)
 
         return HTMLResponse(await run_sync(write, abandon_on_cancel=True))
@@ -203,7 +191,7 @@ class Dashboard:
 
         def look() -> None:
             with self.source.store() as store, store.read() as session:
-                listing(session, before=0)
+                pages.listing(session, before=0)
 
         await run_sync(look, abandon_on_cancel=True)
         return JSONResponse({"status": "ok"})
@@ -241,7 +229,7 @@ class Dashboard:
 
         def read() -> Listing:
             with self.source.store() as store, store.read() as session:
-                return listing(session, before)
+                return pages.listing(session, before)
 
         async with self._reading:
             at, last_before, listed = self._listed

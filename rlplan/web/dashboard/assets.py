@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from rlplan.web.page import plotly_script, scripts, styles
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 YEAR_SECONDS = 365 * 24 * 3600
 
@@ -53,10 +51,8 @@ def address(name: str) -> str:
     return f"/static/{name}?v={assets()[name].version}"
 
 
-def served(asset: Asset, request: "Request") -> "Response":
+def served(asset: Asset, request: Request) -> Response:
     """Answer a request for a file; under the address of its version it may be kept."""
-    from starlette.responses import Response  # noqa: PLC0415
-
     packs = "gzip" in request.headers.get("accept-encoding", "")
     keeps = request.query_params.get("v") == asset.version
     headers = {

@@ -7,6 +7,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.requests import Request
@@ -14,7 +15,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from budgets.errors import NotFoundError, RlplanError
 from planner.store.schema import Plan, Transition
-from planner.trials import TrialState
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
 from rlplan.printing.sweep_output import command
@@ -126,8 +126,6 @@ def front_page(
 
     Where nothing has run yet, the newest plan is what one comes for.
     """
-    from markupsafe import Markup  # noqa: PLC0415
-
     trouble = str(featured) if isinstance(featured, RlplanError) else None
     snapshot = featured if isinstance(featured, Snapshot) else None
     front = snapshot.parts[FRONT] if snapshot else None
@@ -146,16 +144,12 @@ def front_page(
 
 def plan_page(plan: Plan, database: str) -> str:
     """Write the page of a plan, which has the sections of its report."""
-    from markupsafe import Markup  # noqa: PLC0415
-
     parts = [Markup(part) for part in plan_sections(plan, database)]
     return written("plan.html", plan=plan, about=about_plan(plan), parts=parts, titles=PLAN_TITLES)
 
 
 def sweep_page(snapshot: Snapshot, seal: str | None) -> str:
     """Write the page of a sweep; with a seal it has the buttons that control it."""
-    from markupsafe import Markup  # noqa: PLC0415
-
     # What comes later is fetched even if it is there: the page itself is to be small.
     ready = {name: part for name, part in snapshot.parts.items() if not (snapshot.is_large and name in LARGE)}
     sections = [
@@ -172,23 +166,13 @@ def sweep_page(snapshot: Snapshot, seal: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One change of a trial's state."""
-
-    at: datetime
-    from_state: TrialState | None
-    to_state: TrialState
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class TrialPage:
     """What the page of a trial shows."""
 
     trial: TrialRow
     chart: Chart | None  # None while it has no score
     stretches: tuple[Stretch, ...]
-    moves: tuple[Move, ...]
+    moves: Sequence[Any]  # rows of when, from which state, to which, and why
 
 
 def trial_page(session: Session, story: Story, beliefs: Beliefs | None, given: str) -> TrialPage:
@@ -197,7 +181,7 @@ def trial_page(session: Session, story: Story, beliefs: Beliefs | None, given: s
     stretches = tuple(each for each in story.stretches if each.trial == trial.id)
     columns = (Transition.at, Transition.from_state, Transition.to_state, Transition.reason)
     rows = session.execute(select(*columns).where(Transition.trial_id == trial.id).order_by(Transition.id))
-    return TrialPage(trial, _chart(story, beliefs, trial), stretches, tuple(Move(*row) for row in rows))
+    return TrialPage(trial, _chart(story, beliefs, trial), stretches, rows.all())
 
 
 def _found(story: Story, given: str) -> TrialRow:

@@ -4,20 +4,17 @@ import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from budgets.errors import InputError
 from rlplan.web.dashboard.pages import problem
 from rlplan.web.dashboard.settings import Settings
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # plotly writes its own <style>; nothing else is lifted, and no script but our files runs.
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -56,7 +53,7 @@ class ForgedError(InputError):
 class Guard:
     """An application around another: host and token first, then the rest; the headers on everything."""
 
-    def __init__(self, pages: "ASGIApp", settings: Settings) -> None:
+    def __init__(self, pages: ASGIApp, settings: Settings) -> None:
         self._pages, self._settings = pages, settings
         self._names = TrustedHostMiddleware(_mark_own, settings.names, www_redirect=False)
         # Without a token nothing but this process can tell its sessions; they are void when it ends.
@@ -65,7 +62,7 @@ class Guard:
             self._visit, key, cookie_name(settings), max_age=None, same_site="strict", https_only=False
         )
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -77,7 +74,7 @@ class Guard:
             advice = "Open it under the address that it printed when it was started: it answers to no other name."
             await problem(Request(scope), 421, advice)(scope, receive, with_headers(send))
 
-    async def _is_own(self, scope: "Scope", receive: "Receive") -> bool:
+    async def _is_own(self, scope: Scope, receive: Receive) -> bool:
         """Whether the request is for this dashboard; Starlette's check is asked, but its refusal says no way out.
 
         A page elsewhere may have its own name resolve to this machine, and read what is served here under it. Only
@@ -90,7 +87,7 @@ class Guard:
         await self._names(scope, receive, _say_nothing)
         return bool(scope.get(OWN))
 
-    async def _visit(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         answer = self._stranger(request) or self._wrong_method(request)
         await (answer or self._pages)(scope, receive, send)
@@ -185,18 +182,18 @@ def _without_token(request: Request) -> Response:
     return RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), status_code=303)
 
 
-async def _mark_own(scope: "Scope", _: "Receive", __: "Send") -> None:
+async def _mark_own(scope: Scope, _: Receive, __: Send) -> None:
     scope[OWN] = True
 
 
-async def _say_nothing(_: "Message") -> None:
+async def _say_nothing(_: Message) -> None:
     pass
 
 
-def with_headers(send: "Send") -> Callable[["Message"], Awaitable[None]]:
+def with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
     """Return what sends an answer with the headers that every one carries."""
 
-    async def sent(message: "Message") -> None:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [*message["headers"], *HEADERS]
             if not any(name == b"cache-control" for name, _ in headers):

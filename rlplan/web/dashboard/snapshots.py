@@ -84,11 +84,6 @@ class Snapshot:
     _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def age_seconds(self) -> float:
-        """How long ago it was read."""
-        return time.monotonic() - self.made_at
-
-    @property
     def beliefs(self) -> Beliefs | None:
         """What is believed of it, as far as that is fitted."""
         return self.fitted.beliefs if self.fitted else None
@@ -119,11 +114,7 @@ class Snapshot:
 
 def part_of(html: str) -> Part:
     """Make a part of a section's HTML."""
-    return Part(html, _digest(html))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return Part(html, hashlib.sha256(html.encode("utf-8", "replace")).hexdigest()[:16])
 
 
 def trouble_message(text: str) -> str:
@@ -245,7 +236,7 @@ class SweepReader:
         shown = self.snapshot
         if shown is None or shown.mark != key or shown.fitted is not fitted:
             return True
-        return not shown.story.picture.at_rest and shown.age_seconds > OLDEST_SECONDS
+        return not shown.story.picture.at_rest and time.monotonic() - shown.made_at > OLDEST_SECONDS
 
 
 def drawable(story: Story, drawn: Drawn) -> Story:

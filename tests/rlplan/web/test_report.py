@@ -3,7 +3,6 @@
 import json
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from rlplan.web import page, report
 from tests.planner.store import samples
 from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way
 from tests.rlplan.recommend_sweeps import ended
+from tests.security.markup import Page
 
 STATES: list[tuple[Story, Beliefs | None]] = [
     finished(),
@@ -29,28 +29,6 @@ STATES: list[tuple[Story, Beliefs | None]] = [
 ]
 
 
-class Elements(HTMLParser):
-    """Collects the elements of a page with their attributes, and what its data blocks hold."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.blocks: list[str] = []
-        self._in_block = False
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        self._in_block = tag == "script"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_block = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_block:
-            self.blocks.append(data)
-
-
 def text_of(html: str) -> str:
     bare = re.sub(r"<script.*?</script>|<[^>]+>", " ", html, flags=re.DOTALL)
     return re.sub(r"\s+", " ", unescape(bare))
@@ -60,12 +38,12 @@ def text_of(html: str) -> str:
 @pytest.mark.parametrize("state", STATES)
 def test_every_section_can_be_made_in_every_state(name: str, state: tuple[Story, Beliefs | None]) -> None:
     html = page.section(name, *state)
-    elements = Elements(html)
-    assert elements.found[0] == ("section", elements.found[0][1])
-    assert elements.found[0][1]["id"] == name
-    for block in elements.blocks:
-        assert {"data", "layout", "height"} <= set(json.loads(block))
-    for tag, attributes in elements.found:
+    shown = Page(html)
+    assert shown.elements[0][0] == "section"
+    assert shown.elements[0][1]["id"] == name
+    for block in shown.blocks:
+        assert {"data", "layout", "height"} <= set(block)
+    for tag, attributes in shown.elements:
         assert not [each for each in attributes if each.startswith("on") or each == "style"], tag
         assert tag != "script" or attributes == {"type": "application/json"}
 
@@ -122,8 +100,8 @@ def test_colours_of_charts_are_the_themes() -> None:
     told, believed = finished()
     names = set(re.findall(r"--([a-z0-9-]+):", page.styles()))
     for name in page.SECTIONS:
-        for block in Elements(page.section(name, told, believed)).blocks:
-            for colour in re.findall(r'color(?:scale)?":"([^"]*)"', block):
+        for block in Page(page.section(name, told, believed)).blocks:
+            for colour in re.findall(r'color(?:scale)?": "([^"]*)"', json.dumps(block)):
                 assert colour.startswith("$"), colour
                 assert colour[1:].partition("/")[0] in names
 
@@ -203,8 +181,8 @@ def test_a_plan_without_a_sweep_has_a_report(tmp_path: Path, planned: Path, name
     assert grid.count("<tr") == 2
     outlook = html.partition('id="outlook"')[2].partition("</section>")[0]
     assert re.search(r">500<.*>8<", outlook, re.DOTALL)
-    for block in Elements(html.partition("<script>")[0]).blocks:
-        assert {"data", "layout", "height"} <= set(json.loads(block))
+    for block in Page(html.partition("<script>")[0]).blocks:
+        assert {"data", "layout", "height"} <= set(block)
 
 
 def test_python_writes_the_report_of_a_plan(tmp_path: Path, planned: Path) -> None:
