@@ -52,7 +52,7 @@ def propose_cell(view: View, chances: Chances, sampler: str, gpu_hours: float) -
     space = Space.of(region, cells, list(tried))
     told = told_trials(view, chances, space)
     with _quiet():
-        import optuna  # noqa: PLC0415
+        import optuna
 
         study = optuna.create_study(direction="maximize", sampler=_sampler(sampler, view))
         study.add_trials(told)
@@ -79,8 +79,8 @@ def told_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]
 
     They are complete with the median of their predicted score, failed, or pending.
     """
-    from optuna.trial import TrialState as State  # noqa: PLC0415
-    from optuna.trial import create_trial  # noqa: PLC0415
+    from optuna.trial import TrialState as State
+    from optuna.trial import create_trial
 
     inside = [trial for trial in view.trials.values() if trial.configuration in space]
     # Those that have failed are at the end.
@@ -103,7 +103,7 @@ def told_trials(view: View, chances: Chances, space: Space) -> list[FrozenTrial]
 
 
 def _sampler(sampler: str, view: View) -> BaseSampler:
-    from optuna import samplers  # noqa: PLC0415
+    from optuna import samplers
 
     seed = (view.seed * 1_000_003 + len(view.trials)) % 2**32
     if sampler == "gp":
@@ -121,7 +121,7 @@ def _sampler(sampler: str, view: View) -> BaseSampler:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep to itself what Optuna logs short of errors, and its remarks on experimental samplers."""
-    import optuna  # noqa: PLC0415
+    import optuna
 
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -68,7 +68,7 @@ class Space:
 
     def box(self) -> dict[str, BaseDistribution]:
         """Return what Optuna is to choose from."""
-        from optuna.distributions import (  # noqa: PLC0415
+        from optuna.distributions import (
             CategoricalDistribution,
             FloatDistribution,
             IntDistribution,

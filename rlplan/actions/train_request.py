@@ -224,6 +224,6 @@ def _nested(key: str, value: Any) -> dict[str, Any]:
 
 
 def _device() -> str:
-    import torch  # noqa: PLC0415
+    import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -32,7 +32,7 @@ def figure(story: Story, beliefs: Beliefs, kind: str, *, dark: bool) -> "Figure"
     drawn = DRAWN[kind](story, beliefs)
     if drawn is None:
         raise NotFoundError(f"{story.picture.sweep} has nothing yet that the {kind} could be drawn from: wait for it")
-    from plotly.graph_objects import Figure  # noqa: PLC0415 (takes a second to import)
+    from plotly.graph_objects import Figure
 
     themed = coloured(drawn, dark)
     return Figure(data=themed["data"], layout={**themed["layout"], "template": _template(dark)})

@@ -89,7 +89,7 @@ def _write(panels: Sequence[Panel], count: int, what: str, path: Path) -> str:
 
 def write_html(panels: Sequence[Panel], path: Path) -> None:
     """Draw panels in a grid into an HTML file."""
-    from plotly.subplots import make_subplots  # noqa: PLC0415
+    from plotly.subplots import make_subplots
 
     wide = columns(len(panels))
     high = math.ceil(len(panels) / wide)
@@ -117,7 +117,7 @@ def write_html(panels: Sequence[Panel], path: Path) -> None:
 def _draw(figure: "Figure", panel: Panel, cell: dict[str, int], named: set[str]) -> None:
     def add(name: str, x: Any, y: Any, **style: Any) -> None:
         """Add a trace; all of a name go together, and the legend has them once."""
-        from plotly.graph_objects import Scatter  # noqa: PLC0415
+        from plotly.graph_objects import Scatter
 
         legend = {"name": name, "legendgroup": name, "showlegend": name not in named}
         named.add(name)
@@ -182,7 +182,7 @@ def _add_points(add: Any, points: Curve, leftmost: float, colour: str, name: str
 def write_png(panels: Sequence[Panel], path: Path) -> None:
     """Draw panels in a grid into a PNG."""
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError(
             f"--plot {path}: a PNG needs matplotlib, which is not installed; run pip install 'rlplan[png]', or name a "
@@ -246,7 +246,7 @@ def _draw_points(axes: "Axes", panel: Panel, line: Line, colour: str, size: floa
 
 
 def _dress(axes: "Axes", panel: Panel, small: bool) -> None:
-    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter
 
     if panel.logarithmic:
         axes.set_xscale("log")

@@ -161,8 +161,8 @@ def _csv(table: Table) -> bytes:
 
 def _parquet(table: Table) -> bytes:
     try:
-        import pyarrow  # noqa: PLC0415
-        from pyarrow import parquet  # noqa: PLC0415
+        import pyarrow
+        from pyarrow import parquet
     except ImportError as error:
         raise InputError("a .parquet file needs pyarrow, which is not installed. Run: pip install pyarrow") from error
     columns = {name: _column(row.get(name) for row in table.rows) for name in table.columns}

@@ -64,7 +64,7 @@ class RemoteSource:
 
     def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
         """Return the oldest batch, waiting for it if the generator is slower."""
-        import ray  # noqa: PLC0415
+        import ray
 
         if not self._started:
             ray.get(self._generator.start.remote())
@@ -85,7 +85,7 @@ class RemoteSource:
 
     def publish(self, weights: Weights, version: int) -> None:
         """Send the weights of an update; they are with the generator when this returns."""
-        import ray  # noqa: PLC0415
+        import ray
 
         named = {name: tensor.detach().cpu() for name, tensor in weights}
         ray.get(self._generator.push.remote(named, version))
@@ -96,7 +96,7 @@ class RemoteSource:
 
     def state(self) -> dict[str, Any]:
         """Return the generator's state, taken between two batches."""
-        import ray  # noqa: PLC0415
+        import ray
 
         state: dict[str, Any] = ray.get(self._generator.hold.remote())
         ray.get(self._generator.release.remote())
@@ -104,7 +104,7 @@ class RemoteSource:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
-        import ray  # noqa: PLC0415
+        import ray
 
         ray.get(self._generator.restore.remote(dict(state)))
 
@@ -167,7 +167,7 @@ class SplitBackend:
 
     def close(self) -> None:
         """Stop both actors; the Ray cluster stays."""
-        import ray  # noqa: PLC0415
+        import ray
 
         for actor in (self._trainer, self._generator):
             if actor is not None:
@@ -178,7 +178,7 @@ class SplitBackend:
 
     def _open(self, config: TrialConfig) -> Any:
         """Make both actors, and return what tells when the generator is open."""
-        import ray  # noqa: PLC0415
+        import ray
 
         if config.recipe.schedule.staleness_bound < 1:
             raise InputError(
@@ -199,7 +199,7 @@ class SplitBackend:
 
 def _got(reference: Any) -> Any:
     """Return a remote result; an error of ours crosses as itself and not as Ray's."""
-    import ray  # noqa: PLC0415
+    import ray
 
     try:
         return ray.get(reference)

@@ -33,7 +33,7 @@ class Noise:
 
     def at(self, step: int) -> "Tensor":
         """Return the numbers of all rows at a step, in float64."""
-        import torch  # noqa: PLC0415
+        import torch
 
         number, within = divmod(step, _STEPS_AT_ONCE)
         if self._block is None or number != self._number:
@@ -48,7 +48,7 @@ def draw(logits: "Tensor", temperature: float, uniform: "Tensor") -> tuple["Tens
 
     At temperature 0 it is the likeliest token, with its log-probability at temperature 1.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     if temperature == 0:
         chosen, tokens = logits.max(dim=-1)
@@ -66,7 +66,7 @@ def invert(probabilities: "Tensor", uniform: "Tensor") -> "Tensor":
     In two levels, first the block of entries and then the entry in it: one cumulative sum over the whole vocabulary is
     ten to a hundred times slower. An entry of probability zero is never returned.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     rows, entries = probabilities.shape
     block = 1 << (entries.bit_length() // 2)

@@ -122,7 +122,7 @@ class Decoding:
 
     def __init__(self, wave: Wave, max_tokens: int, form: DecodingParts) -> None:
         """Run the distinct prompts through the decoder, padded on the left."""
-        import torch  # noqa: PLC0415
+        import torch
 
         self._wave, self._form, device, rows = wave, form, form.device, len(wave.rows)
         source = torch.tensor(wave.source, device=device)
@@ -148,7 +148,7 @@ class Decoding:
         Ready-made for attention where that is right. Where the rows outgrow a layer's window, the two-dimensional one,
         from which the model makes its own at every step.
         """
-        import torch  # noqa: PLC0415
+        import torch
 
         traits, width = self._form.traits, self._cache.get_max_length()
         grown = torch.nn.functional.pad(present, (0, width - present.shape[1]), value=True)
@@ -186,7 +186,7 @@ class Decoding:
 
     def _draw(self, head: Head, temperature: float, uniform: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Draw for a few rows at a time where all logits at once would fill the memory."""
-        import torch  # noqa: PLC0415
+        import torch
 
         entries: int = self._form.decoder.config.get_text_config().vocab_size
         rows = max(1, _LOGITS_AT_ONCE // entries)

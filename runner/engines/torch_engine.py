@@ -99,7 +99,7 @@ class TorchEngine:
         Gradients are off only while the model runs, so that `between_tokens` is free to train. Inference mode would
         leave tensors in the shared model that autograd refuses.
         """
-        import torch  # noqa: PLC0415
+        import torch
 
         with torch.no_grad():
             decoding = Decoding(wave, sampling.max_tokens, form)
@@ -121,7 +121,7 @@ class TorchEngine:
         return self._head
 
     def _rows_at_once(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> int:
-        import torch  # noqa: PLC0415
+        import torch
 
         if self._max_rows is not None:
             return self._max_rows
@@ -137,7 +137,7 @@ class TorchEngine:
 
         Weights that are not given stay as they are, and all do when one of them does not fit.
         """
-        import torch  # noqa: PLC0415
+        import torch
 
         targets: dict[str, Tensor] = self._open().state_dict()
         given = [(_fitting(targets, name, tensor), tensor) for name, tensor in weights]
@@ -173,7 +173,7 @@ def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tens
 
 def _copied(model: "nn.Module", weights: str) -> "nn.Module":
     """Return a copy without gradients. Buffers keep their format: rotary frequencies in bf16 would be wrong."""
-    import torch  # noqa: PLC0415
+    import torch
 
     copied = copy.deepcopy(model).requires_grad_(False)
     for parameter in copied.parameters():

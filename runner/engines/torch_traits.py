@@ -74,7 +74,7 @@ def _bytes_per_token(model: Any, config: Any) -> int:
 
 def _mask_format(model: Any) -> "torch.dtype | None":
     """Return the format of a ready four-dimensional mask, which spares the model making one for every token."""
-    import torch  # noqa: PLC0415
+    import torch
 
     if not getattr(model, "_supports_attention_backend", False):
         return None

@@ -27,7 +27,7 @@ class Wave:
 
     def padded(self, pad_id: int) -> tuple["Tensor", "Tensor"]:
         """Return the prompts padded on the left, and a mask that is True where there is a token."""
-        import torch  # noqa: PLC0415
+        import torch
 
         width = self.longest
         tokens = torch.tensor([[pad_id] * (width - len(prompt)) + list(prompt) for prompt in self.prompts])
@@ -58,7 +58,7 @@ def waves(prompts: Prompts, per_prompt: int, max_rows: int) -> Iterator[Wave]:
 
 def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_id: int, pad_id: int) -> Rollouts:
     """Put the waves' rows in the request's order, and blank what follows an end token."""
-    import torch  # noqa: PLC0415
+    import torch
 
     count, steps = len(prompts) * per_prompt, max((len(wave.versions) for wave in written), default=0)
     tokens = torch.full((count, steps), pad_id)

@@ -140,7 +140,7 @@ class VllmEngine:
         row.versions.extend([self._version] * len(output.token_ids))
 
     def _rollouts(self, prompts: Sequence[Sequence[int]], per_prompt: int, rows: Sequence[_Row]) -> Rollouts:
-        import torch  # noqa: PLC0415
+        import torch
 
         lengths = torch.tensor([len(row.tokens) for row in rows], dtype=torch.int64)
         mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
@@ -162,8 +162,8 @@ class VllmEngine:
 
 
 def _options(sampling: Sampling, end_id: int, *, each_step: bool) -> Callable[..., Any]:
-    from vllm import SamplingParams  # noqa: PLC0415
-    from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
 
     return partial(
         SamplingParams,

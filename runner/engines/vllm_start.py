@@ -58,15 +58,15 @@ def stop_vllm(llm: Any) -> None:
 
 def stop_process_group() -> None:
     """Take down what a failed start may have left, so that the next one finds the process free."""
-    from vllm.distributed.parallel_state import cleanup_dist_env_and_memory  # noqa: PLC0415
+    from vllm.distributed.parallel_state import cleanup_dist_env_and_memory
 
     cleanup_dist_env_and_memory()
 
 
 def _vllm_of(device: str) -> Any:
     try:
-        import vllm  # noqa: PLC0415
-        from vllm.platforms import current_platform  # noqa: PLC0415
+        import vllm
+        from vllm.platforms import current_platform
     except ImportError as error:
         raise InputError(
             f"machine.engine is 'vllm', which cannot be imported ({error}): pip install '{_INSTALL[device]}', or set "
@@ -94,7 +94,7 @@ def _reason(error: Exception) -> str:
 
 
 def _require_own_process_group() -> None:
-    from torch import distributed  # noqa: PLC0415
+    from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():
         raise InputError(
@@ -106,7 +106,7 @@ def _require_own_process_group() -> None:
 @contextmanager
 def _vllm_environment() -> Iterator[None]:
     """Settings that vLLM reads when it is imported and started; what it changes around itself is put back after."""
-    import torch  # noqa: PLC0415
+    import torch
 
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # weights are handed over inside this process
     os.environ["VLLM_NO_USAGE_STATS"] = "1"

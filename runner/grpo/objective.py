@@ -28,7 +28,7 @@ def token_weights(mask: "Tensor", groups: "Tensor", rule: str, longest: int) -> 
     A response without a token in the mask still counts in N, and a prompt among prompts. `groups` labels each
     response's prompt (N): equal numbers, equal prompt, in any order. `longest` is the longest allowed response.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     counted = mask.float()
     lengths = counted.sum(dim=1, keepdim=True)
@@ -76,7 +76,7 @@ class Statistics:
 
     def metrics(self) -> dict[str, float]:
         """Return shares of and means over the tokens; what was not given is left out."""
-        import torch  # noqa: PLC0415
+        import torch
 
         count = self.tokens.clamp(min=1)
         scalars = {

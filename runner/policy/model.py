@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "nn.Module":
     """Load a causal language model from a local folder; nothing is ever downloaded."""
     require_checkpoint(path)
-    import torch  # noqa: PLC0415
-    from transformers import AutoModelForCausalLM, PreTrainedModel  # noqa: PLC0415
-    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
+    import torch
+    from transformers import AutoModelForCausalLM, PreTrainedModel
+    from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # a bar for every load would tear what a person looks at
 
@@ -77,7 +77,7 @@ class Head:
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
         """Return the logits of hidden states of any shape (…, width)."""
-        import torch  # noqa: PLC0415
+        import torch
 
         weight, bias = self._layer.weight, getattr(self._layer, "bias", None)
         if self._fp32:

@@ -52,7 +52,7 @@ def split(
     Groups of similar length lie together, so that little is padding; a group that is too large is cut into equal
     parts. A prompt is counted once for its group, because its rows share its keys and values.
     """
-    import torch  # noqa: PLC0415
+    import torch
 
     groups = range(len(prompt_lengths)) if only is None else only
     longest = {group: max(lengths[group * per_prompt : (group + 1) * per_prompt]) for group in groups}
@@ -101,7 +101,7 @@ class Scorer:
         self, rows: Rows, *, entropies: bool = False, entropy_gradient: bool = False
     ) -> tuple["Tensor", "Tensor | None"]:
         """Return (rows, T) log-probabilities and, if asked for, entropies; both are 0 at padding."""
-        import torch  # noqa: PLC0415
+        import torch
 
         mask = rows.mask.to(self._device)
         tokens = rows.tokens.to(self._device)
@@ -113,14 +113,14 @@ class Scorer:
         return logprobs, empty.masked_scatter(mask, spread) if spread is not None else None
 
     def _format(self) -> AbstractContextManager[Any]:
-        import torch  # noqa: PLC0415
+        import torch
 
         return torch.autocast(self._device.type, torch.bfloat16) if self._autocast else nullcontext()
 
     def _shared(self, rows: Rows, tokens: "Tensor") -> "Tensor":
         """Return the hidden state before each response token: the prompts once, then the responses behind them."""
-        import torch  # noqa: PLC0415
-        from transformers import DynamicCache  # noqa: PLC0415
+        import torch
+        from transformers import DynamicCache
 
         n, length = rows.per_prompt, tokens.shape[1]
         prompts, starts = _left_padded(rows.prompts, self._device)
@@ -155,7 +155,7 @@ class Scorer:
         return torch.cat([before_first, answered.last_hidden_state], dim=1)
 
     def _whole(self, rows: Rows, tokens: "Tensor", mask: "Tensor") -> "Tensor":
-        import torch  # noqa: PLC0415
+        import torch
 
         prompts, starts = _left_padded(rows.prompts, self._device)
         width = prompts.shape[1]
@@ -170,8 +170,8 @@ class Scorer:
     def _score(
         self, hidden: "Tensor", tokens: "Tensor", entropies: bool, entropy_gradient: bool
     ) -> tuple["Tensor", "Tensor | None"]:
-        import torch  # noqa: PLC0415
-        from torch.utils.checkpoint import checkpoint  # noqa: PLC0415
+        import torch
+        from torch.utils.checkpoint import checkpoint
 
         size = max(1, MOST_LOGITS // self._vocabulary)
         if len(hidden) <= size:
@@ -186,7 +186,7 @@ class Scorer:
     def _score_chunk(
         self, hidden: "Tensor", tokens: "Tensor", entropies: bool, entropy_gradient: bool
     ) -> tuple["Tensor", "Tensor | None"]:
-        import torch  # noqa: PLC0415
+        import torch
 
         with torch.autocast(self._device.type, enabled=False) if self._fp32_head else self._format():
             logits = self._head(hidden) / self._temperature
@@ -200,14 +200,14 @@ class Scorer:
 
 def _compiled(decoder: Any) -> Any:
     """Compile a decoder for any shape: micro-batches differ in theirs, and each new one would compile anew."""
-    import torch  # noqa: PLC0415
+    import torch
 
     return torch.compile(decoder, dynamic=True)
 
 
 def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Tensor"]:
     """Return the prompts in one tensor, padded on the left, and where each begins."""
-    import torch  # noqa: PLC0415
+    import torch
 
     width = max(len(prompt) for prompt in prompts)
     padded = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
@@ -216,7 +216,7 @@ def _left_padded(prompts: "list[Ids] | Any", device: Any) -> tuple["Tensor", "Te
 
 def _prompt_mask(starts: "Tensor", width: int) -> "Tensor":
     """Return a causal mask that hides the padding; padding sees itself, because seeing nothing gives NaN."""
-    import torch  # noqa: PLC0415
+    import torch
 
     places = torch.arange(width, device=starts.device)
     causal = places[:, None] >= places[None, :]

@@ -123,7 +123,7 @@ class ChatTokenizer:
 
 def load_tokenizer(path: str) -> ChatTokenizer:
     """Load the tokenizer of a local checkpoint; nothing is downloaded, and none of its code is run."""
-    from transformers import AutoTokenizer  # noqa: PLC0415
+    from transformers import AutoTokenizer
 
     folder = Path(path).expanduser()
     try:

@@ -38,8 +38,8 @@ class Parts:
 
 def warm_up() -> None:
     """Import what training needs: the first trial of a process must not have that on its curve."""
-    import torch._dynamo  # noqa: F401, PLC0415 (the first step of an optimizer imports it)
-    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401, PLC0415
+    import torch._dynamo  # noqa: F401 (the first step of an optimizer imports it)
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401
 
 
 def build(config: TrialConfig, watch: Stopwatch, elsewhere: BatchSource | None = None) -> Parts:
@@ -112,6 +112,6 @@ def open_stream(config: TrialConfig, task: Task) -> PromptStream:
 
 def use_threads(config: TrialConfig) -> None:
     """Give torch the threads of the configuration: their number decides the order of sums, and so the last bits."""
-    import torch  # noqa: PLC0415
+    import torch
 
     torch.set_num_threads(config.machine.threads)

@@ -46,13 +46,13 @@ class Restored:
 
 
 def _write_tensors(state: Mapping[str, Any], file: Any) -> None:
-    import torch  # noqa: PLC0415
+    import torch
 
     torch.save(dict(state), file)
 
 
 def _read_tensors(file: io.BytesIO) -> dict[str, Any]:
-    import torch  # noqa: PLC0415
+    import torch
 
     state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
     return state

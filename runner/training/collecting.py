@@ -31,7 +31,7 @@ class _Groups:
     scores: "Tensor"
 
     def only(self, groups: Sequence[int], per_prompt: int) -> "_Groups":
-        import torch  # noqa: PLC0415
+        import torch
 
         picked = torch.as_tensor([g * per_prompt + j for g in groups for j in range(per_prompt)], dtype=torch.int64)
         prompts = [self.prompts[group] for group in groups]
@@ -81,7 +81,7 @@ class Collector:
     def _generate(
         self, count: int, seed: int, watch: Stopwatch, seen: "_Seen", between_tokens: Callable[[], None] | None
     ) -> _Groups:
-        import torch  # noqa: PLC0415
+        import torch
 
         n = self._config.rollouts_per_prompt
         indices = self._stream.take(count)
@@ -232,8 +232,8 @@ class _Seen:
 
 def _joined(parts: Iterable[_Groups]) -> _Groups:
     """Put rounds of generation together, padded to the longest."""
-    import torch  # noqa: PLC0415
-    from torch.nn.functional import pad  # noqa: PLC0415
+    import torch
+    from torch.nn.functional import pad
 
     parts = list(parts)
     width = max(part.tokens.shape[1] for part in parts)

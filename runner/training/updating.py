@@ -91,7 +91,7 @@ class Updater:
         )
 
     def _logprobs(self, scorer: Scorer, batch: Batch) -> "Tensor":
-        import torch  # noqa: PLC0415
+        import torch
 
         scored = torch.zeros(batch.tokens.shape)
         with torch.no_grad():
@@ -102,7 +102,7 @@ class Updater:
 
     def _backward(self, batch: Batch, groups: Sequence[int]) -> tuple[float, Statistics]:
         """Accumulate the batch's gradient; out of memory, try once more with micro-batches of half the size."""
-        import torch  # noqa: PLC0415
+        import torch
 
         try:
             return self._accumulate(batch, groups)
@@ -138,7 +138,7 @@ class Updater:
         return found
 
     def _accumulate(self, batch: Batch, groups: Sequence[int]) -> tuple[float, Statistics]:
-        import torch  # noqa: PLC0415
+        import torch
 
         settings = self._recipe.objective
         labels = torch.arange(batch.rows) // batch.per_prompt
@@ -156,7 +156,7 @@ class Updater:
         return total, statistics
 
     def _clipped_norm(self) -> float:
-        import torch  # noqa: PLC0415
+        import torch
 
         limit = self._recipe.optimizer.clip_norm
         norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), math.inf if limit is None else limit)
@@ -179,14 +179,14 @@ class Updater:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error of torch says that memory ran out, on a GPU or in the allocator of the CPU."""
-    import torch  # noqa: PLC0415
+    import torch
 
     told = ("DefaultCPUAllocator: can't allocate memory", "not enough memory", "out of memory")
     return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in told)
 
 
 def _optimizer(config: TrialConfig, model: "nn.Module") -> Any:
-    import torch  # noqa: PLC0415
+    import torch
 
     settings = config.recipe.optimizer
     return torch.optim.AdamW(

@@ -45,10 +45,10 @@ def read_events(path: Path, name: str) -> Table:
 
 
 def _load(path: Path, name: str) -> _Events:
-    from tensorboard.backend.event_processing.event_accumulator import (  # noqa: PLC0415
+    from tensorboard.backend.event_processing.event_accumulator import (
         EventAccumulator,
     )
-    from tensorboard.util.tensor_util import make_ndarray  # noqa: PLC0415
+    from tensorboard.util.tensor_util import make_ndarray
 
     found: list[tuple[str, Any, float]] = []
     with warnings.catch_warnings():
