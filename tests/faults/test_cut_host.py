@@ -18,7 +18,10 @@ from tests.faults.torment import ROOT, Tormented, check, undisturbed
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root, and iproute2"),
+    pytest.mark.skipif(
+        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_NAMESPACES"),
+        reason="needs root, and iproute2",
+    ),
 ]
 HOSTS = {"rlp-one": "10.77.1.1", "rlp-two": "10.77.1.2"}
 PORT = 6399
