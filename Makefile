@@ -11,7 +11,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 
-.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-live allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-coverage bench-live allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -97,6 +97,9 @@ bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 
 REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
 	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
+
+bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots, and of runs that were given up (minutes)
+	-$(BIN)/python -m bench.coverage
 
 $(PEERS)/.installed:
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -12,11 +12,11 @@ FALL = 0.03  # of the target: how fast a run that collapses does
 SEED_LIMIT = 2.0  # standard deviations: what is published of seeds is a largest difference
 
 
-def drawn(name: str, seed: int) -> tuple[Recorded, float]:
-    """Return a drawn table and its target."""
+def drawn(name: str, seed: int, points: int | None = None) -> tuple[Recorded, float]:
+    """Return a drawn table and its target; its runs have so many points, the generator's own number without it."""
     rng = np.random.default_rng([seed, *name.encode(), 7])
     draft = MAKERS[name](rng)
-    at = places(draft.points, draft.target)
+    at = places(points or draft.points, draft.target)
     runs = [
         measured(course.configuration, run, at, _mean(course, draft, at, rng), draft.answers, rng)
         for course in draft.courses

@@ -51,8 +51,8 @@ SCENARIOS: Final = {
 }
 
 
-def simulated(name: str, seed: int) -> tuple[Recorded, float]:
-    """Return a drawn table and its target."""
+def simulated(name: str, seed: int, points: int | None = None) -> tuple[Recorded, float]:
+    """Return a drawn table and its target; its runs have so many points, the scenario's own number without it."""
     scenario = SCENARIOS[name]
     choice = SimulationChoice(
         seed=zlib.crc32(f"{name} {seed}".encode()),
@@ -61,7 +61,7 @@ def simulated(name: str, seed: int) -> tuple[Recorded, float]:
         pathologies=scenario.pathologies,
     )
     surface, rng = Surface(choice), np.random.default_rng([seed, *name.encode()])
-    at, per_hour = places(scenario.points, scenario.target), scenario.target_rollouts / scenario.target
+    at, per_hour = places(points or scenario.points, scenario.target), scenario.target_rollouts / scenario.target
     runs = []
     for (n, B), run in itertools.product(CELLS, range(scenario.seeds)):
         shape = surface.run(n, B, run)

@@ -44,13 +44,13 @@ def suite_names(wanted: Sequence[str]) -> list[str]:
     return [name for one in wanted for name in (names(one) if "/" not in one else [one])]
 
 
-def table(name: str, seed: int) -> tuple[Recorded, float]:
-    """Return one table with its target."""
+def table(name: str, seed: int, points: int | None = None) -> tuple[Recorded, float]:
+    """Return one table with its target; drawn runs have so many points, where that is given."""
     kind, _, rest = name.partition("/")
     if kind == SIMULATED and rest in SCENARIOS:
-        return simulated(rest, seed)
+        return simulated(rest, seed, points)
     if kind == HELD_OUT and rest in MAKERS:
-        return drawn(rest, seed)
+        return drawn(rest, seed, points)
     if kind == ALLOCBENCH and name in names(ALLOCBENCH):
         task, _, share = rest.partition("@")
         return opened(task, float(share))

@@ -1,0 +1,143 @@
+"""Whether intervals hold: what is believed of runs 2 to 50 times beyond their pilots, and of those that were given up.
+
+    python -m bench.coverage [--tables simulated held-out allocbench] [--repeats 2] [--distances 2 5 10 20 50]
+
+Three quarters of a table's cells have a pilot up to the target over the distance; the joint belief of all at the target
+is held against what their runs score there. Then the policy is played with shares of the full grid's cost: of each run
+that it gave up, the interval at that moment; of all that it trained, those at the end.
+Constants of planner/pooling were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
+the others count.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from bench.covering.pilots import Belief, beliefs
+from bench.covering.played import Play, played
+from bench.deciding import tables
+
+DISTANCES = (2.0, 5.0, 10.0, 20.0, 50.0)
+SHARES = (0.02, 0.05, 0.10, 0.20)
+POINTS = 400  # of a drawn run, so that a fiftieth of it has some
+BANDS = ((1.0, 1.5), (1.5, 3.0), (3.0, 7.0), (7.0, 15.0), (15.0, 30.0), (30.0, 1e9))  # of distance, in plays
+PASSES = ((1, 3), (3, 6), (6, 13), (13, 10**9))  # scores of a run
+HEADER = f"{'':36}{'runs':>7}{'bias':>9}{'coverage':>10}{'above':>8}{'below':>8}{'width':>8}{'CRPS':>8}"
+
+
+def main() -> None:
+    """Measure and print."""
+    given = parsed()
+    names = tables.suite_names(given.tables)
+    tasks = [
+        (name, repeat, tuple(given.distances), tuple(given.shares)) for repeat in range(given.repeats) for name in names
+    ]
+    with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
+        found = list(pool.imap_unordered(measured, tasks))
+    piloted = [belief for beliefs_of, _ in found for belief in beliefs_of]
+    plays = [play for _, of_table in found for play in of_table]
+    for family in ("chosen on", "counts"):
+        print(f"\n{family}: {', '.join(sorted({one.table for one in piloted if family_of(one.table) == family}))}")
+        show(family, piloted, plays, given.distances)
+    if given.by_table:
+        for name in sorted({one.table for one in piloted}):
+            print(f"\n{name}\n{HEADER}")
+            for distance in given.distances:
+                line(f"  {distance:g} ×", [one for one in piloted if one.table == name and near(one, distance)])
+            line("  pruned", [one for play in plays for one in play.pruned if one.table == name])
+    if given.out:
+        given.out.write_text(json.dumps([asdict(one) for one in piloted]))
+
+
+def parsed() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tables", nargs="+", default=["allocbench", "simulated", "held-out"], help="groups or tables")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--distances", nargs="+", type=float, default=list(DISTANCES))
+    parser.add_argument("--shares", nargs="*", type=float, default=list(SHARES), help="of the grid; none: no plays")
+    parser.add_argument("--by-table", action="store_true")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="a file for every belief, in JSON")
+    return parser.parse_args()
+
+
+def measured(task: tuple[str, int, Sequence[float], Sequence[float]]) -> tuple[list[Belief], list[Play]]:
+    """Measure one table."""
+    name, repeat, distances, shares = task
+    recorded, target = tables.table(name, repeat, POINTS)
+    found = [one for distance in distances for one in beliefs(name, recorded, target, distance, repeat)]
+    recorded, target = tables.table(name, repeat)
+    return found, [played(name, recorded, target, share, repeat) for share in shares]
+
+
+def family_of(table: str) -> str:
+    """Return whether constants were chosen on a table."""
+    return "chosen on" if table.startswith(("simulated/", "allocbench/sum-easy")) else "counts"
+
+
+def near(one: Belief, distance: float) -> bool:
+    """Whether a belief is of pilots of this distance: the last score of one lies a little before its end."""
+    return distance * 0.999 <= one.distance < distance * 1.6
+
+
+def show(family: str, piloted: Sequence[Belief], plays: Sequence[Play], distances: Sequence[float]) -> None:
+    """Print the lines of one family."""
+    own = [one for one in piloted if family_of(one.table) == family]
+    print(HEADER)
+    for kind in sorted({one.table.partition("/")[0] for one in own}):
+        for distance in distances:
+            here = [one for one in own if one.table.startswith(kind) and near(one, distance)]
+            line(f"{kind}, {distance:g} ×", [one for one in here if one.seen])
+            line(f"{kind}, {distance:g} ×, no pilot", [one for one in here if not one.seen])
+    pruned, ended = (
+        [one for play in plays for one in of(play) if family_of(one.table) == family] for of in (_pruned, _ended)
+    )
+    for kind in sorted({one.table.partition("/")[0] for one in own}):
+        line(f"pruned, {kind}", [one for one in pruned if one.table.startswith(kind)])
+    for what, those in (("pruned", pruned), ("trained", ended)):
+        line(f"{what}, all", those)
+        _bands(f"{what}, distance", those, BANDS, lambda one: one.distance)
+        _bands(f"{what}, scores", those, PASSES, lambda one: one.scores)
+
+
+def _pruned(play: Play) -> list[Belief]:
+    return play.pruned
+
+
+def _ended(play: Play) -> list[Belief]:
+    return play.ended
+
+
+def _bands(
+    name: str, those: Sequence[Belief], bands: Sequence[tuple[float, float]], of: Callable[[Belief], float]
+) -> None:
+    for low, high in bands:
+        line(f"  {name} {low:g} to {high:g}", [one for one in those if low <= of(one) < high])
+
+
+def line(name: str, those: Sequence[Belief]) -> None:
+    """Print the figures of some beliefs."""
+    if not those:
+        return
+    expectation, low, high, crps, truth = (
+        np.array([getattr(one, field) for one in those]) for field in ("expectation", "low", "high", "crps", "truth")
+    )
+    slack = 1e-9
+    above, below = float((truth > high + slack).mean()), float((truth < low - slack).mean())
+    print(
+        f"{name:36}{len(those):7}{float((expectation - truth).mean()):+9.3f}{1 - above - below:10.1%}{above:8.1%}"
+        f"{below:8.1%}{float((high - low).mean()):8.3f}{float(crps.mean()):8.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""All runs of a table trained to the same share of the target, and what is then believed of the target."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.curves.curve import Vector
+from planner.pooling.pool import joint_of
+from planner.replaying.recorded import Recorded, RecordedRun
+from planner.trials import TrialState
+from planner.view import Seen, TrialView, View
+
+DRAWS = 1000
+MOST_SCORES = 8  # of a pilot: what a short segment is validated
+UNSEEN = 0.25  # of the cells, which have no pilot
+STEPS = 1_000_000  # of a final run; only a trial's place on the clock
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What was believed of one run at the target, and what came; `distance` is the target over what it had trained."""
+
+    table: str
+    distance: float
+    scores: int
+    expectation: float
+    low: float
+    high: float
+    crps: float
+    truth: float
+    seen: bool = True
+
+
+def beliefs(table: str, recorded: Recorded, target: float, distance: float, seed: int) -> list[Belief]:
+    """Pilot one run of three quarters of the cells to the target over the distance, where that has two scores."""
+    rng = np.random.default_rng([seed, round(10 * distance), *table.encode()])
+    first = {run.configuration: run for run in reversed(recorded.in_order(seed))}
+    runs = [run for run in first.values() if run.length >= 0.9 * target]
+    without = set(rng.permutation(len(runs))[: int(UNSEEN * len(runs))].tolist())
+    trials = {
+        number: _trial(number, run, () if number in without else _scores(run, target / distance), target)
+        for number, run in enumerate(runs)
+    }
+    trials = {number: trial for number, trial in trials.items() if number in without or len(trial.scores) > 1}
+    if not any(trial.scores for trial in trials.values()):
+        return []
+    worlds = joint_of(View(trials, 0.0, target, 1, seed), DRAWS)
+    found = []
+    for number, trial in trials.items():
+        draws = worlds.at_target[:, worlds.place[trial.configuration]]
+        truth = runs[number].score_near(target)
+        scores = sum(seen.gpu_hours > 0 for seen in trial.scores)
+        reached = trial.scores[-1].gpu_hours if trial.scores else target / distance
+        found.append(belief(table, target / reached, scores, draws, truth))
+    return found
+
+
+def belief(table: str, distance: float, scores: int, draws: Vector, truth: float) -> Belief:
+    """Return what draws of one run's score at the target say, beside the score that came."""
+    low, high = np.quantile(draws, (0.05, 0.95))
+    apart = np.abs(draws - np.roll(draws, len(draws) // 2)).mean()
+    crps = float(np.abs(draws - truth).mean() - 0.5 * apart)
+    return Belief(table, distance, scores, float(draws.mean()), float(low), float(high), crps, truth, scores > 0)
+
+
+def _scores(run: RecordedRun, until: float) -> tuple[Seen, ...]:
+    inside = np.flatnonzero(run.gpu_hours <= until * (1 + 1e-9))
+    trained = inside[run.gpu_hours[inside] > 0]
+    if not len(trained):
+        return ()
+    kept = trained[np.unique(np.linspace(0, len(trained) - 1, MOST_SCORES).round().astype(int))]
+    if run.gpu_hours[0] <= 0:
+        kept = np.concatenate([[0], kept])
+    errors = run.standard_errors
+    return tuple(
+        Seen(
+            int(place), float(run.gpu_hours[place]), float(run.scores[place]), None if errors is None else errors[place]
+        )
+        for place in kept
+    )
+
+
+def _trial(number: int, run: RecordedRun, scores: tuple[Seen, ...], target: float) -> TrialView:
+    n, B, axes = run.configuration
+    done = scores[-1].gpu_hours if scores else 0.0
+    return TrialView(
+        trial=number,
+        name=run.name,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        seed=run.seed,
+        state=TrialState.PAUSED if scores else TrialState.PLANNED,
+        step=int(done / target * STEPS),
+        pilot_steps=STEPS,
+        segment_steps=STEPS,
+        most_steps=STEPS,
+        gpu_hours_per_step=target / STEPS,
+        start_up_gpu_hours=0.0,
+        gpu_hours_spent=done,
+        scores=scores,
+        axes=axes,
+    )
