@@ -1,10 +1,13 @@
 """An accelerator, and how many of them a run has."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from budgets.errors import InputError
 
 USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and graphs
+
+NODE_GPUS = 8
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -59,3 +62,12 @@ class Hardware:
     def parallel_trials(self) -> int:
         """How many trials run at the same time."""
         return self.gpus // self.gpus_per_trial
+
+    @property
+    def even_shares(self) -> Iterator[int]:
+        """How many GPUs a trial may be offered: a part of a node or whole ones, without GPUs that no trial gets."""
+        return (
+            share
+            for share in range(1, self.gpus + 1)
+            if self.gpus % share == 0 and (NODE_GPUS % share == 0 or share % NODE_GPUS == 0)
+        )

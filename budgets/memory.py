@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from budgets.errors import InfeasibleError
-from budgets.hardware import Gpu, Hardware
+from budgets.hardware import NODE_GPUS, Gpu, Hardware
 from budgets.models import BYTES_PER_WEIGHT
 from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
 STATE_BYTES_PER_PARAMETER = 2 + 2 + 4 + 4 + 4
-WIDEST_ENGINE = 8  # tensor parallelism stays within one node
+WIDEST_ENGINE = NODE_GPUS  # tensor parallelism stays within one node
 
 
 @dataclass(frozen=True, slots=True)

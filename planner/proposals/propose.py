@@ -167,6 +167,8 @@ def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Ite
         fewest = fewest_gpus(variant.workload, variant.traits, hardware.gpu)
         if fewest is None or gpus < fewest:
             return
+        if gpus not in hardware.even_shares:
+            continue
         narrower = replace(hardware, gpus_per_trial=gpus)
         n, B = allocation.rollouts_per_prompt, allocation.prompts_per_batch
         cost = step_cost(variant.workload, narrower, variant.traits, n, B, variant.coefficients)
@@ -200,13 +202,15 @@ def _named(cell: CellCost) -> str:
 
 def _on_fewer_gpus(request: Request) -> str:
     """Say what the smallest budget would be on the fewest GPUs per trial, which use them best."""
-    each = [fewest_gpus(variant.workload, variant.traits, request.hardware.gpu) for variant in request.all_variants]
-    fewest = max((gpus for gpus in each if gpus is not None), default=None)
-    if fewest is None or fewest >= request.hardware.gpus_per_trial:
+    hardware = request.hardware
+    each = [fewest_gpus(variant.workload, variant.traits, hardware.gpu) for variant in request.all_variants]
+    fewest = max((gpus for gpus in each if gpus is not None), default=hardware.gpus)
+    share = next((gpus for gpus in hardware.even_shares if gpus >= fewest), hardware.gpus)
+    if share >= hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
-    narrow = replace(request, hardware=replace(request.hardware, gpus_per_trial=fewest))
+    narrow = replace(request, hardware=replace(hardware, gpus_per_trial=share))
     needed = _rounded_up(smallest_budget(narrow, price_cells(narrow)))
-    return f", or {needed:,.10g} with --gpus-per-trial {fewest}"
+    return f", or {needed:,.10g} with --gpus-per-trial {share}"
 
 
 def _rounded_up(gpu_hours: float) -> float:

@@ -29,7 +29,7 @@ def init(
     path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("rlplan.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
 ) -> None:
-    """Write a commented rlplan.toml, every key with its default.
+    """Write a commented rlplan.toml, every key with its default or, where it has none, an example.
 
     Example: rlplan init && $EDITOR rlplan.toml && rlplan propose --budget 5000
     """
@@ -45,4 +45,4 @@ def init(
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}; give a path in a folder that you may write"
         ) from error
-    typer.echo(f"Wrote {path}. Every key is commented out and shows its default.", err=True)
+    typer.echo(f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.", err=True)

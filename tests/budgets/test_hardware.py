@@ -18,6 +18,14 @@ def test_trials_side_by_side(gpus: int, per_trial: int, parallel: int) -> None:
     assert Hardware(H100, gpus, per_trial).parallel_trials == parallel
 
 
+@pytest.mark.parametrize(
+    ("gpus", "shares"),
+    [(64, [1, 2, 4, 8, 16, 32, 64]), (24, [1, 2, 4, 8, 24]), (12, [1, 2, 4]), (7, [1]), (1, [1])],
+)
+def test_even_shares_stay_in_a_node_or_fill_whole_ones_and_leave_no_gpu_over(gpus: int, shares: list[int]) -> None:
+    assert list(Hardware(H100, gpus, gpus).even_shares) == shares
+
+
 @pytest.mark.parametrize("quantity", ["memory_gb", "bandwidth_gb_per_s", "dense_tflops", "link_gb_per_s"])
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
 def test_capabilities_are_positive(quantity: str, value: float) -> None:

@@ -1,13 +1,15 @@
 """What the pages show is what there is: printed output, screens, tables, the commands' help, links."""
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from budgets.signal import MeasuredPassRates, signal_fraction
+from budgets.signal import BetaPassRates, MeasuredPassRates, PassRates, signal_fraction
 from planner.proposals.published import FRONTIERS
 from rlplan.actions.previewing import FEWEST_DRAWS, MOST_DRAWS
 from runner.simulation.drawn import MODERATE
@@ -73,13 +75,32 @@ def test_the_law_of_n_among_the_questions_is_the_published_one() -> None:
         assert [int(cell) for cell in row[1].split("|")] == [round(law(rollouts)) for rollouts in LAW_AT]
 
 
-def test_the_shares_of_signal_are_those_of_the_formula() -> None:
+def _alike(rate: float) -> PassRates:
+    return MeasuredPassRates((rate,))
+
+
+@pytest.mark.parametrize(("row", "rates_at"), [(r"0\.\d+", _alike), (r"mean 0\.\d+", BetaPassRates)])
+def test_the_shares_of_signal_are_those_of_the_formula(row: str, rates_at: Callable[[float], PassRates]) -> None:
     page = (DOCS / "concepts" / "allocation.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (0\.\d+) \|(.*)\|$", page, re.MULTILINE)
+    rows = re.findall(rf"^\| ({row}) \|(.*)\|$", page, re.MULTILINE)
     assert len(rows) == 4
     for rate, cells in rows:
-        shares = [round(100 * signal_fraction(MeasuredPassRates((float(rate),)), n)) for n in SIGNAL_AT]
+        shares = [round(100 * signal_fraction(rates_at(float(rate.removeprefix("mean "))), n)) for n in SIGNAL_AT]
         assert [int(cell.strip(" %")) for cell in cells.split("|")] == shares
+
+
+def test_the_shares_of_signal_among_the_questions_are_those_that_propose_prints(run: Run) -> None:
+    page = " ".join((DOCS / "faq.md").read_text(encoding="utf-8").split())
+    told = re.search(r"`--pass-rate 0\.05`, a mean .*? (\d+) % with n = 8 and (\d+) % with n = 64; .*? alike", page)
+    alike = re.search(r"alike at 0\.05, it would be (\d+) % with n = 8 and (\d+) % with n = 64", page)
+    assert told is not None
+    assert alike is not None
+    plan = json.loads(run("propose", "--budget", "5000", "--pass-rate", "0.05", "--format", "json").out)
+    signal = {each["rollouts_per_prompt"]: each["signal_fraction"] for each in plan["candidates"]}
+    assert [int(share) for share in told.groups()] == [round(100 * signal[n]) for n in (8, 64)]
+    assert [int(share) for share in alike.groups()] == [round(100 * signal_fraction(_alike(0.05), n)) for n in (8, 64)]
+    (assumed,) = (entry["value"] for entry in plan["assumptions"] if entry["what"] == "base pass rate")
+    assert assumed == "0.05 on average, prompts spread around it (Beta 0.15, 2.85)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

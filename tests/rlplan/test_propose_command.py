@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import math
+import re
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
@@ -202,6 +203,16 @@ def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
     plan = json.loads(run("propose", "--budget", "5000", "--model", "./my-model", "--format", "json").out)
     assert plan["workload"]["model"] == "my-model"
     assert plan["workload"]["parameters"] == pytest.approx(1.236e9, rel=0.001)
+
+
+@pytest.mark.parametrize("further", [[], ["--gpus", "24"], ["--model", "qwen2.5-14b", "--recipe", "scalerl"]])
+def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str]) -> None:
+    refused = run("propose", "--budget", "10", *further)
+    offer = re.search(r"or ([\d,]+) with --gpus-per-trial (\d+)", refused.err)
+    assert offer is not None
+    budget, gpus = offer[1].replace(",", ""), offer[2]
+    assert gpus in ("1", "2", "4", "8", "16", "32")
+    assert run("propose", "--budget", budget, "--gpus-per-trial", gpus, *further).code == 0
 
 
 @pytest.mark.parametrize(

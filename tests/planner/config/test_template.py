@@ -3,35 +3,41 @@ import tomllib
 
 from planner.config import Config, Layer, resolve, template
 
-SETTING = re.compile(r"^# (\w+ = .+)$", re.MULTILINE)
+EXAMPLE = re.compile(r"^## (\w+ = .+)$", re.MULTILINE)
+OWN = "## A GPU or a model of your own"
+
+
+def uncommented() -> str:
+    """The file with a comment sign less on every line."""
+    return re.sub(r"^#", "", template(), flags=re.MULTILINE)
 
 
 def test_the_file_as_written_loads_and_changes_nothing() -> None:
     assert resolve([Layer("rlplan.toml", tomllib.loads(template()))]).config == Config()
 
 
-def test_every_key_is_shown_and_valid_when_its_mark_is_removed() -> None:
-    text = template()
-    own, marker, _ = text.partition("# A GPU or a model of your own")
+def test_without_its_comment_signs_the_file_holds_every_default_and_nothing_else() -> None:
+    tables = tomllib.loads(uncommented())
+    assert resolve([Layer("rlplan.toml", tables)]).config == Config()
+    for section, default in Config().model_dump(exclude_none=True, exclude={"gpus", "models"}).items():
+        assert tables[section] == default, section
+
+
+def test_every_key_is_shown_and_each_example_is_valid_by_itself() -> None:
+    own, marker, _ = template().partition(OWN)
     assert marker
-    tables = tomllib.loads(SETTING.sub(r"\1", own))
-    resolve([Layer("rlplan.toml", tables)])
+    shown = tomllib.loads(EXAMPLE.sub(r"\1", re.sub(r"^# ", "", own, flags=re.MULTILINE)))
+    defaults = tomllib.loads(uncommented())
     for section, field in Config.model_fields.items():
         if section not in ("gpus", "models"):
-            assert set(tables[section]) == set(field.annotation.model_fields), section
-
-
-def test_keys_with_a_default_show_that_default() -> None:
-    tables = tomllib.loads(SETTING.sub(r"\1", template().partition("# A GPU or")[0]))
-    shown = resolve([Layer("rlplan.toml", tables)]).config
-    for section in ("validation", "grid", "pilot"):
-        default = getattr(Config(), section).model_dump(exclude_none=True)
-        assert getattr(shown, section).model_dump(include=set(default)) == default
+            assert set(shown[section]) == set(field.annotation.model_fields), section
+            for key in set(shown[section]) - set(defaults[section]):
+                resolve([Layer("rlplan.toml", {section: {key: shown[section][key]}})])
 
 
 def test_the_example_of_an_own_gpu_is_complete() -> None:
     example = template().partition("takes the same keys as those of the catalogue:\n")[2]
-    tables = tomllib.loads(re.sub(r"^# ", "", example, flags=re.MULTILINE))
+    tables = tomllib.loads(re.sub(r"^## ", "", example, flags=re.MULTILINE))
     from budgets import catalogue
 
     assert catalogue.gpu("my-gpu", tables["gpus"]).memory_gb == 96
