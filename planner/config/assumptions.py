@@ -75,7 +75,9 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
     if isinstance(rates, BetaPassRates):
         right = rates.mean * rates.concentration
         spread = f"prompts spread around it (Beta {right:.3g}, {rates.concentration - right:.3g})"
-        return Assumption("base pass rate", f"{rates.mean:.3g} on average, {spread}", resolved.source("workload.pass_rate"))
+        return Assumption(
+            "base pass rate", f"{rates.mean:.3g} on average, {spread}", resolved.source("workload.pass_rate")
+        )
     source = resolved.source("workload.difficulty")
     return Assumption("base pass rate", f"{rates.mean:.3g} on average ({request.difficulty} problems)", source)
 

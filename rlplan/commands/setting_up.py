@@ -45,4 +45,7 @@ def init(
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}; give a path in a folder that you may write"
         ) from error
-    typer.echo(f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.", err=True)
+    typer.echo(
+        f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.",
+        err=True,
+    )
