@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from planner.checking import Count, Positive, Section
 from planner.metrics import Kind, Metric
 
-Share = Annotated[float, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class BudgetSection(Section):
@@ -144,7 +144,7 @@ class GridSection(Section):
 class PilotSection(Section):
     """The part of the budget that buys evidence."""
 
-    fraction: Share = Field(0.2, description="share of the budget for pilots")
+    fraction: Share = Field(0.2, description="share of the budget for pilots; 0 for a plan without any")
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
     cells: Literal["informative", "all"] = Field(

@@ -87,6 +87,8 @@ def grant_pilots(
     ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
 ) -> dict[Configuration, PilotGrant]:
     """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all."""
+    if not pilot_gpu_hours:
+        return {cell.configuration: PilotGrant(0, 0.0, 0, "left out: the plan has no pilots") for cell in ranked}
     reasons = {cell.configuration: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
     eligible = [cell for cell in ranked if reasons[cell.configuration] is None]
     chosen = _choose(eligible, pilot_gpu_hours, rules)

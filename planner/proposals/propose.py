@@ -91,7 +91,7 @@ def propose(request: Request) -> Proposal:
     final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
     ranked = rank_cells(request, costs, final_gpu_hours)
     grants = grant_pilots(ranked, pilot_gpu_hours, request.pilots, request.workload.validation)
-    if sum(grant.steps > 0 for grant in grants.values()) < 2:
+    if not _suffices(request, ranked, grants):
         raise BudgetError(_too_small(request, costs))
     return Proposal(
         request=request,
@@ -104,10 +104,18 @@ def propose(request: Request) -> Proposal:
     )
 
 
+def _suffices(request: Request, ranked: list[PricedCell], grants: dict[Configuration, PilotGrant]) -> bool:
+    if not request.pilots.fraction:
+        return any(cell.allocation.update_steps >= FEWEST_FINAL_UPDATES for cell in ranked)
+    return sum(grant.steps > 0 for grant in grants.values()) >= 2
+
+
 def smallest_budget(request: Request, costs: list[CellCost]) -> float:
     """Return the fewest GPU-hours that pay for pilots of the two cheapest cells and a shortest final run of each."""
     rules = request.pilots
     useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
+    if not rules.fraction:
+        return min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) * COST_TIE
     second = sorted(useful, key=lambda cell: cell.gpu_hours(rules.fewest_steps))[1]
     least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
     least = max(2 * second.gpu_hours(rules.fewest_steps) / rules.fraction, least_final / (1 - rules.fraction))
@@ -181,6 +189,11 @@ def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Ite
 def _too_small(request: Request, costs: list[CellCost]) -> str:
     rules, hardware = request.pilots, request.hardware
     needed = _rounded_up(smallest_budget(request, costs))
+    if not rules.fraction:
+        return (
+            f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
+            f"cell. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
+        )
     cheapest = min(costs, key=lambda cell: cell.gpu_hours(rules.fewest_steps))
     steps = steps_for_budget(
         request.budget_gpu_hours * rules.fraction,

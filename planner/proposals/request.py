@@ -56,8 +56,10 @@ class PilotRules:
     cells: Literal["informative", "all"] = "informative"
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction < 1:
-            raise InputError(f"pilot fraction {self.fraction}: it must lie between 0 and 1, both excluded")
+        if not 0 <= self.fraction < 1:
+            raise InputError(
+                f"pilot fraction {self.fraction}: it must be 0, for a plan without pilots, or more, and less than 1"
+            )
         if self.most_pilots < 2 or self.fewest_steps < 1:
             raise InputError(
                 f"{self.most_pilots} pilots of at least {self.fewest_steps} steps: two pilots are the fewest that can "

@@ -29,11 +29,6 @@ class Split:
         """The share."""
         return self.proposal.request.pilots.fraction
 
-    @property
-    def first_ranked(self) -> Configuration:
-        """What would be run without any pilot."""
-        return self.proposal.candidates[0].cell.configuration
-
     def pilots(self) -> dict[Configuration, PilotTerms]:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
         fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
@@ -53,6 +48,11 @@ def request_of(plan: Plan, store: Store) -> Request:
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
     return replace(alone, coefficients=coefficients_of(store, alone))
+
+
+def first_of(request: Request) -> Configuration:
+    """Return what would be run with the whole budget, without any pilot."""
+    return propose(replace(request, pilots=replace(request.pilots, fraction=0.0))).candidates[0].cell.configuration
 
 
 def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split], list[str]]:

@@ -14,11 +14,12 @@ from planner.replaying.play import play
 from planner.store import open_store
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.actions.preview_plan import Split, assumptions_of, request_of, setting_of, splits_of
+from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
 from rlplan.wording.progress import progress_shown
 from runner.simulation.drawn import DrawnWorld
 
-FRACTIONS: Final = (0.05, 0.1, 0.2, 0.4)
+FRACTIONS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
+NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
 NEAR: Final = 0.02  # differences within it are seed noise in the best study there is
@@ -39,10 +40,11 @@ class PreviewRequest:
             raise InputError(f"--draws {self.draws}: at least one world must be drawn, and 20 or more tell something")
         if self.seed < 0:
             raise InputError(f"--seed {self.seed}: it must be at least 0")
-        if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):
+        if not self.fractions or not all(0 <= fraction < 1 for fraction in self.fractions):
             given = ",".join(f"{fraction:g}" for fraction in self.fractions)
             raise InputError(
-                f"--pilot-fractions {given}: give shares of the budget between 0 and 1, such as 0.05,0.1,0.2"
+                f"--pilot-fractions {given}: give shares of the budget from 0, which is no pilots, to below 1, such as "
+                "0,0.05,0.1,0.2"
             )
         open_policy(self.policy, search=None)  # refuses what is not known
 
@@ -179,18 +181,21 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     setting = setting_of(splits)
-    first_ranked = splits[0].first_ranked
+    first_ranked = first_of(asked)
     workers = max(1, asked.hardware.gpus // asked.hardware.gpus_per_trial)
+    piloted = [split for split in splits if split.fraction]
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
     began, most = clock(), request.draws or MOST_DRAWS
-    with progress_shown(f"playing {request.policy} in drawn worlds", most * len(splits)) as progress:
+    with progress_shown(f"playing {request.policy} in drawn worlds", most * len(piloted)) as progress:
         for number in range(most):
             world = DrawnWorld(setting, request.seed, number)
             without.append(_without(world, asked.budget_gpu_hours, first_ranked))
-            for done, split in enumerate(splits, start=1):
+            if NO_PILOTS in outcomes:
+                outcomes[NO_PILOTS].append(PlayedWorld(without[-1].first_ranked, without[-1].best, 0.0, 0.0))
+            for done, split in enumerate(piloted, start=1):
                 outcomes[split.fraction].append(_outcome(world, split, request, number, workers))
-                progress(number * len(splits) + done)
+                progress(number * len(piloted) + done)
             if request.draws is None and number + 1 >= FEWEST_DRAWS and clock() - began > PATIENCE_SECONDS:
                 break
     return Preview(

@@ -23,6 +23,7 @@ def run(
     budget: float | None = None,
     recipes: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
+    pilot_fraction: float | None = None,
     config: str | Path | None = None,
     policy: str = "rlplan",
     search: str | None = None,
@@ -52,6 +53,7 @@ def run(
         budget: Propose for these GPU-hours first, then run that.
         recipes: Recipes to compare with each other.
         models: Base models to compare with each other.
+        pilot_fraction: Share of the budget for pilots.
         config: A configuration file; ./rlplan.toml is read without this.
         policy: What decides: rlplan, full, random, median, asha or hyperband.
         search: Which of Optuna's samplers names cells without a pilot: tpe, gp, qmc or none.

@@ -13,15 +13,15 @@ def preview(
     policy: PolicyOption = "rlplan",
     draws: Annotated[int | None, whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")] = None,
     pilot_fractions: Annotated[
-        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared.")
-    ] = "0.05,0.1,0.2,0.4",
+        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
+    ] = "0,0.05,0.1,0.2,0.4",
     seed: SeedOption = 0,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Simulate the sweep of a plan: expected regret, spend and wall time for several shares of pilots.
 
-    Example: rlplan preview plan-1 --pilot-fractions 0.05,0.1,0.2 --draws 100
+    Example: rlplan preview plan-1 --pilot-fractions 0,0.05,0.1,0.2 --draws 100
     """
     from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
     from rlplan.actions.previewing import preview as run  # noqa: PLC0415

@@ -35,6 +35,7 @@ def propose(
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
+    pilot_fraction: options.PilotFractionOption = None,
     task: options.TaskOption = None,
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,

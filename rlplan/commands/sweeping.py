@@ -24,6 +24,7 @@ def sweep(
     ] = None,
     recipes: options.RecipesOption = None,
     models: options.ModelsOption = None,
+    pilot_fraction: options.PilotFractionOption = None,
     config: options.ConfigOption = None,
     policy: options.PolicyOption = "rlplan",
     search: Annotated[

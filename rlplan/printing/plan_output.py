@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
-from planner.proposals import Candidate, NarrowerTrial, Outlook, Proposal
+from planner.proposals import Candidate, NarrowerTrial, Outlook, PilotGrant, Proposal
 from rlplan.actions.proposing import StoredPlan
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
@@ -81,14 +81,14 @@ def _title(plan: StoredPlan) -> str:
 
 
 def _legend(proposal: Proposal) -> str:
-    by = proposal.ranked_by
     why = {
-        "expected score": "expected score, a published prior with its 90 % interval; the pilots decide",
-        "effective updates": "updates that carry signal, for no published study applies; the pilots decide",
-    }[by]
+        "expected score": "expected score, a published prior with its 90 % interval",
+        "effective updates": "updates that carry signal, for no published study applies",
+    }[proposal.ranked_by]
+    decides = "; the pilots decide" if proposal.pilot_gpu_hours else ""
     return (
         f"n rollouts per prompt × B prompts per batch × M update steps; M is what {hours(proposal.final_gpu_hours)} "
-        f"GPU-hours buy. Signal: the share of groups whose rewards differ. Ranked by {why}."
+        f"GPU-hours buy. Signal: the share of groups whose rewards differ. Ranked by {why}{decides}."
     )
 
 
@@ -132,11 +132,11 @@ def _split(proposal: Proposal) -> list[str]:
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     used = sum(pilot.gpu_hours for pilot in pilots)
     pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
+    told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
     final_time = duration(proposal.final_gpu_hours / hardware.gpus_per_trial)
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
-        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {len(pilots)} pilots take {hours(used)}, about "
-        f"{pilot_time}, in segments of {_segments(proposal)}",
+        f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours, about {final_time} on the {hardware.gpus_per_trial} "
         f"{hardware.gpu.name} of one trial",
     ]
@@ -147,8 +147,10 @@ def _split(proposal: Proposal) -> list[str]:
     return lines
 
 
-def _segments(proposal: Proposal) -> str:
-    lengths = sorted({c.pilot.segment_steps for c in proposal.candidates if c.pilot.steps})
+def _segments(pilots: Sequence[PilotGrant]) -> str:
+    lengths = sorted({pilot.segment_steps for pilot in pilots})
+    if not lengths:
+        return "no steps"
     return f"{lengths[0]} steps" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]} steps"
 
 
@@ -196,7 +198,7 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     ]
     lines += _unseen(candidates)
     without = sum(not candidate.pilot.steps for candidate in shown)
-    if without:
+    if 0 < without < len(shown):
         lines.append(f"{without} of these rows get no pilot; --format json says why for each")
     return lines
 

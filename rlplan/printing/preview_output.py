@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
-from rlplan.actions.previewing import NEAR, Estimate, FractionSummary, Preview
+from rlplan.actions.previewing import NEAR, NO_PILOTS, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
@@ -87,24 +87,48 @@ def _drawn(preview: Preview, canvas: Canvas) -> "Iterator[RenderableType]":
 
 
 def _findings(preview: Preview) -> list[str]:
-    best = next(each for each in preview.summaries if each.pilot_fraction == preview.best_fraction)
-    alike = (
-        f", and {' and '.join(f'{each:.3g}' for each in preview.as_good)} not distinguishable"
-        if preview.as_good
-        else ""
-    )
     without = [
         f"{_told(preview.without_pilots('first_ranked'))} with the plan's first, "
         f"{named_configuration(preview.first_ranked)}",
         f"{_told(preview.without_pilots('random'))} with one at random",
         f"{_told(preview.without_pilots('best'))} with the best, if it were known",
     ]
-    return [
-        f"Best expected final score: a pilot fraction of {best.pilot_fraction:.3g}{alike}. Its pilots take "
-        f"{duration(best.pilot_wall_hours.mean)} and the final run {duration(best.final_wall_hours)}; that "
-        f"is {_gain(best.gain_over_first_ranked)} than to run the plan's first without pilots.",
-        f"All on a final run without pilots: {'; '.join(without)}.",
-    ]
+    return [_best(preview), f"All on a final run without pilots: {'; '.join(without)}."]
+
+
+def _best(preview: Preview) -> str:
+    """Say which share is the best, and before all else when it is none."""
+    shares = {each.pilot_fraction: each for each in preview.summaries}
+    best, alike = shares[preview.best_fraction], list(preview.as_good)
+    piloted = max(
+        (each for each in shares.values() if each.pilot_fraction), key=lambda each: each.score.mean, default=None
+    )
+    if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
+        judged = "not expected to pay" if best.pilot_fraction == NO_PILOTS else "not clearly expected to pay"
+        others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
+        return (
+            f"Pilots are {judged}: with {piloted.pilot_fraction:.3g} of the budget, the best share played, the "
+            f"final run ends {_gain(piloted.gain_over_first_ranked)} than the plan's first on the whole budget"
+            f"{_named(others, ' is', ' are', ' not distinguishable either')}."
+        )
+    told = (
+        f"Best expected final score: a pilot fraction of {best.pilot_fraction:.3g}"
+        f"{_named(alike, '', '', ' not distinguishable')}."
+    )
+    if piloted is None:
+        return told
+    return (
+        f"{told} Its pilots take {duration(best.pilot_wall_hours.mean)} and the final run "
+        f"{duration(best.final_wall_hours)}; that is {_gain(best.gain_over_first_ranked)} than to run the plan's first "
+        "without pilots."
+    )
+
+
+def _named(fractions: Sequence[float], one: str, several: str, what: str) -> str:
+    if not fractions:
+        return ""
+    verb = one if len(fractions) == 1 else several
+    return f", and {' and '.join(f'{each:.3g}' for each in sorted(fractions))}{verb}{what}"
 
 
 def _workers(preview: Preview) -> str:

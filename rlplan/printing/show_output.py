@@ -214,9 +214,10 @@ def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas
     yield from canvas.lines(_plan_title(plan), "bold")
     pilots = [each for each in plan.candidates if each.pilot_steps]
     used = sum(each.pilot_gpu_hours for each in pilots)
+    taken = f"{hours(plan.pilot_gpu_hours)} GPU-hours for pilots, of which {len(pilots):,} take {hours(used)}"
+    split = taken if pilots else "No pilots"
     yield from canvas.lines(
-        f"{hours(plan.pilot_gpu_hours)} GPU-hours for pilots, of which {len(pilots):,} take {hours(used)}; "
-        f"{hours(plan.final_gpu_hours)} for the final run. Made {plan.created_at:%Y-%m-%d %H:%M} UTC."
+        f"{split}; {hours(plan.final_gpu_hours)} for the final run. Made {plan.created_at:%Y-%m-%d %H:%M} UTC."
     )
     yield ""
     shown = [each for each in plan.candidates if each.rank <= SHOWN or each.pilot_steps]
@@ -230,7 +231,8 @@ def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas
     yield ""
     run = command("sweep", plan.name, database)
     ran = f"Run by {', '.join(sweeps)}; `{command('show', sweeps[-1], database)}` shows it." if sweeps else ""
-    yield from canvas.lines(ran or f"No sweep has run it yet: `{run}`.")
+    if ran or pilots:
+        yield from canvas.lines(ran or f"No sweep has run it yet: `{run}`.")
 
 
 def _plan_title(plan: Plan) -> str:

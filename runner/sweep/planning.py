@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from budgets.errors import InputError, NotFoundError
+from budgets.errors import BudgetError, InputError
 from planner.axes import suffix
 from planner.checking import Section, explained
 from planner.config import embedded_tasks
@@ -47,6 +47,7 @@ class SweepChoice(Section):
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
+    _require_pilots(plan)
     hardware = plan.hardware
     per_trial = int(hardware["gpus_per_trial"])
     on_cpu = hardware["gpu"] == CPU
@@ -81,12 +82,22 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         ) from error
 
 
+def _require_pilots(plan: Plan) -> None:
+    """Refuse a plan whose whole budget is for the final run, and say how to run that, or to have pilots."""
+    if any(each.pilot_steps for each in plan.candidates):
+        return
+    first = min(plan.candidates, key=lambda each: each.rank)
+    task = plan.config.get("workload", {}).get("task")
+    raise BudgetError(
+        f"{plan.name} has no pilots, and a sweep runs nothing else: its budget is for the final run, `rlplan train "
+        f"{f'--task {task} ' if task else ''}-n {first.rollouts_per_prompt} -B {first.prompts_per_batch} --steps "
+        f"{first.update_steps}`. For a sweep make the plan with --pilot-fraction 0.2 or another share"
+    )
+
+
 def new_trials(spec: SweepSpec, plan: Plan) -> list[NewTrial]:
     """Return a trial for every cell of the plan that gets a pilot, in the order of their rank."""
-    trials = [new_trial(spec, each, each.axes, each.learning_rate) for each in plan.candidates if each.pilot_steps]
-    if not trials:
-        raise NotFoundError(f"{plan.name} grants no pilots: there is nothing to run. Propose with a larger --budget")
-    return trials
+    return [new_trial(spec, each, each.axes, each.learning_rate) for each in plan.candidates if each.pilot_steps]
 
 
 def new_trial(

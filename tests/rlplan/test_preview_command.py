@@ -2,6 +2,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from pathlib import Path
 from statistics import fmean
 
@@ -17,6 +18,8 @@ from rlplan.actions.previewing import (
     UnpilotedWorld,
     preview,
 )
+from rlplan.printing.preview_output import print_preview
+from rlplan.wording.formats import Format
 from tests.rlplan.conftest import Run
 
 QUICK = ("--draws", "2", "--policy", "full")
@@ -73,12 +76,39 @@ def test_of_a_plan_with_further_axes_one_value_of_each_is_simulated_and_told(run
     assert any("one is simulated: grpo on qwen3-8b" in each for each in document["assumptions"])
 
 
+def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
+    document = json.loads(planned("preview", *QUICK, "--pilot-fractions", "0.2,0", "--format", "json").out)
+    none, some = document["fractions"]
+    assert (none["pilot_fraction"], none["gpu_hours_spent"]["mean"], none["pilot_wall_hours"]["mean"]) == (0, 0, 0)
+    assert none["final_gpu_hours"] == 0.5
+    assert none["score"] == document["without_pilots"]["first_ranked"]["score"]
+    assert none["gain_over_first_ranked"] == {"mean": 0.0, "standard_error": 0.0}
+    assert document["best_pilot_fraction"] == max(none, some, key=lambda each: each["score"]["mean"])["pilot_fraction"]
+    alone = json.loads(planned("preview", *QUICK, "--pilot-fractions", "0", "--format", "json").out)
+    assert (alone["best_pilot_fraction"], alone["fractions"][0]["score"]) == (0, none["score"])
+
+
+@pytest.mark.parametrize(
+    ("piloted", "says"),
+    [
+        ((0.3, 0.4, 0.2), "Pilots are not expected to pay: with 0.2 of the budget, the best share played"),
+        ((0.9, 0.2, 0.6), "Pilots are not clearly expected to pay"),
+        ((0.8, 0.7, 0.9), "Best expected final score: a pilot fraction of 0.2. Its pilots take"),
+    ],
+)
+def test_what_is_said_first_is_whether_pilots_pay(
+    piloted: tuple[float, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_preview(of({0.0: [(0.5, 0.9)] * 3, 0.2: [(score, 0.9) for score in piloted]}), Format.TABLE)
+    assert says in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_table_fits_the_screen_and_csv_has_a_row_a_fraction(planned: Run) -> None:
     ran = planned("preview", *QUICK)
-    assert "Best expected final score: a pilot fraction of" in " ".join(ran.out.split())
+    assert re.search("Best expected final score: a pilot fraction of|Pilots are not", " ".join(ran.out.split()))
     assert max(map(len, ran.out.splitlines())) <= 80
     rows = list(csv.DictReader(io.StringIO(planned("preview", *QUICK, "--format", "csv").out)))
-    assert [row["pilot_fraction"] for row in rows] == ["0.05", "0.1", "0.2", "0.4"]
+    assert [row["pilot_fraction"] for row in rows] == ["0.0", "0.05", "0.1", "0.2", "0.4"]
     assert all(float(row["regret"]) >= 0 and row["regret_standard_error"] for row in rows)
 
 
@@ -110,6 +140,7 @@ def test_a_fraction_that_pays_for_nothing_is_left_out_and_told(planned: Run) -> 
     [
         (("plan-9",), 3, "there is no plan 'plan-9'"),
         (("--draws", "0"), 2, "--draws 0: at least one world"),
+        (("--pilot-fractions", "0.1,-1"), 2, "--pilot-fractions 0.1,-1: give shares"),
         (("--pilot-fractions", "0.1,2"), 2, "--pilot-fractions 0.1,2: give shares"),
         (("--pilot-fractions", ""), 2, "--pilot-fractions '' is not a number"),
         (("--policy", "best"), 2, "unknown policy 'best'"),

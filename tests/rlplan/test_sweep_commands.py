@@ -314,3 +314,13 @@ def test_help_has_an_example(run: Run, verb: str) -> None:
     ran = run(verb, "--help")
     assert ran.code == 0
     assert f"Example: rlplan {verb}" in ran.out
+
+
+@pytest.mark.parametrize("command", [("sweep",), ("sweep", "plan-1", "--dry-run")])
+def test_a_plan_without_pilots_is_no_sweep_and_what_can_be_run_is_said(run: Run, command: tuple[str, ...]) -> None:
+    assert run("propose", "--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0").code == 0
+    ran = run(*command)
+    assert (ran.code, ran.out) == (4, "")
+    assert re.search(r"plan-1 has no pilots.*`rlplan train --task sum-easy -n \d+ -B \d+ --steps \d+`", ran.err)
+    assert "--pilot-fraction 0.2" in ran.err
+    assert run("status").code == 3

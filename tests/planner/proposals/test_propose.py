@@ -76,6 +76,14 @@ def test_the_smallest_budget_that_a_refusal_names_suffices_and_much_less_does_no
         propose(replace(wanted, budget_gpu_hours=0.85 * smallest))
 
 
+def test_a_share_of_nothing_is_a_plan_whose_final_run_has_the_whole_budget() -> None:
+    proposal = propose(request(pilots=PilotRules(fraction=0.0)))
+    assert (proposal.pilot_gpu_hours, proposal.final_gpu_hours) == (0, 5000)
+    assert {c.pilot.reason for c in proposal.candidates} == {"left out: the plan has no pilots"}
+    with pytest.raises(BudgetError, match=r"too few for a run of 20 updates .* smallest budget that would do is"):
+        propose(request(1.0, pilots=PilotRules(fraction=0.0)))
+
+
 def test_candidates_with_a_prior_come_first_and_in_its_order() -> None:
     scores = [candidate.cell.expected_score for candidate in propose(request()).candidates]
     medians = [score.median for score in scores if score is not None]
@@ -161,7 +169,7 @@ def test_a_budget_out_of_bounds_is_refused(budget: float) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PilotRules(fraction=1.0), "must lie between 0 and 1"),
+        (lambda: PilotRules(fraction=1.0), "must be 0, for a plan without pilots, or more"),
         (lambda: PilotRules(most_pilots=1), "two pilots are the fewest"),
         (lambda: GridBounds(fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
     ],
