@@ -95,7 +95,7 @@ def _fit(jobs: list[FitJob], targets: tuple[Target, ...], level: float) -> list[
     return [
         FittedCurve(
             **vars(job),
-            fit=replace(fit, predictions=fit.predictions[1:]),
+            fit=replace(fit, predictions=fit.predictions[1:], notes=(*fit.notes, *_seen_already(job, targets))),
             now=fit.predictions[0],
             observed=tuple(_observed(job, target) for target in targets),
             fit_ms=milliseconds,
@@ -140,6 +140,17 @@ def _nothing_to_fit(whole: Curve, request: FitRequest) -> str:
         f"{flag} leaves no point of curve '{whole.name}': its {positive.size} points go from x = {positive[0]:g} to "
         f"{positive[-1]:g}; give more"
     )
+
+
+def _seen_already(job: FitJob, targets: tuple[Target, ...]) -> list[str]:
+    """Say of an x that was asked for that it is no forecast, which another x axis than the one thought of may cause."""
+    last = float(job.used.x[-1])
+    return [
+        f"x = {target.label} lies inside of what was fitted, which goes to {last:,.6g} of '{job.whole.x_name}': that is "
+        "the curve there, no forecast; if another column was meant, name it with --x"
+        for target in targets
+        if target.x is not None and target.x <= last
+    ]
 
 
 def _observed(job: FitJob, target: Target) -> float | None:

@@ -10,7 +10,7 @@ from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
 from planner.replaying.reading import ReadTable, read_recorded
-from planner.replaying.recorded import Recorded
+from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.wording.progress import Progress, progress_shown
@@ -88,6 +88,7 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     read = read or read_recorded(request.table)
     recorded = read.recorded
+    _require_reached(request, recorded)
     full_cost = recorded.full_cost(request.target)
     budget = request.budget * full_cost if request.budget_is_share else request.budget
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
@@ -109,6 +110,16 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
         played=played,
         notes=(*read.notes, *_notes(request, recorded, played)),
     )
+
+
+def _require_reached(request: ReplayRequest, recorded: Recorded) -> None:
+    """Refuse a target at which no run was scored, nor near it."""
+    if recorded.length < (1 - AROUND) * request.target:
+        least = min(run.length for run in recorded.runs)
+        raise InputError(
+            f"--target {request.target:g}: the longest run of '{request.table}' ends at {recorded.length:g} GPU-hours, "
+            f"and no run says what comes after; give at most {recorded.length:g}; all runs reach {least:g}"
+        )
 
 
 def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progress: Progress) -> Iterator[Played]:
@@ -134,12 +145,7 @@ def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progres
 def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:
     notes = []
     short = [run for run in recorded.runs if run.length < request.target * (1 - 1e-9)]
-    if len(short) == len(recorded.runs):
-        notes.append(
-            f"the target of {request.target:g} GPU-hours lies beyond every run (the longest has {recorded.length:g}): "
-            "each is worth the mean of its last tenth"
-        )
-    elif short:
+    if short:
         notes.append(
             f"{len(short)} of {len(recorded.runs)} runs end before the target of {request.target:g} GPU-hours: these "
             "are worth the mean of their last tenth"

@@ -42,6 +42,13 @@ def test_the_end_is_predicted_and_compared_with_what_came(run: Run, one: str) ->
 def test_predictions_go_where_they_are_asked_for_even_back(run: Run, one: str) -> None:
     found = only(run, one, "--predict-at", "30", "--predict-at", "1,000", "--predict-at", "end")
     assert [each["x"] for each in found["predictions"]] == pytest.approx([30, 1000, 57.05])
+    (inside,) = (note for note in found["notes"] if "lies inside" in note)
+    assert inside.startswith("x = 30 lies inside of what was fitted, which goes to 60 of 'gpu_hours'")
+
+
+def test_an_x_that_was_not_seen_is_not_called_inside(run: Run, one: str) -> None:
+    notes = only(run, one, "--fit-until", "20", "--predict-at", "30", "--predict-at", "end")["notes"]
+    assert not any("lies inside" in note for note in notes)
 
 
 def test_the_level_widens_the_intervals(run: Run, one: str) -> None:

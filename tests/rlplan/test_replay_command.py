@@ -91,16 +91,23 @@ def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("150", "lies beyond every run (the longest has 100)"), ("90", "1 of 2 runs end before the target")],
+    [
+        ("90", "1 of 2 runs end before the target of 90 GPU-hours"),
+        ("110", "2 of 2 runs end before the target of 110 GPU-hours"),
+        ("500", "--target 500: the longest run of 'short.csv' ends at 100 GPU-hours, and no run says what comes after"),
+        ("500", "give at most 100; all runs reach 80"),
+    ],
 )
-def test_a_target_beyond_runs_is_told(run: Run, tmp_path: Path, target: str, says: str) -> None:
-    path = tmp_path / "short.csv"
+def test_a_target_beyond_some_runs_is_told_and_beyond_all_refused(
+    run: Run, tmp_path: Path, target: str, says: str
+) -> None:
     header = "run,rollouts_per_prompt,prompts_per_batch,seed,gpu_hours,score\n"
-    path.write_text(header + "a,8,4,0,50,0.2\na,8,4,0,100,0.3\nb,16,4,0,40,0.4\nb,16,4,0,80,0.5\n")
-    ran = run("replay", str(path), "--budget", "150", "--target", target, "--policy", "full", "--format", "json")
-    assert ran.code == 0
+    rows = "a,8,4,0,50,0.2\na,8,4,0,100,0.3\nb,16,4,0,40,0.4\nb,16,4,0,80,0.5\n"
+    (tmp_path / "short.csv").write_text(header + rows)
+    ran = run("replay", "short.csv", "--budget", "150", "--target", target, "--policy", "full", "--format", "json")
     assert says in ran.err
-    assert json.loads(ran.out)["best_at_target"] == 0.5
+    assert ran.code == (2 if target == "500" else 0)
+    assert ran.out == "" if target == "500" else json.loads(ran.out)["best_at_target"] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,10 @@ COUNTERS = (
 )
 TOTALS = (
     *("gpu_hours", "compute", "rollouts", "num_rollouts", "episode", "episodes", "total_tokens", "tokens"),
-    *("num_tokens", "seconds", "_runtime"),
+    "num_tokens",
 )
-AXES = (*TOTALS, "step", "optimizer_step", "global_step", *COUNTERS, "epoch")
+# The time on a clock is compute only while nothing waits, so it is taken where there is nothing else.
+AXES = (*TOTALS, "step", "optimizer_step", "global_step", *COUNTERS, "epoch", "seconds", "_runtime")
 
 # Columns that say which run a row belongs to.
 RUNS = ("run", "run_id", "run_name", "trial", "trial_id", "trial_name", "experiment", "curve", "seed")

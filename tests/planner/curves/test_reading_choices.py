@@ -90,6 +90,21 @@ def test_a_number_of_each_step_is_not_taken_for_a_total(tmp_path: Path) -> None:
     assert only(jsonl(tmp_path / "b.jsonl", totals)).x.tolist() == [0, 100, 200, 300]
 
 
+@pytest.mark.parametrize("clock", ["_runtime", "seconds", "Relative Time (Process)"])
+def test_steps_are_preferred_to_the_time_on_a_clock_and_the_note_says_so(tmp_path: Path, clock: str) -> None:
+    path = csv_file(tmp_path / "a.csv", f"Step,{clock},score", [(n, 37.5 * n, n / 10) for n in range(1, 5)])
+    curve = only(path)
+    assert curve.x.tolist() == [1, 2, 3, 4]
+    assert noted(curve, "guessed: x is 'Step'")
+    assert only(path, x=clock).x.tolist() == [37.5, 75, 112.5, 150]
+    spent = csv_file(tmp_path / "b.csv", f"Step,{clock},gpu_hours,score", [(n, n, n / 2, 0.1 * n) for n in (1, 2, 3)])
+    assert only(spent).x.tolist() == [0.5, 1, 1.5]
+
+
+def test_the_time_on_a_clock_is_an_axis_where_there_is_no_other(tmp_path: Path) -> None:
+    assert only(csv_file(tmp_path / "a.csv", "_runtime,score", [(30, 0.1), (60, 0.2)])).x.tolist() == [30, 60]
+
+
 @pytest.mark.parametrize(
     ("name", "top", "seems"),
     [

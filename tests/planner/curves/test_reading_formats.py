@@ -202,7 +202,8 @@ def test_event_files(tmp_path: Path) -> None:
     assert table.columns["step"].tolist() == [0, 1, 2, 3]
     assert table.columns["seconds"].tolist() == [0, 10, 20, 30]
     curve = only(folder)
-    assert points(curve) == [(0, 0.25), (30, 0.75)]
+    assert points(curve) == [(0, 0.25), (3, 0.75)]
+    assert points(only(folder, x="seconds")) == [(0, 0.25), (30, 0.75)]
     assert curve.name == "tb"
     (file,) = folder.iterdir()
     assert points(only(file, x="step", y="train/reward")) == [(0, 0.5), (1, 0.5), (2, 0.5), (3, 0.5)]
