@@ -85,6 +85,7 @@ class MeasuredPassRates:
     """One measured pass rate per prompt."""
 
     rates: tuple[float, ...]
+    read_as: str = ""  # how a file's values were taken, where there was a choice
 
     def __post_init__(self) -> None:
         if not self.rates:

@@ -9,6 +9,7 @@ from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits
 from planner.config.layers import DEFAULT, Resolved, settled
+from planner.config.request import counted_prompts
 from planner.proposals import Proposal, Request
 from planner.proposals.grid import applicable_prior
 
@@ -70,7 +71,9 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
     rates = request.workload.pass_rates
     if isinstance(rates, MeasuredPassRates):
         return Assumption(
-            "base pass rate", f"{rates.mean:.3g} over {len(rates.rates):,} prompts", "measured, your file"
+            "base pass rate",
+            f"{rates.mean:.3g} over {len(rates.rates):,} prompts",
+            ", ".join(["measured, your file", *([rates.read_as] if rates.read_as else [])]),
         )
     if isinstance(rates, BetaPassRates):
         right = rates.mean * rates.concentration
@@ -106,6 +109,8 @@ def _model(request: Request, resolved: Resolved) -> Assumption:
 def _prompts(request: Request, resolved: Resolved) -> Assumption:
     workload = request.workload
     value = f"{workload.prompt_set_size:,} of {workload.prompt_tokens:,.0f} tokens"
+    if counted_prompts(resolved, workload.pass_rates) is not None:
+        return Assumption("prompts", value, "as many as there are pass rates")
     return Assumption("prompts", value, resolved.source("workload.prompt_set_size"))
 
 

@@ -16,7 +16,8 @@ from budgets.memory import require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
-from planner.config.layers import Resolved, has_axes, require_distinct, settled
+from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
+from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import load_recipe
@@ -28,9 +29,12 @@ DEFAULT_DIFFICULTY = "easy"
 def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
     """Look up every name, check that the workload fits the hardware, and return the request."""
     config = settled(resolved).config
-    if config.budget.gpu_hours is None:
+    budget = config.budget.gpu_hours
+    if budget is None:
         raise InputError("no budget given: say how many GPU-hours there are, such as --budget 5000")
     difficulty, pass_rates = difficulty_and_rates(config)
+    if (counted := counted_prompts(resolved, pass_rates)) is not None:
+        config = _with_prompts(config, counted)
     variants = _variants(config, difficulty, pass_rates, coefficients or Coefficients())
     hardware = Hardware(
         gpu=catalogue.gpu(config.hardware.gpu, config.gpus),
@@ -42,7 +46,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
     searched = config.axes.learning_rate_range
     return Request(
-        budget_gpu_hours=config.budget.gpu_hours,
+        budget_gpu_hours=budget,
         workload=variants[0].workload,
         hardware=hardware,
         traits=variants[0].traits,
@@ -114,7 +118,7 @@ def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
             "both given: they say the same thing twice, keep the file"
         )
     if section.pass_rates_file is not None:
-        rates = MeasuredPassRates(read_pass_rates(Path(section.pass_rates_file)))
+        rates = read_pass_rates(Path(section.pass_rates_file))
         return section.difficulty or difficulty_of(rates.rates), rates
     if section.pass_rate is not None:
         return section.difficulty or difficulty_of(section.pass_rate), BetaPassRates(section.pass_rate)
@@ -124,32 +128,19 @@ def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
     return name, DIFFICULTIES[name]
 
 
+def counted_prompts(resolved: Resolved, rates: PassRates) -> int | None:
+    """Return how many prompts have a measured rate, where nobody says how many there are; else None."""
+    said = resolved.source("workload.prompt_set_size") != DEFAULT
+    return None if said or not isinstance(rates, MeasuredPassRates) else len(rates.rates)
+
+
+def _with_prompts(config: Config, number: int) -> Config:
+    return config.model_copy(update={"workload": config.workload.model_copy(update={"prompt_set_size": number})})
+
+
 def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
     """Return what costs in the named recipe, or in the healthy one: KL and entropy terms on easy problems only."""
     return load_recipe(config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")).traits()
-
-
-def read_pass_rates(path: Path) -> tuple[float, ...]:
-    """Read one pass rate per line; blank lines and lines that start with # are passed over."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError(
-            f"pass rates file {path} cannot be read ({reason}); give a text file, one rate a line"
-        ) from error
-    rates = []
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            try:
-                rates.append(float(text))
-            except ValueError as error:
-                raise InputError(
-                    f"pass rates file {path}, line {number}: '{text[:40]}' is not a number; write one rate between 0 "
-                    "and 1 on each line"
-                ) from error
-    return tuple(rates)
 
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
@@ -158,6 +149,7 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     values: dict[str, Any] = counts.config.model_dump(mode="json")
     if not has_axes(counts.config.axes):
         del values["axes"]
+    values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
     values["recipe_traits"] = asdict(request.traits)
     values["sources"] = dict(counts.sources)
     return values

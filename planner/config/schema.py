@@ -40,7 +40,7 @@ class WorkloadSection(Section):
     response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
         0.6, description="log standard deviation of response lengths; 0 = all alike"
     )
-    prompt_set_size: Count = Field(6000, description="prompts to train on")
+    prompt_set_size: Count = Field(6000, description="prompts to train on; as many as pass_rates_file has rates, unless it is set")
     difficulty: str | None = Field(
         None,
         examples=["hard"],
@@ -52,7 +52,7 @@ class WorkloadSection(Section):
     pass_rates_file: str | None = Field(
         None,
         examples=["pass_rates.txt"],
-        description="a file with one pass rate per prompt, instead of either (--pass-rates-file)",
+        description="a file with one pass rate per prompt, instead of either; lines, CSV or JSON (--pass-rates-file)",
     )
 
 

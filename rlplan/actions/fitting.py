@@ -146,8 +146,8 @@ def _seen_already(job: FitJob, targets: tuple[Target, ...]) -> list[str]:
     """Say of an x that was asked for that it is no forecast, which another x axis than the one thought of may cause."""
     last = float(job.used.x[-1])
     return [
-        f"x = {target.label} lies inside of what was fitted, which goes to {last:,.6g} of '{job.whole.x_name}': that is "
-        "the curve there, no forecast; if another column was meant, name it with --x"
+        f"x = {target.label} lies inside of what was fitted, which goes to {last:,.6g} of '{job.whole.x_name}': that "
+        "is the curve there, no forecast; if another column was meant, name it with --x"
         for target in targets
         if target.x is not None and target.x <= last
     ]

@@ -9,7 +9,7 @@ from itertools import accumulate, count
 
 from budgets.errors import UnknownNameError
 from planner.config.layers import task_file
-from planner.config.request import read_pass_rates
+from planner.config.pass_rates import read_pass_rates
 from runner.ports.task import Problem, Task
 from runner.tasks.rewards import ExactReward
 from runner.tasks.tokenizers import CharacterTokenizer
@@ -116,7 +116,7 @@ def embedded_task(name: str) -> Task:
         model_path=str(files("runner.tasks").joinpath(MODELS, name)),
         max_prompt_tokens=max(len(tokenizer.encode_prompt(problem.prompt)) for problem in (*train, *validation)),
         max_response_tokens=embedded.max_response_tokens,
-        base_pass_rates=read_pass_rates(task_file(f"{name}.pass-rates.txt")),
+        base_pass_rates=read_pass_rates(task_file(f"{name}.pass-rates.txt")).rates,
     )
 
 

@@ -46,11 +46,54 @@ def test_measured_pass_rates_come_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "read_as"),
+    [
+        ("0.5\n0.25\n1\n", ""),
+        ("50\n25\n100\n", "read as per cent"),
+        ("[0.5, 0.25, 1]", ""),
+        ("pass_rate\n0.5\n0.25\n1\n", "column 'pass_rate'"),
+        ("anything\n50\n25\n100\n", "column 'anything', read as per cent"),
+        ("id;n;Pass_Rate\n1;16;0,5\n2;16;0,25\n3;16;1\n", "column 'Pass_Rate'"),
+        ("prompt,seed,avg@16\nwhat,1,0.5\nwho,2,0.25\nwhen,3,1\n", "column 'avg@16'"),
+        ('{"id": 1, "score": 0.5}\n{"id": 2, "score": 0.25}\n{"id": 3, "score": 1}\n', "column 'score'"),
+        ('[{"id": 1, "rate": 0.5}, {"id": 2, "rate": 0.25}, {"id": 3, "rate": 1}]', "column 'rate'"),
+    ],
+)
+def test_pass_rates_are_read_as_people_have_them(tmp_path: Path, content: str, read_as: str) -> None:
+    (tmp_path / "rates").write_text(content)
+    request = built(workload={"pass_rates_file": str(tmp_path / "rates")})
+    assert request.workload.pass_rates == MeasuredPassRates((0.5, 0.25, 1.0), read_as)
+
+
+def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text("pass_rate\n" + "0.5\n0.25\n" * 1000)
+    for own, prompts, source in (
+        ({}, 2000, "as many as there are pass rates"),
+        ({"prompt_set_size": 9000}, 9000, "test"),
+    ):
+        workload = {"pass_rates_file": str(file), **own}
+        resolved = resolve([Layer("test", {"budget": {"gpu_hours": 5000.0}, "workload": workload})])
+        request = build_request(resolved)
+        assert request.workload.prompt_set_size == prompts
+        assert resolved_values(request, resolved)["workload"]["prompt_set_size"] == prompts
+        told = {each.what: each for each in assumptions(propose(request), resolved)}
+        assert (told["prompts"].value, told["prompts"].source) == (f"{prompts:,} of 256 tokens", source)
+        assert told["base pass rate"].source == "measured, your file, column 'pass_rate'"
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"0.5\nhalf\n", "line 2: 'half' is not a number"),
-        (b"50\n", "percentages must be divided by 100"),
+        (b"50\n0.5\n", "holds 50 as well as 0.5: write all as fractions between 0 and 1, or all in per cent"),
+        (b"120\n", "rate 1 is 120: each must lie between 0 and 1, or all in per cent"),
+        (b"-0.1\n", "rate 1 is -0.1: each must lie between 0 and 1"),
         (b"nan\n", "must lie between 0 and 1"),
+        (b"half\n", "give one rate a line, a CSV with a header"),
+        (b"id,length,seconds\n1,2,3\n", "Its columns of numbers are id, length, seconds; call that one"),
+        (b"id,rate\n1,0.5\n2,\n", "row 2 below the header has no number in 'rate'"),
+        (b"[0.5, null]", "give one rate a line, a CSV with a header"),
         (b"", "no pass rates given"),
         (b"\xff\xfe", "it is not text"),
     ],

@@ -1,0 +1,108 @@
+"""A file with one pass rate per prompt: plain lines, JSON, or a table with a header."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from budgets.errors import InputError
+from budgets.signal import MeasuredPassRates
+
+if TYPE_CHECKING:
+    from planner.curves.reading import Table
+
+# What a column of pass rates is called, from the most to the least certain.
+COLUMNS = (
+    *("pass_rate", "pass_rates", "base_pass_rate", "*pass_rate*", "solve_rate", "success_rate", "rate"),
+    *("pass@1", "avg@*", "mean@*", "accuracy", "acc", "mean_score", "score", "mean_reward", "reward"),
+)
+READ = "one rate a line, a CSV with a header, JSON lines or a JSON array"
+
+
+def read_pass_rates(path: Path) -> MeasuredPassRates:
+    """Read one pass rate per prompt, as a fraction or, where one is above 1, all of them in per cent."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(f"pass rates file {path} cannot be read ({reason}); give {READ}") from error
+    plain = _array(text) or _lines(text, path)
+    column, rates = _column(path) if plain is None else ("", plain)
+    for number, rate in enumerate(rates, start=1):
+        if not 0 <= rate <= 100:
+            raise InputError(
+                f"pass rates file {path}, rate {number} is {rate:g}: each must lie between 0 and 1, or all in per cent"
+            )
+    in_percent = max(rates, default=0.0) > 1
+    if in_percent and (small := next((rate for rate in rates if 0 < rate < 1), None)) is not None:
+        raise InputError(
+            f"pass rates file {path} holds {max(rates):g} as well as {small:g}: write all as fractions between 0 and "
+            "1, or all in per cent"
+        )
+    told = [f"column '{column}'"] * bool(column) + ["read as per cent"] * in_percent
+    return MeasuredPassRates(tuple(rate / 100 for rate in rates) if in_percent else tuple(rates), ", ".join(told))
+
+
+def _array(text: str) -> list[float] | None:
+    """Return the numbers of a JSON array; None for anything else."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    plain = all(isinstance(each, int | float) and not isinstance(each, bool) for each in found)
+    return [float(each) for each in found] if plain else None
+
+
+def _lines(text: str, path: Path) -> list[float] | None:
+    """Return the number on each line, past blank lines and those that start with #; None if the first is no number."""
+    rates = []
+    for number, line in _filled(text):
+        try:
+            rates.append(float(line))
+        except ValueError as error:
+            if not rates:
+                return None
+            raise InputError(
+                f"pass rates file {path}, line {number}: '{line[:40]}' is not a number; give {READ}"
+            ) from error
+    return rates
+
+
+def _filled(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (bare := line.strip()) and not bare.startswith("#"):
+            yield number, bare
+
+
+def _column(path: Path) -> tuple[str, list[float]]:
+    """Return the column of a table that holds the rates, and what stands in it."""
+    from planner.curves.reading.sources import read_table  # noqa: PLC0415 (numpy)
+
+    try:
+        table = read_table(path)[0]
+    except InputError as error:
+        raise InputError(f"pass rates file {path} cannot be read: {error}; give {READ}") from error
+    column = _guessed(table, path)
+    rates: list[float] = table.columns[column].tolist()
+    missing = next((row for row, rate in enumerate(rates, start=1) if math.isnan(rate)), None)
+    if missing is not None:
+        raise InputError(f"pass rates file {path}: row {missing} below the header has no number in '{column}'")
+    return column, rates
+
+
+def _guessed(table: "Table", path: Path) -> str:
+    from planner.curves.reading.names import matching  # noqa: PLC0415 (numpy)
+    from planner.curves.reading.table import listing  # noqa: PLC0415
+
+    for pattern in COLUMNS:
+        if len(found := matching(pattern, table.columns)) == 1:
+            return found[0]
+    if len(table.columns) == 1:
+        return next(iter(table.columns))
+    raise InputError(
+        f"pass rates file {path}: which column holds the rates? Its columns of numbers are {listing(table.columns)}; "
+        "call that one pass_rate"
+    )
