@@ -40,7 +40,9 @@ class WorkloadSection(Section):
     response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
         0.6, description="log standard deviation of response lengths; 0 = all alike"
     )
-    prompt_set_size: Count = Field(6000, description="prompts to train on; as many as pass_rates_file has rates, unless it is set")
+    prompt_set_size: Count = Field(
+        6000, description="prompts to train on; as many as pass_rates_file has rates, unless it is set"
+    )
     difficulty: str | None = Field(
         None,
         examples=["hard"],
