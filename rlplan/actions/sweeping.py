@@ -4,7 +4,7 @@ The order matters: what cannot run is refused before anything is stored, and eve
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from rlplan.actions.train_signals import Interrupts
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.home import Home, home_of, mark_folder, new_folder, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.processes import is_dead, sweep_orphans, sweep_tag, this_driver
@@ -83,6 +84,7 @@ def resume(
     database: str,
     *,
     accept_changes: bool = False,
+    folder: str | Path | None = None,
     ray_address: str | None = None,
     workers: int | None = None,
     interrupts: Interrupts | None = None,
@@ -93,12 +95,23 @@ def resume(
         with store.read() as session:
             row = sweep_named(session, sweep)
         if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
-            raise NotFoundError(
-                f"{row.name} has ended ({row.status}): nothing is left to do. `rlplan status {row.name}` shows it; "
-                f"`rlplan retry {row.name}` runs its failed trials again"
-            )
+            raise _nothing_left(store, row, folder)
         seat = DriversSeat(this_driver(), ray_address, interrupts, began)
-        return _go_on(store, row, (), seat, accept_changes=accept_changes, workers=workers)
+        return _go_on(store, row, (), seat, accept_changes=accept_changes, folder=folder, workers=workers)
+
+
+def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFoundError:
+    """Say that a sweep has ended; a folder that was named is taken note of, for its checkpoints are still wanted."""
+    noted = ""
+    if folder is not None:
+        with store.write() as session:
+            home = home_of(session, row, store.location, folder)
+            _settle(session, row.name, home, store.location)
+        noted = f"; its folder is {home.folder} from now on"
+    return NotFoundError(
+        f"{row.name} has ended ({row.status}): nothing is left to do{noted}. `rlplan status {row.name}` shows it; "
+        f"`rlplan retry {row.name}` runs its failed trials again"
+    )
 
 
 def retry(
@@ -107,6 +120,7 @@ def retry(
     *,
     trials: Sequence[str] = (),
     accept_changes: bool = False,
+    folder: str | Path | None = None,
     ray_address: str | None = None,
     workers: int | None = None,
     interrupts: Interrupts | None = None,
@@ -118,25 +132,35 @@ def retry(
             row = sweep_named(session, sweep)
             failed = _failed(session, row, trials)
         seat = DriversSeat(this_driver(), ray_address, interrupts, began)
-        return _go_on(store, row, failed, seat, accept_changes=accept_changes, workers=workers)
+        return _go_on(store, row, failed, seat, accept_changes=accept_changes, folder=folder, workers=workers)
 
 
 def _go_on(
-    store: Store, row: Sweep, again: Sequence[int], seat: DriversSeat, *, accept_changes: bool, workers: int | None
+    store: Store,
+    row: Sweep,
+    again: Sequence[int],
+    seat: DriversSeat,
+    *,
+    accept_changes: bool,
+    folder: str | Path | None,
+    workers: int | None,
 ) -> Finished:
-    spec = SweepSpec.model_validate(row.config)
-    changes = _changes(row, spec)
+    begun = SweepSpec.model_validate(row.config)
+    with store.read() as session:
+        home = home_of(session, row, store.location, folder)
+        plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
+    changes = _changes(row, begun)
     if changes and not accept_changes:
         raise InputError(
             f"{row.name} was begun with other {' and '.join(changes)} than there are now, and its curves would no "
             "longer compare: go back to what it was begun with, or go on all the same with --accept-changes"
         )
+    spec = begun.model_copy(update={"folder": str(home.folder)})
     here = spec if workers is None else _checked(spec, workers)
-    with store.read() as session:
-        plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
     now, dead = datetime.now(UTC), is_dead(row)
     with store.write() as session:
         take_lease(session, row.name, seat.driver, now, former_is_dead=dead)
+        _settle(session, row.name, home, store.location)
         stored = sweep_named(session, row.name)
         stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
         for trial in again:
@@ -144,7 +168,29 @@ def _go_on(
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, NewDecision(now, "accept-changes", reason))
-    return _finished(row.name, _drive(store, row.name, here, plan, seat))
+    return _finished(row.name, _drive(store, row.name, here, plan, _telling(store, seat, home.note)))
+
+
+def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
+    """Make a folder the sweep's; that it lies elsewhere is no change of its settings."""
+    row = sweep_named(session, sweep)
+    unchanged = row.config_hash == configuration_fingerprint(SweepSpec.model_validate(row.config))
+    row.config = {**row.config, "folder": str(home.folder)}
+    if unchanged:
+        row.config_hash = configuration_fingerprint(SweepSpec.model_validate(row.config))
+    mark_folder(home.folder, row, database)
+
+
+def _telling(store: Store, seat: DriversSeat, note: str | None) -> DriversSeat:
+    """Have what was found of a sweep's folder logged once the sweep is followed, so that it is told before it runs."""
+
+    def began(sweep: str) -> None:
+        seat.began(sweep)
+        if note is not None:
+            with store.write() as session:
+                record_decision(session, sweep, NewDecision(datetime.now(UTC), "folder", note))
+
+    return replace(seat, began=began)
 
 
 def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepOutcome:
@@ -162,7 +208,15 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
         conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))
         stops = seat.interrupts or Interrupts()
         driver = SweepDriver(
-            store, sweep, seat.driver, spec, executor, policy, conclusions, interrupted=lambda: stops.requested
+            store,
+            sweep,
+            seat.driver,
+            spec,
+            executor,
+            policy,
+            conclusions,
+            interrupted=lambda: stops.requested,
+            require_folder=lambda: require_mark(Path(spec.folder)),
         )
     except BaseException:
         if executor is not None:
@@ -180,29 +234,14 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[s
     with store.write() as session:
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
         name = create_sweep(session, plan.name, new, now)
-        own = spec.model_copy(update={"folder": str(_own_folder(Path(spec.folder), name))})
+        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name))})
         row = sweep_named(session, name)
         row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
         for trial in new_trials(own, plan):
             add_trial(session, name, trial, now)
         take_lease(session, name, driver, now)
+        mark_folder(Path(own.folder), row, store.location)
     return name, own
-
-
-def _own_folder(above: Path, sweep: str) -> Path:
-    """Make a folder that no other sweep has: one of that name in another database may have left its own there."""
-    own, number = above / sweep, 1
-    while True:
-        try:
-            own.mkdir(parents=True)
-        except OSError as error:
-            if not (isinstance(error, FileExistsError) and own.exists()):
-                why = error.strerror or str(error)
-                raise InputError(f"the sweep's folder '{own}' cannot be made ({why}): give another --folder") from error
-            number += 1
-            own = above / f"{sweep}-{number}"
-        else:
-            return own
 
 
 def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:

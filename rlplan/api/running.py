@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
@@ -90,6 +90,7 @@ def resume(
     sweep: Sweep | str | None = None,
     *,
     accept_changes: bool = False,
+    folder: str | Path | None = None,
     ray_address: str | None = None,
     workers: int | None = None,
     db: str | Path | None = None,
@@ -99,6 +100,7 @@ def resume(
     Args:
         sweep: A sweep, or the name of one.
         accept_changes: Go on although the code or the settings are not what they were.
+        folder: Where the sweep's folder lies, if it was moved.
         ray_address: A Ray cluster; this machine without it.
         workers: Trials that run at once, if not as many as before.
         db: The results database; by default that of the sweep, else RLPLAN_DB, else rlplan.db.
@@ -110,7 +112,9 @@ def resume(
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
-    drive = partial(go_on, name, database, accept_changes=accept_changes, ray_address=ray_address, workers=workers)
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
+    changes |= {"ray_address": ray_address, "workers": workers}
+    drive = partial(go_on, name, database, **changes)
     return _run(database, drive)
 
 
@@ -119,6 +123,7 @@ def retry(
     *,
     trials: Sequence[str] = (),
     accept_changes: bool = False,
+    folder: str | Path | None = None,
     ray_address: str | None = None,
     workers: int | None = None,
     db: str | Path | None = None,
@@ -129,6 +134,7 @@ def retry(
         sweep: A sweep, or the name of one; by default the newest.
         trials: Names of failed trials; all of them without it.
         accept_changes: Go on although the code or the settings are not what they were.
+        folder: Where the sweep's folder lies, if it was moved.
         ray_address: A Ray cluster; this machine without it.
         workers: Trials that run at once, if not as many as before.
         db: The results database; by default that of the sweep, else RLPLAN_DB, else rlplan.db.
@@ -141,9 +147,9 @@ def retry(
 
     name, database = _which(sweep, db)
     failed = [trials] if isinstance(trials, str) else tuple(trials)
-    drive = partial(
-        again, name, database, trials=failed, accept_changes=accept_changes, ray_address=ray_address, workers=workers
-    )
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
+    changes |= {"ray_address": ray_address, "workers": workers}
+    drive = partial(again, name, database, trials=failed, **changes)
     return _run(database, drive)
 
 

@@ -110,6 +110,9 @@ MicroBatchOption = Annotated[int | None, whole("--micro-batch-tokens", "Tokens o
 AcceptOption = Annotated[
     bool, typer.Option("--accept-changes", help="Go on although the code or the settings are not what they were.")
 ]
+OwnFolderOption = Annotated[
+    Path | None, typer.Option("--folder", metavar="<folder>", help="Where the sweep's folder lies, if it was moved.")
+]
 RayAddressOption = Annotated[
     str | None,
     typer.Option(metavar="auto|<host>:<port>|ray://…", help="A Ray cluster; this machine without it."),

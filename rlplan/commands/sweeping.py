@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -75,6 +75,7 @@ def sweep(
 def resume(
     sweep: options.SweepArgument = None,
     accept_changes: options.AcceptOption = False,
+    folder: options.OwnFolderOption = None,
     ray_address: options.RayAddressOption = None,
     workers: options.WorkersOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
@@ -87,15 +88,15 @@ def resume(
     from rlplan.actions.asking import let_go_on  # noqa: PLC0415
     from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
 
-    changes = {"--accept-changes": accept_changes, "--ray-address": ray_address, "--workers": workers}
-    asked = let_go_on(db, sweep, changes)
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
+    changes |= {"ray_address": ray_address, "workers": workers}
+    asked = let_go_on(db, sweep, {f"--{name.replace('_', '-')}": value for name, value in changes.items()})
     if asked is not None:
         return print_asked(asked, db, format)
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
-    drive = partial(go_on, sweep, db, accept_changes=accept_changes, ray_address=ray_address, workers=workers)
-    return run_sweep(drive, db, format)
+    return run_sweep(partial(go_on, sweep, db, **changes), db, format)
 
 
 def retry(
@@ -105,6 +106,7 @@ def retry(
         typer.Option(metavar="<name>", help="A failed trial; may be repeated. All without it.", autocompletion=trials),
     ] = None,
     accept_changes: options.AcceptOption = False,
+    folder: options.OwnFolderOption = None,
     ray_address: options.RayAddressOption = None,
     workers: options.WorkersOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
@@ -117,11 +119,9 @@ def retry(
     from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
-    failed = tuple(trial or ())
-    drive = partial(
-        run_again, sweep, db, trials=failed, accept_changes=accept_changes, ray_address=ray_address, workers=workers
-    )
-    return run_sweep(drive, db, format)
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
+    changes |= {"ray_address": ray_address, "workers": workers}
+    return run_sweep(partial(run_again, sweep, db, trials=tuple(trial or ()), **changes), db, format)
 
 
 def pause(

@@ -21,6 +21,7 @@ from planner.store.opening import NETWORK, OutdatedError, filesystem_of, mounted
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
+from runner.sweep.home import is_anothers
 from runner.sweep.processes import by_tag, is_dead, sweep_tag
 
 ANSWER_SECONDS = 3.0
@@ -159,7 +160,7 @@ def _read(database: str) -> Read:
             count = session.scalar(select(func.count()).select_from(Sweep)) or 0
             rows = session.scalars(select(Sweep).where(Sweep.status == SweepStatus.RUNNING).order_by(Sweep.id))
             tags = by_tag()
-            return "current", "", count, tuple(_as_found(row, tags) for row in rows)
+            return "current", "", count, tuple(_as_found(row, tags, store.location) for row in rows)
     except NotFoundError as error:
         return "absent", str(error), 0, ()
     except OutdatedError as error:
@@ -170,11 +171,12 @@ def _read(database: str) -> Read:
         return "refused", str(error), 0, ()
 
 
-def _as_found(row: Sweep, tags: dict[str, set[int]]) -> Running:
+def _as_found(row: Sweep, tags: dict[str, set[int]], database: str) -> Running:
     now = datetime.now(UTC)
     alive = is_driven(row, now) and not is_dead(row)
     silent = 0.0 if row.heartbeat_at is None else max(0.0, (now - row.heartbeat_at).total_seconds())
-    left = () if alive else tuple(sorted(tags.get(sweep_tag(str(row.config.get("folder", ""))), ())))
+    folder = str(row.config.get("folder", ""))
+    left = () if alive or is_anothers(folder, database) else tuple(sorted(tags.get(sweep_tag(folder), ())))
     return Running(row.name, f"process {row.driver_pid} on {row.driver_host}", alive, silent, left)
 
 

@@ -80,13 +80,14 @@ class Launch:
         return None if self.command is None else shlex.join(self.command)
 
 
-def launch(board: Board, chosen: Final, recipes: Sequence[str]) -> Launch:
+def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | None = None) -> Launch:
     """Return how to run a choice in full; a pilot of it that is saved becomes the final run.
 
-    `recipes` are the names or paths that the plan's recipes were given by.
+    `recipes` are the names or paths that the plan's recipes were given by; `astray` says why the sweep's folder, and so
+    every pilot, is not to be had.
     """
     trials = [trial for trial in board.trials.values() if trial.configuration == chosen.configuration]
-    pilot = _pilot(board, trials)
+    pilot = _pilot(board, trials) if astray is None else None
     if board.spec.training.simulation is not None:
         return Launch(None, chosen.gpu_hours, None, "the sweep is of a simulated world: there is nothing to train")
     if pilot is not None and pilot.step >= chosen.update_steps:
@@ -96,7 +97,8 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str]) -> Launch:
     recipe, changed = _recipe(config.recipe, recipes)
     command = (*_command(config, recipe, chosen.update_steps), "--out", str(_out(config, chosen.configuration)))
     if pilot is None:
-        return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{changed}")
+        lost = f"; {astray}" if astray and any(trial.step for trial in trials) else ""
+        return Launch(command, chosen.gpu_hours, None, f"it starts from the base model{changed}{lost}")
     left = chosen.gpu_hours * (1 - pilot.step / chosen.update_steps)
     note = (
         f"it goes on from step {pilot.step:,} of {pilot.trial}, whose {pilot.gpu_hours:.3g} GPU-hours are not lost: "
@@ -105,7 +107,7 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str]) -> Launch:
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
 
 
-def launch_of_trial(board: Board, trial: int, recipes: Sequence[str]) -> Launch:
+def launch_of_trial(board: Board, trial: int, recipes: Sequence[str], astray: str | None = None) -> Launch:
     """Return how to train one trial up to the target: on from its checkpoint, or from the base model without one."""
     seen, target = board.trials[trial], board.spec.target_gpu_hours
     if board.spec.training.simulation is not None:
@@ -116,10 +118,11 @@ def launch_of_trial(board: Board, trial: int, recipes: Sequence[str]) -> Launch:
     config = TrialConfig.model_validate(board.facts[trial].config)
     recipe, changed = _recipe(config.recipe, recipes)
     command = (*_command(config, recipe, steps), "--out", str(_out(config, seen.configuration)))
-    pilot = _pilot(board, [seen])
+    pilot = _pilot(board, [seen]) if astray is None else None
     if pilot is None:
         saved = "its checkpoint is not where it was saved, so that" if seen.step else "it has no checkpoint yet:"
-        return Launch(command, target, None, f"{saved} this starts from the base model{changed}")
+        lost = f"; {astray}" if astray and seen.step else ""
+        return Launch(command, target, None, f"{saved} this starts from the base model{changed}{lost}")
     left = (steps - pilot.step) * seen.gpu_hours_per_step
     note = f"it goes on from step {pilot.step:,} of {steps:,}, for about {left:.3g} GPU-hours{changed}"
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from rlplan.reading.launching import Final, Launch, launch
 from rlplan.reading.sweep_picture import StoredAnswer
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
+from runner.sweep.home import AstrayError, home_of
 from runner.sweep.planned import compared_recipes
 
 COLUMNS = ("rank", *Choice.__dataclass_fields__)
@@ -58,6 +60,7 @@ class Stored:
     sweep: Sweep
     plan: Plan
     board: Board
+    astray: str | None  # why the sweep's folder is not there, or not its own
 
 
 def stored(store: Store, sweep: str | None) -> Stored:
@@ -65,7 +68,12 @@ def stored(store: Store, sweep: str | None) -> Stored:
     with store.read() as session:
         row = sweep_named(session, sweep)
         plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
-        return Stored(row, plan, _board(session, row.name))
+        folder, astray = None, None
+        try:
+            folder = home_of(session, row, store.location).folder
+        except AstrayError as error:
+            astray = error.fact
+        return Stored(row, plan, _board(session, row.name, folder), astray)
 
 
 def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Joint | None = None) -> Recommended:
@@ -81,7 +89,7 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
         spent_gpu_hours=board.ledger.spent,
         answer=answer,
-        launch=launch(board, final, compared_recipes(plan)),
+        launch=launch(board, final, compared_recipes(plan), known.astray),
     )
 
 
@@ -94,12 +102,12 @@ def stored_launch(database: str, sweep: str, answer: StoredAnswer) -> Launch | N
             known = stored(store, sweep)
         except InputError:
             return None
-    return launch(known.board, final, compared_recipes(known.plan))
+    return launch(known.board, final, compared_recipes(known.plan), known.astray)
 
 
-def _board(session: Session, sweep: str) -> Board:
+def _board(session: Session, sweep: str, folder: Path | None) -> Board:
     try:
-        return stored_board(session, sweep)
+        return stored_board(session, sweep, folder)
     except ValidationError as error:
         mistake = error.errors()[0]
         raise InputError(

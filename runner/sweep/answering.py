@@ -1,5 +1,7 @@
 """From a board, live or read back from the database, to the answer of its sweep."""
 
+from pathlib import Path
+
 from sqlalchemy.orm import Session
 
 from planner.pooling.pool import joint_of
@@ -13,10 +15,11 @@ from runner.sweep.board import Board
 from runner.sweep.spec import SweepSpec
 
 
-def stored_board(session: Session, sweep: str) -> Board:
-    """Read how a sweep stands, finished, interrupted or under way, and change nothing."""
+def stored_board(session: Session, sweep: str, folder: Path | None = None) -> Board:
+    """Read how a sweep stands, finished, interrupted or under way, and change nothing; its folder may have moved."""
     stands = standing(session, sweep)
-    return Board(SweepSpec.model_validate(stands.sweep.config), stands)
+    spec = SweepSpec.model_validate(stands.sweep.config)
+    return Board(spec if folder is None else spec.model_copy(update={"folder": str(folder)}), stands)
 
 
 def answer_of(

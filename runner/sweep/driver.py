@@ -7,12 +7,13 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from budgets.errors import NotFoundError
 from planner.store import Store
 from planner.store.driving import Driver, LeaseLostError
 from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
 from planner.sweeping.actions import Policy
-from runner.ports.executor import Event, Executor
+from runner.ports.executor import Event, Executor, Failed
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.dispatch import Dispatcher
@@ -53,14 +54,16 @@ class SweepDriver:
         conclusions: Conclusions,
         *,
         interrupted: Callable[[], bool] = lambda: False,
+        require_folder: Callable[[], None] = lambda: None,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """Read how the sweep stands, settle what a former driver left, and be ready to run.
 
-        `interrupted` tells whether the user wants it to stop after the updates under way.
+        `interrupted` tells whether the user wants it to stop after the updates under way; `require_folder` raises when
+        the sweep's folder is gone.
         """
         self._executor, self._conclusions = executor, conclusions
-        self._interrupted = interrupted
+        self._interrupted, self._require_folder = interrupted, require_folder
         self._tick = tick_seconds
         clock = executor.clock
         self._all_busy_at = clock.seconds()
@@ -122,7 +125,16 @@ class SweepDriver:
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
-            self._take(self._executor.wait(self._tick))
+            self._heed(self._executor.wait(self._tick))
+
+    def _heed(self, events: Sequence[Event]) -> None:
+        """Take in what happened; a trial that fails because its folder was taken away has not failed."""
+        try:
+            self._require_folder()
+        except NotFoundError:
+            self._take([event for event in events if not isinstance(event, Failed)])
+            raise
+        self._take(events)
 
     def _decide(self) -> None:
         self._intake.again(self._executor.clock.seconds())

@@ -92,12 +92,13 @@ def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: s
 
 
 def test_resume_and_retry_ask_for_what_the_flags_say(run: Run, driven: Driven, database: str) -> None:
-    assert run("resume", "sweep-1", "--accept-changes", "--workers", "4").code == 0
+    assert run("resume", "sweep-1", "--accept-changes", "--workers", "4", "--folder", "moved").code == 0
     assert driven.asked == ("sweep-1", "rlplan.db")
-    assert driven.options == {"accept_changes": True, "ray_address": None, "workers": 4}
+    assert driven.options == {"accept_changes": True, "folder": Path("moved"), "ray_address": None, "workers": 4}
     assert run("retry", "--trial", "a", "--trial", "b").code == 0
     assert driven.asked == (None, "rlplan.db")
-    assert driven.options == {"accept_changes": False, "ray_address": None, "workers": None, "trials": ("a", "b")}
+    unsaid = {"accept_changes": False, "folder": None, "ray_address": None, "workers": None}
+    assert driven.options == {**unsaid, "trials": ("a", "b")}
 
 
 def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, database: str) -> None:

@@ -1,0 +1,235 @@
+"""Where a sweep is at home: a mark in its folder names the sweep, the database that drives it, and where it lies.
+
+A database that was copied knows the same sweep and names the same folder; one that was moved finds its folder
+elsewhere, or not at all. What the mark says, and whether what it names is still there, tells these from each other.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import InputError, NotFoundError
+from planner.store.schema import Sweep, Trial
+from runner.training import checkpoints
+from runner.training.trial import replace_file
+
+MARK = "sweep.json"
+MOST_PARTS = 3  # at the end of a folder's path, by which it is looked for beside a database that was moved or copied
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a sweep's folder says of itself."""
+
+    sweep: str
+    token: str
+    database: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder that a sweep goes on in; the note tells what has been moved or copied."""
+
+    folder: Path
+    note: str | None = None
+
+
+class AstrayError(NotFoundError):
+    """A sweep's folder is gone or is another's; `fact` says so without what to do."""
+
+    def __init__(self, fact: str, message: str) -> None:
+        super().__init__(message)
+        self.fact = fact
+
+
+_MARK = TypeAdapter(Mark)
+
+
+def token_of(sweep: Sweep) -> str:
+    """Return what no other sweep has: its name and the microsecond of its birth, which every copy keeps."""
+    return hashlib.sha256(f"{sweep.name} {sweep.created_at.isoformat()}".encode()).hexdigest()[:16]
+
+
+def new_folder(above: Path, sweep: str) -> Path:
+    """Make a folder that no other sweep has: one of that name in another database may have left its own there."""
+    own, number = above / sweep, 1
+    while True:
+        try:
+            own.mkdir(parents=True)
+        except OSError as error:
+            if not (isinstance(error, FileExistsError) and own.exists()):
+                why = error.strerror or str(error)
+                raise InputError(f"the sweep's folder '{own}' cannot be made ({why}): give another --folder") from error
+            number += 1
+            own = above / f"{sweep}-{number}"
+        else:
+            return own
+
+
+def mark_folder(folder: Path, sweep: Sweep, database: str) -> None:
+    """Write into a folder whose it is from now on."""
+    mark = Mark(sweep.name, token_of(sweep), database, str(folder))
+    try:
+        replace_file(folder / MARK, json.dumps(asdict(mark), indent=2) + "\n")
+    except OSError as error:
+        raise InputError(
+            f"the sweep's folder {folder} cannot be written to ({error.strerror or error}): nothing was run"
+        ) from error
+
+
+def mark_of(folder: Path) -> Mark | None:
+    """Return the mark of a folder, None for one that has none that can be read."""
+    with suppress(OSError, ValueError):
+        return _MARK.validate_json((folder / MARK).read_bytes())
+    return None
+
+
+def is_anothers(folder: str, database: str) -> bool:
+    """Whether a folder says that another database drives the sweep in it."""
+    mark = mark_of(Path(folder))
+    return mark is not None and not _same(mark.database, database)
+
+
+def require_mark(folder: Path) -> None:
+    """Raise NotFoundError when a sweep that runs has lost its folder; a storage that is away for a moment is none."""
+    try:
+        (folder / MARK).stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(
+            f"the sweep's folder {folder} was moved or removed while it ran: it was stopped, and its state is saved. "
+            "Go on with `rlplan resume --folder PATH`, where PATH is the folder that was moved"
+        ) from error
+    except OSError:
+        return
+
+
+def home_of(session: Session, sweep: Sweep, database: str, given: str | Path | None = None) -> Home:
+    """Return the folder of a stored sweep, and change nothing; AstrayError where it is gone or is another's.
+
+    `database` is what the store calls its location, `given` the folder that the user has named.
+    """
+    if "folder" not in sweep.config:
+        raise AstrayError("its settings name no folder", f"the settings of {sweep.name} name no folder")
+    stored = Path(sweep.config["folder"])
+    claim = _Claim(sweep, database, _saved(session, sweep))
+    if given is not None:
+        return _named(claim, stored, Path(os.path.abspath(Path(given).expanduser())))
+    objection = claim.objection(stored)
+    if objection is None:
+        former = mark_of(stored)
+        moved = former is not None and not _same(former.database, database)
+        return Home(stored, f"its database was {former.database} and is {database} now" if former and moved else None)
+    for beside in _beside(stored, database):
+        if mark_of(beside) is not None and claim.objection(beside) is None:
+            if not stored.is_dir():
+                return Home(beside, f"its folder was moved along with its database, from {stored} to {beside}")
+            return Home(beside, f"its database was copied, and so was its folder: it goes on in {beside}, not {stored}")
+    raise objection
+
+
+def _named(claim: "_Claim", stored: Path, given: Path) -> Home:
+    """Return the folder that was named, or that of the sweep in it, as `rlplan sweep --folder` has it."""
+    below = (given / name for name in (stored.name, claim.sweep.name))
+    place = next((each for each in below if mark_of(given) is None and mark_of(each) is not None), given)
+    objection = claim.objection(place, named=True)
+    if objection is not None:
+        raise objection
+    return Home(place, None if _same(place, stored) else f"its folder was {stored} and is {place} now")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A sweep of a database that looks for its folder."""
+
+    sweep: Sweep
+    database: str
+    saved: tuple[str, ...]  # trials that have a checkpoint there
+
+    def objection(self, folder: Path, *, named: bool = False) -> AstrayError | None:
+        """Return why a folder is not this sweep's; None when it is."""
+        if not folder.is_dir():
+            return self._astray(
+                f"the folder {folder} is not there",
+                f"if it was moved, say where to with {self._remedy}; if it is lost, its checkpoints are too, and "
+                "`rlplan sweep` begins anew",
+            )
+        mark = mark_of(folder)
+        if mark is None:
+            return self._of_unmarked(folder, named=named)
+        if mark.token != token_of(self.sweep):
+            other = f"{mark.sweep} in {mark.database}"
+            return self._astray(f"the folder {folder} is that of another, {other}", f"name its own with {self._remedy}")
+        if not _same(mark.folder, folder) or _same(mark.database, self.database):
+            return None  # it was copied or moved here since, or is this database's own
+        if not _may_be_there(mark.database) or (named and "://" in mark.database):
+            return None
+        return self._astray(
+            f"the folder {folder} is driven by {mark.database}, of which this database is a copy",
+            f"two would overwrite and charge each other; go on with --db {mark.database}, or copy the folder too and "
+            f"name the copy with {self._remedy}",
+        )
+
+    def _of_unmarked(self, folder: Path, *, named: bool) -> AstrayError | None:
+        """Judge a folder that was made before folders had marks, by what lies in it and around it."""
+        if self.saved and not any(checkpoints.exists(folder / trial) for trial in self.saved):
+            return self._astray(
+                f"the folder {folder} holds none of its checkpoints",
+                f"name the one that does with {self._remedy}, or begin anew with `rlplan sweep`",
+            )
+        rivals = [] if named else [*_beside(folder, self.database), *_driving(folder, self.database)]
+        if not rivals:
+            return None
+        return self._astray(
+            f"the folder {folder} does not say whose it is, and {rivals[0]} is there too, so that this may be a copy",
+            f"name its own with {self._remedy}",
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return f"`rlplan resume {self.sweep.name} --folder PATH`"
+
+    def _astray(self, fact: str, remedy: str) -> AstrayError:
+        return AstrayError(fact, f"{self.sweep.name} in {self.database}: {fact}. Nothing was run; {remedy}")
+
+
+def _saved(session: Session, sweep: Sweep) -> tuple[str, ...]:
+    wanted = select(Trial.name).where(Trial.sweep_id == sweep.id, Trial.checkpoint_path.is_not(None))
+    return tuple(session.scalars(wanted))
+
+
+def _beside(stored: Path, database: str) -> Iterator[Path]:
+    """Yield folders that lie beside a database as the stored one may have lain beside it, without that one itself."""
+    if "://" in database:
+        return
+    for parts in range(1, min(MOST_PARTS, len(stored.parts) - 1) + 1):
+        place = Path(database).parent.joinpath(*stored.parts[-parts:])
+        if place.is_dir() and not _same(place, stored):
+            yield place
+
+
+def _driving(folder: Path, database: str) -> Iterator[Path]:
+    """Yield another database beside which a folder lies as `rlplan sweep` puts it there, in NAME-sweeps by NAME.db."""
+    stem, dash, last = folder.parent.name.rpartition("-")
+    if dash and last == "sweeps":
+        rival = folder.parent.with_name(f"{stem}.db")
+        if rival.is_file() and not _same(rival, database):
+            yield rival
+
+
+def _same(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to the same place, or two addresses are spelled alike."""
+    return str(one) == str(other) or ("://" not in f"{one}{other}" and os.path.realpath(one) == os.path.realpath(other))
+
+
+def _may_be_there(database: str) -> bool:
+    """Whether another database may still be used; a server cannot be asked without its password."""
+    return "://" in database or Path(database).exists()

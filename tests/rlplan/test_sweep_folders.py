@@ -1,0 +1,228 @@
+"""Projects that are copied, moved and deleted, and what `rlplan resume` and `retry` do about their sweeps' folders."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.store import open_store
+from planner.store.schema import Charge, Decision, Segment, Sweep, SweepStatus, Trial
+from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
+from rlplan.actions import sweeping
+from rlplan.actions.sweeping import start
+from runner.ports.executor import Event, Failed
+from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
+from runner.training import checkpoints
+from tests.rlplan.conftest import Ran, Run
+from tests.rlplan.recommend_sweeps import ended, trials
+from tests.rlplan.test_sweeping import Simulated, request
+
+
+class Halting(Simulated):
+    """Is interrupted at once: that it was made shows that a sweep went on, and where."""
+
+    def wait(self, seconds: float) -> list[Event]:
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a database and a sweep in it that was interrupted."""
+    monkeypatch.setattr(sweeping, "RayExecutor", Halting)
+    place = tmp_path / "a"
+    place.mkdir()
+    start(request(budget=0.1), str(place / "rlplan.db"))
+    Simulated.made.clear()
+    return place
+
+
+def resumed(run: Run, place: Path, *flags: str, verb: str = "resume") -> Ran:
+    return run(verb, "--db", str(place / "rlplan.db"), *flags)
+
+
+def went_on_in() -> list[Path]:
+    return [made[0] for made in Simulated.made]
+
+
+def folder_of(place: Path) -> Path:
+    return place / "rlplan-sweeps" / "sweep-1"
+
+
+def rows(place: Path, *tables: Any) -> list[Any]:
+    with open_store(place / "rlplan.db", read_only=True) as store, store.read() as session:
+        return [row for table in tables for row in session.query(table)]
+
+
+def accounts(place: Path) -> list[tuple[Any, ...]]:
+    segments = [(each.trial_id, each.number, each.outcome, each.charged_gpu_hours) for each in rows(place, Segment)]
+    return [*segments, *((each.worker, each.gpu_hours) for each in rows(place, Charge))]
+
+
+def remembered(place: Path) -> str:
+    (sweep,) = rows(place, Sweep)
+    return str(sweep.config["folder"])
+
+
+def contents(place: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_a_copied_project_goes_on_in_its_own_copy_and_leaves_the_original_alone(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    copy, before = tmp_path / "b", contents(project)
+    shutil.copytree(project, copy)
+    ran = resumed(run, copy)
+    assert (ran.code, went_on_in()) == (130, [folder_of(copy)])
+    assert f"it goes on in {folder_of(copy)}, not {folder_of(project)}" in ran.err
+    assert contents(project) == before
+    assert remembered(copy) == str(folder_of(copy))
+    Simulated.made.clear()
+    assert (resumed(run, project).code, went_on_in()) == (130, [folder_of(project)])
+    assert (resumed(run, copy).code, went_on_in()[-1]) == (130, folder_of(copy))
+
+
+def test_a_moved_project_goes_on_where_it_is_now_without_a_change_to_accept(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    moved = project.rename(tmp_path / "b")
+    ran = resumed(run, moved)
+    assert (ran.code, went_on_in()) == (130, [folder_of(moved)])
+    assert "its folder was moved along with its database" in ran.err
+    (decision,) = [row for row in rows(moved, Decision) if row.action == "folder"]
+    assert f"from {project}" in decision.reason
+    assert resumed(run, moved).code == 130
+    renamed = moved / "rlplan.db"
+    renamed.rename(moved / "other.db")
+    assert run("resume", "--db", str(moved / "other.db")).code == 130
+
+
+def test_a_database_that_was_copied_alone_is_refused_until_it_has_a_folder_of_its_own(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "b"
+    copy.mkdir()
+    shutil.copy(project / "rlplan.db", copy)
+    refused = resumed(run, copy)
+    assert (refused.code, went_on_in()) == (3, [])
+    assert f"{folder_of(project)} is driven by {project / 'rlplan.db'}" in refused.err
+    assert f"sweep-1 in {copy / 'rlplan.db'}: " in refused.err
+    again = resumed(run, copy, "--folder", str(folder_of(project)))
+    assert (again.code, went_on_in()) == (3, [])
+    shutil.copytree(folder_of(project), copy / "mine" / "sweep-1")
+    assert resumed(run, copy, "--folder", str(copy / "mine")).code == 130
+    assert went_on_in() == [copy / "mine" / "sweep-1"]
+    assert remembered(copy) == str(copy / "mine" / "sweep-1")
+
+
+@pytest.mark.parametrize("verb", ["resume", "retry"])
+def test_a_folder_that_was_moved_or_deleted_is_missed_before_anything_is_charged(
+    run: Run, project: Path, verb: str
+) -> None:
+    if verb == "retry":
+        with open_store(project / "rlplan.db") as store, store.write() as session:
+            session.query(Trial).first().state = TrialState.FAILED
+    charged = accounts(project)
+    away = folder_of(project).rename(project / "away")
+    missed = resumed(run, project, verb=verb)
+    assert (missed.code, went_on_in()) == (3, [])
+    assert f"sweep-1 in {project / 'rlplan.db'}: the folder {folder_of(project)} is not there" in missed.err
+    assert "--folder PATH" in missed.err
+    assert "rlplan sweep" in missed.err
+    assert accounts(project) == charged
+    assert not folder_of(project).exists()
+    assert resumed(run, project, "--folder", str(project / "nowhere"), verb=verb).code == 3
+    assert resumed(run, project, "--folder", str(away), verb=verb).code == 130
+    assert went_on_in() == [away]
+
+
+def test_the_folder_of_another_sweep_is_refused(run: Run, project: Path) -> None:
+    start(request(task=None, budget=None), str(project / "rlplan.db"))
+    Simulated.made.clear()
+    refused = resumed(run, project, "sweep-1", "--folder", str(folder_of(project).with_name("sweep-2")))
+    assert (refused.code, went_on_in()) == (3, [])
+    assert f"is that of another, sweep-2 in {project / 'rlplan.db'}" in refused.err
+
+
+def test_a_sweep_of_before_there_were_marks_goes_on_and_gets_one(run: Run, project: Path, tmp_path: Path) -> None:
+    mark = folder_of(project) / MARK
+    mark.unlink()
+    copy = tmp_path / "b"
+    shutil.copytree(project, copy)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(project / "rlplan.db", alone)
+    for place, rival in ((copy, folder_of(copy)), (alone, project / "rlplan.db")):
+        refused = resumed(run, place)
+        assert (refused.code, went_on_in()) == (3, [])
+        assert f"{rival} is there too" in refused.err
+    assert resumed(run, copy, "--folder", str(folder_of(copy))).code == 130
+    assert not mark.exists()
+    assert resumed(run, project).code == 130
+    assert json.loads(mark.read_text(encoding="utf-8"))["database"] == str(project / "rlplan.db")
+    assert went_on_in() == [folder_of(copy), folder_of(project)]
+
+
+def test_a_folder_that_goes_while_its_sweep_runs_fails_no_trial(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Moving(Simulated):
+        def wait(self, seconds: float) -> list[Event]:
+            folder_of(project).rename(project / "away")
+            return [Failed(segment, None, 1.0, "error", "no such file") for segment in self._running]
+
+    monkeypatch.setattr(sweeping, "RayExecutor", Moving)
+    ran = resumed(run, project)
+    assert ran.code == 3
+    assert "was moved or removed while it ran" in ran.err
+    (sweep,) = rows(project, Sweep)
+    assert sweep.status is SweepStatus.INTERRUPTED
+    assert TrialState.FAILED not in {trial.state for trial in rows(project, Trial)}
+    monkeypatch.setattr(sweeping, "RayExecutor", Halting)
+    assert resumed(run, project).code == 3
+    assert resumed(run, project, "--folder", str(project / "away")).code == 130
+
+
+def test_an_ended_sweep_takes_note_of_its_folder(run: Run, project: Path) -> None:
+    with open_store(project / "rlplan.db") as store, store.write() as session:
+        sweep_named(session, None).status = SweepStatus.FINISHED
+    away = folder_of(project).rename(project / "away")
+    ran = resumed(run, project, "--folder", str(away))
+    assert (ran.code, f"its folder is {away} from now on" in ran.err, remembered(project)) == (3, True, str(away))
+
+
+@pytest.mark.parametrize(("there", "goes"), [("postgresql://me@here/one", True), ("postgresql://me@here/two", False)])
+def test_a_database_on_a_server_is_known_by_its_address(project: Path, there: str, goes: bool) -> None:
+    with open_store(project / "rlplan.db") as store, store.write() as session:
+        sweep = sweep_named(session, None)
+        mark_folder(folder_of(project), sweep, "postgresql://me@here/one")
+        if goes:
+            assert home_of(session, sweep, there).folder == folder_of(project)
+            return
+        with pytest.raises(AstrayError, match="is driven by postgresql://me@here/one"):
+            home_of(session, sweep, there)
+        assert home_of(session, sweep, there, folder_of(project)).folder == folder_of(project)  # by another name
+
+
+def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Run, tmp_path: Path) -> None:
+    project, copy, alone = tmp_path / "a", tmp_path / "b", tmp_path / "alone"
+    project.mkdir()
+    path = ended(project / "rlplan.db", saved=True)
+    assert any(checkpoints.exists(project / "trials" / trial.name) for trial in trials(path))
+    with open_store(path) as store, store.read() as session:
+        mark_folder(project / "trials", sweep_named(session, None), store.location)
+    shutil.copytree(project, copy)
+    alone.mkdir()
+    shutil.copy(path, alone)
+    told = {
+        place: json.loads(run("recommend", "--db", str(place / "rlplan.db"), "--format", "json").out)["launch"]
+        for place in (project, copy, alone)
+    }
+    for place in (project, copy):
+        assert told[place]["continues"]["folder"].startswith(f"{place / 'trials'}/")
+        assert told[place]["continues"]["folder"] in told[place]["command"]
+    assert told[alone]["continues"] is None
+    assert f"is driven by {path}" in told[alone]["note"]
