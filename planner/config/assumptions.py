@@ -11,7 +11,7 @@ from budgets.workload import RecipeTraits
 from planner.config.layers import DEFAULT, Resolved, settled
 from planner.config.request import counted_prompts
 from planner.proposals import Proposal, Request
-from planner.proposals.grid import applicable_prior
+from planner.proposals.prior import studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         _cost(request, cost),
         _response(request, resolved),
         _pass_rates(request, resolved),
-        _score(request),
+        _score(proposal),
         _hardware(request, resolved),
         _model(request, resolved),
         _prompts(request, resolved),
@@ -85,10 +85,9 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
     return Assumption("base pass rate", f"{rates.mean:.3g} on average ({request.difficulty} problems)", source)
 
 
-def _score(request: Request) -> Assumption:
-    if all(applicable_prior(each.workload, request.difficulty) is None for each in request.all_variants):
-        return Assumption("expected score", "none: ranked by updates that carry signal", "no published study applies")
-    return Assumption("expected score", "a prior with a wide interval, no forecast", "IsoCompute, arXiv 2603.12151")
+def _score(proposal: Proposal) -> Assumption:
+    told = "; ".join(f"{study} {weight:.0%}" for study, weight in studies(proposal.world_weights).items())
+    return Assumption("expected score", "a prior with a wide interval, no forecast", told)
 
 
 def _hardware(request: Request, resolved: Resolved) -> Assumption:

@@ -1,61 +1,17 @@
-"""The cells (n, B) that are legal, each priced, and ranked for a number of GPU-hours by a published prior."""
+"""The cells (n, B) that are legal, each priced, and ranked for a number of GPU-hours by what is expected of them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from budgets.allocation import Allocation, steps_for_budget
-from budgets.cost import Z90, StepCost, step_cost
+from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
-from budgets.workload import Workload
-from planner.proposals.published import (
-    FARTHEST_ROLLOUTS,
-    FEWEST_SUPPORTED_UPDATES,
-    FRONTIERS,
-    HARMLESS_EPOCHS,
-    STUDIED_PARAMETERS,
-    STUDIED_ROLLOUTS,
-    SUPPORTED_PARAMETERS,
-    SUPPORTED_RESPONSE_TOKENS,
-    FrontierPrior,
-)
+from planner.proposals.prior import Prior, Run
+from planner.proposals.published import HARMLESS_EPOCHS
 from planner.proposals.request import PricedCell, Request, ScoreInterval, Variant
-
-# Updates on fewer rollouts are noisier: progress per update ∝ 1 / (1 + critical / informative rollouts). That the
-# relevant size is n·B is published (OpenReview uK4kMpNx0W); the number is an assumption.
-CRITICAL_ROLLOUTS = 256.0
-MODEL_SIZE_SD_PER_OCTAVE = 0.02
-EXTRAPOLATION_SD_PER_OCTAVE = 0.02
-
-
-def applicable_prior(workload: Workload, difficulty: str) -> FrontierPrior | None:
-    """Return the published frontier for this difficulty, or None when the workload lies outside of the study."""
-    in_range = (
-        SUPPORTED_PARAMETERS[0] <= workload.model.parameters <= SUPPORTED_PARAMETERS[1]
-        and not workload.model.experts
-        and SUPPORTED_RESPONSE_TOKENS[0] <= workload.responses.cap <= SUPPORTED_RESPONSE_TOKENS[1]
-    )
-    return FRONTIERS.get(difficulty) if in_range else None
-
-
-def expected_score(prior: FrontierPrior | None, workload: Workload, allocation: Allocation) -> ScoreInterval | None:
-    """Return the expected validation score of a run with a 90 % interval, or None when nothing supports one."""
-    rollouts = allocation.rollouts
-    if prior is None or allocation.update_steps < FEWEST_SUPPORTED_UPDATES:
-        return None
-    if not STUDIED_ROLLOUTS[0] <= rollouts <= FARTHEST_ROLLOUTS:
-        return None
-    octaves_n = abs(math.log2(allocation.rollouts_per_prompt / prior.optimal_group(rollouts)))
-    octaves_B = abs(math.log2(allocation.prompts_per_batch / prior.optimal_prompts(rollouts)))
-    loss = octaves_n * prior.loss_per_group_octave + octaves_B * prior.loss_per_prompt_octave
-    base = workload.pass_rates.mean
-    median = max(base, prior.frontier_score(rollouts, base) - loss)
-    octaves_size = abs(math.log2(workload.model.parameters / STUDIED_PARAMETERS))
-    octaves_beyond = max(0.0, math.log2(rollouts / STUDIED_ROLLOUTS[1]))
-    sd = math.hypot(
-        prior.score_sd, MODEL_SIZE_SD_PER_OCTAVE * octaves_size, EXTRAPOLATION_SD_PER_OCTAVE * octaves_beyond, loss / 2
-    )
-    return ScoreInterval(median, max(0.0, median - Z90 * sd), min(1.0, median + Z90 * sd))
+from planner.proposals.worlds import CRITICAL_ROLLOUTS
 
 
 def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
@@ -78,6 +34,12 @@ class CellCost:
     cost: StepCost
     signal_fraction: float
     variant: Variant
+
+    @property
+    def run(self) -> Run:
+        """What its expected score depends on; groups that are generated anew until they differ all carry signal."""
+        signal = 1.0 if self.variant.traits.refills_groups and self.signal_fraction else self.signal_fraction
+        return Run(self.rollouts_per_prompt, self.prompts_per_batch, signal, self.variant.workload)
 
     def gpu_hours(self, steps: int) -> float:
         """Return the GPU-hours of a run of so many steps, start-up included."""
@@ -126,35 +88,60 @@ def _price(request: Request, variant: Variant, n: int, B: int) -> CellCost:
     )
 
 
-def rank_cells(request: Request, costs: list[CellCost], gpu_hours: float) -> list[PricedCell]:
-    """Return the cells that the GPU-hours buy at least one step of, best first.
+class PricedGrid:
+    """The cells of a request, priced, with what is expected of each: ranked for any number of GPU-hours."""
 
-    Cells with an expected score come first, by its median; the others by effective updates.
-    """
-    priced = []
-    for cell in costs:
-        workload = cell.variant.workload
-        prior = applicable_prior(workload, request.difficulty)
-        steps = steps_for_budget(gpu_hours, cell.cost.gpu_hours_per_step, cell.cost.start_up_gpu_hours)
-        if steps < 1:
-            continue
-        allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, steps)
-        priced.append(
-            PricedCell(
-                allocation=allocation,
-                cost=cell.cost,
-                signal_fraction=cell.signal_fraction,
-                expected_score=expected_score(prior, workload, allocation),
-                effective_updates=effective_updates(allocation, cell.signal_fraction, workload.prompt_set_size),
-                variant=cell.variant,
+    def __init__(self, costs: Sequence[CellCost]) -> None:
+        """Tabulate what is expected; cells that differ in nothing that matters to it share the work."""
+        self.costs = costs
+        runs = [cell.run for cell in costs]
+        distinct = list(dict.fromkeys(runs))
+        self.prior = Prior(distinct)
+        places = {run: place for place, run in enumerate(distinct)}
+        self._places = [places[run] for run in runs]
+
+    def ranked(self, gpu_hours: float) -> list[PricedCell]:
+        """Return the cells that the GPU-hours buy at least one step of, best expected score first."""
+        steps = [
+            steps_for_budget(gpu_hours, cell.cost.gpu_hours_per_step, cell.cost.start_up_gpu_hours)
+            for cell in self.costs
+        ]
+        bought = [index for index, count in enumerate(steps) if count >= 1]
+        if not bought:
+            return []
+        found = self.prior.expected([self._places[index] for index in bought], [steps[index] for index in bought])
+        cells = [
+            _priced(
+                self.costs[index],
+                found.steps[column],
+                steps[index],
+                ScoreInterval.around(float(found.medians[column]), float(found.sds[column])),
+                tuple(found.scores[:, column].tolist()),
             )
-        )
-    return sorted(priced, key=_worst_last)  # variants that are equal in all this stay in the order of the request
+            for column, index in enumerate(bought)
+        ]
+        return sorted(cells, key=_worst_last)  # what is equal in all this stays in the order of the request
 
 
-def _worst_last(cell: PricedCell) -> tuple[bool, float, float, tuple[int, int]]:
-    score = cell.expected_score
-    return (score is None, -score.median if score else 0.0, -cell.effective_updates, cell.key)
+def _priced(
+    cell: CellCost, steps: int, affordable: int, score: ScoreInterval, by_world: tuple[float, ...]
+) -> PricedCell:
+    allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, steps)
+    prompts = cell.variant.workload.prompt_set_size
+    return PricedCell(
+        allocation=allocation,
+        cost=cell.cost,
+        signal_fraction=cell.signal_fraction,
+        expected_score=score,
+        effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
+        variant=cell.variant,
+        affordable_steps=affordable,
+        score_by_world=by_world,
+    )
+
+
+def _worst_last(cell: PricedCell) -> tuple[float, float, tuple[int, int]]:
+    return -cell.expected_score.median, -cell.effective_updates, cell.key
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:

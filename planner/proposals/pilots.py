@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from budgets.workload import Validation
 from planner.axes import CATEGORICAL, said, values_by_axis
+from planner.proposals.comparing import BEATEN, chance_ahead
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 from planner.view import Axes, Configuration
 
@@ -77,19 +78,25 @@ FAVOURITES_APART = 2.0  # octaves, so that both favourites are not the same gues
 PILOTS_APART = 1.4  # octaves: only diagonal neighbours both get a pilot; longer ones tell more than more of them
 COST_TIE = 1.01  # costs this near are the same: at equal n·B cells differ only in prompts to read
 SEGMENTS_PER_PILOT = 4
-DOMINANCE_MARGIN = 0.05  # in expected score: the prior's losses per octave are themselves uncertain by half
 
 
 Chosen = dict[Configuration, PricedCell]
 
 
 def grant_pilots(
-    ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules, validation: Validation
+    ranked: Sequence[PricedCell],
+    weights: Sequence[float],
+    pilot_gpu_hours: float,
+    rules: PilotRules,
+    validation: Validation,
 ) -> dict[Configuration, PilotGrant]:
-    """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all."""
+    """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all.
+
+    `weights` are those of the worlds that the cells are expected to meet.
+    """
     if not pilot_gpu_hours:
         return {cell.configuration: PilotGrant(0, 0.0, 0, "left out: the plan has no pilots") for cell in ranked}
-    reasons = {cell.configuration: _unfit(cell, ranked, pilot_gpu_hours, rules) for cell in ranked}
+    reasons = {cell.configuration: _unfit(cell, ranked, weights, pilot_gpu_hours, rules) for cell in ranked}
     eligible = [cell for cell in ranked if reasons[cell.configuration] is None]
     chosen = _choose(eligible, pilot_gpu_hours, rules)
     favourites = list(chosen)[:FAVOURITES]
@@ -119,8 +126,10 @@ def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
     return cell.cost.start_up_gpu_hours + rules.fewest_steps * cell.cost.gpu_hours_per_step
 
 
-def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> str | None:
-    updates = cell.allocation.update_steps
+def _unfit(
+    cell: PricedCell, ranked: Sequence[PricedCell], weights: Sequence[float], pilot_gpu_hours: float, rules: PilotRules
+) -> str | None:
+    updates = cell.affordable_steps
     if updates < FEWEST_FINAL_UPDATES:
         return f"the final budget buys only {updates} updates"
     if not carries_signal(cell.signal_fraction):
@@ -129,24 +138,25 @@ def _unfit(cell: PricedCell, ranked: Sequence[PricedCell], pilot_gpu_hours: floa
         return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours for pilots"
     if rules.cells == "all":
         return None
-    dominating = next((other for other in ranked if _dominates(other, cell)), None)
+    dominating = next((other for other in ranked if _dominates(other, cell, weights)), None)
     if dominating is not None:
         n, B = dominating.key
         return f"n={n}, B={B} costs no more, carries as much signal and promises more"
     return None
 
 
-def _dominates(better: PricedCell, cell: PricedCell) -> bool:
-    """Say whether the other costs no more, carries no less signal and is expected to do clearly better.
+def _dominates(better: PricedCell, cell: PricedCell, weights: Sequence[float]) -> bool:
+    """Say whether the other costs no more, carries no less signal and does better almost certainly.
 
     Only within a variant: of recipes and models the prior knows nothing, and to compare them is what pilots are for.
     """
-    if better.expected_score is None or cell.expected_score is None or better.variant is not cell.variant:
+    if better.variant is not cell.variant:
         return False
     return (
         better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
         and better.signal_fraction >= cell.signal_fraction
-        and better.expected_score.median > cell.expected_score.median + DOMINANCE_MARGIN
+        and better.expected_score.median > cell.expected_score.median
+        and chance_ahead(cell, better, weights) < BEATEN
     )
 
 

@@ -9,7 +9,7 @@ from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
 from planner.axes import rounded_rate, said, with_rate
-from planner.proposals.grid import CellCost, applicable_prior, price_cells, rank_cells
+from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
 from planner.proposals.published import (
     FEWEST_SUPPORTED_UPDATES,
@@ -19,6 +19,7 @@ from planner.proposals.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
+from planner.proposals.worlds import published_group
 from planner.view import Configuration
 
 
@@ -66,6 +67,8 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
         notes.append(f"far too many epochs ({epochs:,.0f})")
     elif epochs > HARMLESS_EPOCHS:
         notes.append(f"many epochs ({epochs:,.0f})")
+    if allocation.update_steps < cell.affordable_steps:
+        notes.append(f"stops early (at {epochs:,.3g} passes over the prompts)")
     if cell.signal_fraction < LITTLE_SIGNAL:
         notes.append(f"little signal ({cell.signal_fraction:.0%} of groups)")
     share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.cost.placement.trainer_gpus)
@@ -74,7 +77,7 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
     largest = LARGEST_STEP_ROLLOUTS.get(request.difficulty)
     if largest is not None and allocation.rollouts_per_step > largest:
         notes.append(f"batch beyond the study ({largest:,})")
-    if cell.expected_score is not None and allocation.rollouts > STUDIED_ROLLOUTS[1]:
+    if allocation.rollouts > STUDIED_ROLLOUTS[1]:
         notes.append(f"beyond the study ({allocation.rollouts:.1e} rollouts)")
     return tuple(notes)
 
@@ -89,8 +92,10 @@ def propose(request: Request) -> Proposal:
     _require_signal(request, costs)
     pilot_gpu_hours = request.pilots.fraction * request.budget_gpu_hours
     final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
-    ranked = rank_cells(request, costs, final_gpu_hours)
-    grants = grant_pilots(ranked, pilot_gpu_hours, request.pilots, request.workload.validation)
+    grid = PricedGrid(costs)
+    ranked = grid.ranked(final_gpu_hours)
+    weights = tuple(grid.prior.weights.tolist())
+    grants = grant_pilots(ranked, weights, pilot_gpu_hours, request.pilots, request.workload.validation)
     if not _suffices(request, ranked, grants):
         raise BudgetError(_too_small(request, costs))
     return Proposal(
@@ -98,15 +103,16 @@ def propose(request: Request) -> Proposal:
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
         candidates=_candidates(request, ranked, grants),
-        outlooks=tuple(_outlook(request, costs, factor) for factor in OUTLOOK_FACTORS),
+        outlooks=tuple(_outlook(request, grid, factor) for factor in OUTLOOK_FACTORS),
         narrower=tuple(_narrower(request, ranked[0], final_gpu_hours)),
-        ranked_by="expected score" if ranked[0].expected_score else "effective updates",
+        ranked_by="expected score",
+        world_weights=weights,
     )
 
 
 def _suffices(request: Request, ranked: list[PricedCell], grants: dict[Configuration, PilotGrant]) -> bool:
     if not request.pilots.fraction:
-        return any(cell.allocation.update_steps >= FEWEST_FINAL_UPDATES for cell in ranked)
+        return any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked)
     return sum(grant.steps > 0 for grant in grants.values()) >= 2
 
 
@@ -158,12 +164,10 @@ def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request,
     )
 
 
-def _outlook(request: Request, costs: list[CellCost], factor: float) -> Outlook:
-    final_gpu_hours = factor * request.budget_gpu_hours * (1 - request.pilots.fraction)
-    ranked = rank_cells(request, costs, final_gpu_hours)
+def _outlook(request: Request, grid: PricedGrid, factor: float) -> Outlook:
+    ranked = grid.ranked(factor * request.budget_gpu_hours * (1 - request.pilots.fraction))
     best = ranked[0] if ranked else None
-    prior = applicable_prior(best.variant.workload, request.difficulty) if best else None
-    law = prior.optimal_group(best.allocation.rollouts) if prior and best else None
+    law = published_group(best.variant.workload.pass_rates.mean, best.allocation.rollouts) if best else None
     return Outlook(factor, factor * request.budget_gpu_hours, best, law)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from budgets.allocation import Allocation
-from budgets.cost import Coefficients, StepCost
+from budgets.cost import Z90, Coefficients, StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
@@ -128,17 +128,24 @@ class ScoreInterval:
     low: float
     high: float
 
+    @classmethod
+    def around(cls, median: float, sd: float) -> "ScoreInterval":
+        """Return a median with the 90 % interval of a normal distribution, cut to what a score can be."""
+        return cls(median, max(0.0, median - Z90 * sd), min(1.0, median + Z90 * sd))
+
 
 @dataclass(frozen=True, slots=True)
 class PricedCell:
-    """One (n, B) of the grid, of one variant, with the run that a number of GPU-hours buys."""
+    """One (n, B) of the grid, of one variant, with the best run that a number of GPU-hours buys."""
 
     allocation: Allocation
     cost: StepCost
     signal_fraction: float
-    expected_score: ScoreInterval | None
+    expected_score: ScoreInterval
     effective_updates: float
     variant: Variant
+    affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
+    score_by_world: tuple[float, ...]  # in the order of WORLDS
 
     @property
     def key(self) -> tuple[int, int]:
@@ -205,3 +212,4 @@ class Proposal:
     outlooks: tuple[Outlook, ...]
     narrower: tuple[NarrowerTrial, ...]
     ranked_by: str
+    world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
+from planner.proposals.prior import is_near
 from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
@@ -76,7 +77,7 @@ def setting_of(splits: Sequence[Split]) -> Setting:
         answers=request.workload.validation.rollouts,
         longest_pilot=widest.pilot_gpu_hours,
         longest_final=request.budget_gpu_hours,
-        studied=any(each.cell.expected_score is not None for each in widest.candidates),
+        studied=is_near(request.workload),
     )
 
 

@@ -81,21 +81,17 @@ def _title(plan: StoredPlan) -> str:
 
 
 def _legend(proposal: Proposal) -> str:
-    why = {
-        "expected score": "expected score, a published prior with its 90 % interval",
-        "effective updates": "updates that carry signal, for no published study applies",
-    }[proposal.ranked_by]
     decides = "; the pilots decide" if proposal.pilot_gpu_hours else ""
     return (
         f"n rollouts per prompt × B prompts per batch × M update steps; M is what {hours(proposal.final_gpu_hours)} "
-        f"GPU-hours buy. Signal: the share of groups whose rewards differ. Ranked by {why}{decides}."
+        f"GPU-hours buy, or less where more passes over the prompts are expected to do harm. Signal: the share of "
+        f"groups whose rewards differ. Ranked by expected score, a prior with its 90 % interval{decides}."
     )
 
 
 def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
-    scored = any(candidate.cell.expected_score for candidate in shown)
     axes = axes_column(shown)
     roomy = wide or not axes.shown
     columns: Sequence[Column[Candidate]] = (
@@ -106,8 +102,7 @@ def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Tab
         Column("GPU-s/step" if in_seconds else "GPU-h/step", lambda candidate: _price(candidate, in_seconds)),
         Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), shown=roomy),
         Column("signal", lambda candidate: f"{candidate.cell.signal_fraction:.0%}", shown=roomy),
-        Column("expected score", _score, shown=scored),
-        Column("eff. updates", lambda candidate: f"{candidate.cell.effective_updates:,.0f}", shown=not scored),
+        Column("expected score", _score),
         Column("pilot", lambda candidate: f"{steps(candidate.pilot.steps)} steps" if candidate.pilot.steps else "–"),
         axes,
         Column("GPU-h", lambda c: hours(c.pilot.gpu_hours) if c.pilot.steps else "–", shown=wide),
@@ -124,7 +119,7 @@ def _price(candidate: Candidate, in_seconds: bool) -> str:
 
 def _score(candidate: Candidate) -> str:
     score = candidate.cell.expected_score
-    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else "unknown"
+    return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
 
 
 def _split(proposal: Proposal) -> list[str]:
@@ -159,10 +154,10 @@ def _outlook(outlook: Outlook) -> str:
     if outlook.best is None:
         return f"{budget}: too few for a run"
     allocation, score = outlook.best.allocation, outlook.best.expected_score
-    expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})" if score else ""
+    expected = f", score {score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
     axes = f" with {said(outlook.best.variant.axes)}" if outlook.best.variant.axes else ""
     law = outlook.published_rollouts_per_prompt
-    published = f"; the published law says n = {law:.0f}" if law else ""
+    published = f"; IsoCompute's law alone says n = {law:.0f}" if law else ""
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
         f"M = {steps(allocation.update_steps)}{axes}{expected}{published}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Outlook, Proposal, ScoreInterval
+from planner.proposals import Candidate, Outlook, Proposal
 from planner.store.records import NewCandidate, NewPlan
 
 # Of a stored candidate, by the names that `propose` prints too.
@@ -74,11 +74,12 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
         "learning_rate": candidate.learning_rate,
         "epochs": candidate.epochs,
         "signal_fraction": cell.signal_fraction,
-        "expected_score": _interval(cell.expected_score),
+        "expected_score": asdict(cell.expected_score),
         "notes": list(candidate.notes),
         "gpu_hours_per_step_low": cell.cost.gpu_hours_per_step_low,
         "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
         "rollouts": cell.allocation.rollouts,
+        "affordable_steps": cell.affordable_steps,
         "effective_updates": cell.effective_updates,
         "segment_steps": candidate.pilot.segment_steps,
         "pilot_reason": candidate.pilot.reason,
@@ -93,7 +94,7 @@ def csv_rows(proposal: Proposal) -> list[dict[str, Any]]:
     rows = []
     for candidate in proposal.candidates:
         row = candidate_data(candidate)
-        score = row.pop("expected_score") or {"median": None, "low": None, "high": None}
+        score = row.pop("expected_score")
         row.pop("seconds_per_step")
         row |= {f"axis_{name}": value for name, value in row.pop("axes", {}).items()}
         row["notes"] = "; ".join(row["notes"])
@@ -152,18 +153,14 @@ def outlook_data(outlook: Outlook) -> dict[str, Any]:
         "rollouts_per_prompt": best.allocation.rollouts_per_prompt if best else None,
         "prompts_per_batch": best.allocation.prompts_per_batch if best else None,
         "update_steps": best.allocation.update_steps if best else None,
-        "expected_score": _interval(best.expected_score) if best else None,
+        "expected_score": asdict(best.expected_score) if best else None,
         "published_rollouts_per_prompt": round(law) if law is not None and math.isfinite(law) else None,
     }
 
 
-def _interval(score: ScoreInterval | None) -> dict[str, float] | None:
-    return None if score is None else asdict(score)
-
-
 def _new_candidate(candidate: Candidate) -> NewCandidate:
     known = candidate_data(candidate)
-    score = known.pop("expected_score") or {"median": None, "low": None, "high": None}
+    score = known.pop("expected_score")
     names = [name for name in NewCandidate.__dataclass_fields__ if name in known and name != "axes"]
     return NewCandidate(
         expected_score=score["median"],

@@ -175,7 +175,7 @@ def test_assumptions_name_their_sources() -> None:
     assert "1,500 tokens on average" in listed["responses"].value
     assert listed["prompts"].source == "default"
     assert listed["cost of a step"].source == "not measured yet; a sweep's steps calibrate it"
-    assert "2603.12151" in listed["expected score"].source
+    assert "IsoCompute" in listed["expected score"].source
 
 
 def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> None:

@@ -1,33 +1,44 @@
+import itertools
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from budgets import catalogue
 from budgets.allocation import Allocation
-from budgets.workload import Workload
-from planner.proposals.grid import applicable_prior, effective_updates, expected_score
+from budgets.signal import BetaPassRates
+from planner.proposals import GridBounds, Request
+from planner.proposals.grid import PricedGrid, effective_updates, price_cells
+from planner.proposals.prior import distance, weights_of
 from planner.proposals.published import FRONTIERS
+from planner.proposals.worlds import WORLDS, published_group
 from tests.planner.proposals.requests import request
+
+MODELS = ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b", "qwen2.5-7b", "qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b")
 
 
 @pytest.mark.parametrize(
-    ("difficulty", "rollouts", "published"),
+    ("base", "rollouts", "published"),
     # The table of n* at given compute that was computed from the fits' constants, all of n, B and M free.
     [
-        ("easy", 1e5, 8),
-        ("easy", 5e5, 10),
-        ("easy", 1e6, 31),
-        ("easy", 1.5e6, 133),
-        ("easy", 2e6, 264),
-        ("easy", 1e7, 430),
-        ("hard", 1e6, 8),
-        ("hard", 1.5e6, 100),
-        ("hard", 1e7, 129),
+        (0.45, 1e5, 8),
+        (0.45, 5e5, 10),
+        (0.45, 1e6, 31),
+        (0.45, 1.5e6, 133),
+        (0.45, 2e6, 264),
+        (0.45, 1e7, 430),
+        (0.03, 1e6, 8),
+        (0.03, 1.5e6, 100),
+        (0.03, 1e7, 129),
     ],
 )
 def test_the_law_of_the_optimal_group_gives_the_published_values(
-    difficulty: str, rollouts: float, published: float
+    base: float, rollouts: float, published: float
 ) -> None:
-    assert FRONTIERS[difficulty].optimal_group(rollouts) == pytest.approx(published, rel=0.06)
+    assert published_group(base, rollouts) == pytest.approx(published, rel=0.06)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +62,136 @@ def test_extreme_compute_overflows_nothing() -> None:
     assert FRONTIERS["hard"].optimal_group(1e30) == pytest.approx(2**7.01)
 
 
-def test_the_interval_widens_away_from_the_study() -> None:
-    studied = request(model="qwen2.5-7b").workload
-    other = request(model="qwen3-14b").workload
-    prior = applicable_prior(studied, "easy")
-    near, far = Allocation(256, 32, 1000), Allocation(256, 32, 20_000)
+def world_scores(study: str, cells: dict[tuple[int, int], int], base: float) -> dict[tuple[int, int], float]:
+    """What the worlds of a study, by their shares, expect of (n, B) after so many updates."""
+    worlds = [world for world in WORLDS if world.study == study]
+    n, B, M = (
+        np.array(values, dtype=float)[:, None] for values in zip(*((*c, m) for c, m in cells.items()), strict=True)
+    )
+    gains = sum(world.share * world.gain(n, B, M, np.ones_like(n), base) for world in worlds)
+    gain = np.asarray(gains / sum(world.share for world in worlds))[:, 0]
+    return dict(zip(cells, (base + (1 - base) * gain).tolist(), strict=True))
 
-    def width(workload: Workload, allocation: Allocation) -> float:
-        score = expected_score(prior, workload, allocation)
-        assert score is not None
-        return score.high - score.low
 
-    assert width(studied, near) < width(other, near)
-    assert width(studied, near) < width(studied, far)
+def test_each_world_repeats_what_its_study_saw() -> None:
+    easy = world_scores("IsoCompute, Qwen2.5-7B", {(n, 32): 4_000_000 // (32 * n) for n in (8, 32, 512)}, 0.45)
+    assert easy[512, 32] == pytest.approx(0.68, abs=0.03)
+    assert 0.03 < easy[512, 32] - easy[8, 32] < 0.12
+    hard = world_scores("IsoCompute, Qwen2.5-7B", {(n, 32): 4_000_000 // (32 * n) for n in (8, 128)}, 0.03)
+    assert hard[128, 32] == pytest.approx(0.12, abs=0.03)
+    llama = world_scores("IsoCompute, Llama-3.1-8B", {(n, 64): 600_000 // (64 * n) for n in (16, 128)}, 0.45)
+    assert llama[16, 64] > llama[128, 64] + 0.005
+    early, late = (
+        world_scores("ScaleRL, 8B and Scout", {(16, B): round(rollouts / (16 * B)) for B in (48, 128)}, 0.4)
+        for rollouts in (1.5e6, 1.5e7)
+    )
+    assert early[16, 48] > early[16, 128]
+    assert late[16, 128] > late[16, 48]
+    bench = world_scores("AllocBench, tiny models on sums", {(n, 256 // n): 100 for n in (4, 8, 64, 128)}, 0.41)
+    assert max(bench, key=bench.__getitem__)[0] in (4, 8)
+    assert bench[8, 32] - bench[128, 2] == pytest.approx(0.98 - 0.88, abs=0.06)
+
+
+def scores(wanted: Request, budget: float) -> tuple[float, tuple[int, int]]:
+    first = PricedGrid(price_cells(wanted)).ranked(budget)[0]
+    return first.expected_score.median, first.key
+
+
+requests = st.builds(
+    request,
+    model=st.sampled_from([*MODELS, "qwen3-30b-a3b"]),
+    gpus=st.just(64),
+    recipe=st.sampled_from(["grpo", "dapo", "hard"]),
+    response_tokens=st.sampled_from([512, 1024, 4096, 16_384, 32_000]),
+    prompt_set_size=st.sampled_from([40, 500, 6000, 1_000_000]),
+    pass_rates=st.builds(BetaPassRates, st.floats(0.02, 0.98)),
+    grid=st.sampled_from([GridBounds(), GridBounds(2, 256, 1, 256, 16, 8192)]),
+)
+
+
+@given(requests, st.floats(2, 6), st.floats(1.0, 3.0))
+@settings(max_examples=25, deadline=None)
+def test_a_larger_budget_is_never_expected_to_do_worse(wanted: Request, decades: float, factor: float) -> None:
+    grid = PricedGrid(price_cells(wanted))
+    fewer, more = grid.ranked(10**decades), grid.ranked(factor * 10**decades)
+    by_key = {cell.key: cell for cell in more}
+    for cell in fewer:
+        score = cell.expected_score
+        assert 0 <= score.low <= score.median <= score.high <= 1
+        assert score.low < score.high
+        assert 1 <= cell.allocation.update_steps <= cell.affordable_steps
+        assert by_key[cell.key].expected_score.median >= score.median - 1e-12
+        assert np.dot(grid.prior.weights, cell.score_by_world) == pytest.approx(score.median)
+    assert math.isclose(float(grid.prior.weights.sum()), 1.0)
+    assert [cell.expected_score.median for cell in fewer] == sorted(
+        (cell.expected_score.median for cell in fewer), reverse=True
+    )
+
+
+def largest_step(firsts: list[tuple[int, int]]) -> float:
+    return max(abs(math.log2(a[0] / b[0])) for a, b in itertools.pairwise(firsts))
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "rate"), [("qwen2.5-7b", 8192, 0.45), ("qwen2.5-3b", 1024, 0.45), ("qwen2.5-14b", 8192, 0.1)]
+)
+def test_twice_the_budget_moves_the_group_by_one_octave_at_most(model: str, tokens: int, rate: float) -> None:
+    grid = PricedGrid(price_cells(request(model=model, response_tokens=tokens, pass_rates=BetaPassRates(rate))))
+    firsts = [grid.ranked(100 * 2**number)[0] for number in range(14) if grid.ranked(100 * 2**number)]
+    assert largest_step([cell.key for cell in firsts]) <= 1
+    assert firsts[-1].allocation.epochs(6000) < 100, "thousands of passes over the prompts are no plan"
+
+
+@pytest.mark.parametrize("budget", [4000.0, 40_000.0])
+def test_neighbouring_workloads_get_neighbouring_answers(budget: float) -> None:
+    by_rate = [scores(request(pass_rates=BetaPassRates(rate / 20)), budget)[1] for rate in range(1, 20)]
+    by_model = [scores(request(model=model), budget)[1] for model in MODELS]
+    by_length = [
+        scores(request(response_tokens=tokens), budget)[1] for tokens in (1024, 2048, 4096, 8192, 16_384, 32_768)
+    ]
+    assert max(map(largest_step, (by_rate, by_model, by_length))) <= 1
+    near = [scores(request(pass_rates=BetaPassRates(rate)), budget)[0] for rate in (0.299, 0.301, 0.599, 0.601)]
+    assert near[1] - near[0] == pytest.approx(0, abs=0.01)
+    assert near[3] - near[2] == pytest.approx(0, abs=0.01)
+
+
+def test_what_lies_far_from_the_studies_counts_less_and_is_less_certain() -> None:
+    near = request(model="qwen2.5-7b")
+    far = [
+        request(model="qwen2.5-7b", response_tokens=500),
+        request(model="qwen2.5-72b"),
+        request(model="qwen3-30b-a3b"),
+    ]
+    law, generic = 2, len(WORLDS) - 1
+    studied = WORLDS[law].studied
+    assert studied is not None
+    for other in far:
+        assert distance(studied, other.workload) > distance(studied, near.workload)
+        assert weights_of(other.workload)[generic] > weights_of(near.workload)[generic]
+        widths = [
+            score.high - score.low
+            for wanted in (near, other)
+            for score in [PricedGrid(price_cells(wanted)).ranked(20_000)[0].expected_score]
+        ]
+        assert widths[1] > widths[0]
+
+
+def test_a_task_of_ours_is_foretold_by_our_own_bench() -> None:
+    tiny = replace(
+        request().workload.model,
+        name="tiny",
+        layers=3,
+        hidden=96,
+        heads=4,
+        kv_heads=4,
+        head_dim=24,
+        intermediate=256,
+        vocabulary=32,
+    )
+    workload = replace(request().workload, model=tiny, responses=replace(request().workload.responses, mean=4, cap=6))
+    counts = {world.study: weight for world, weight in zip(WORLDS, weights_of(workload), strict=True)}
+    assert max(counts, key=counts.__getitem__) == "AllocBench, tiny models on sums"
+    assert catalogue.model("qwen2.5-7b").parameters > 1e9
 
 
 def test_effective_updates_count_what_can_be_learned() -> None:

@@ -1,0 +1,182 @@
+"""What is expected of every cell before any pilot: a mixture of worlds, smooth in everything it depends on.
+
+The weights depend on the workload alone, so that a world is one hypothesis about all cells, and scores of cells may be
+compared within it. A cell's run passes through every shorter one: what is expected of GPU-hours is the best along the
+way, and a run stops where more passes over the prompts are expected to cost more than they gain. So more GPU-hours are
+never expected to do worse.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgets.workload import Workload
+from planner.proposals.published import HARMLESS_EPOCHS
+from planner.proposals.worlds import WORLDS, Studied, Values, ceiling, logit
+
+# [D] "No clear loss to 25 passes, degradation by 100" (arXiv 2509.25300: −.0225 of a gain of .17 at 100) is 0.1;
+# IsoCompute's 500 problems lost more than half of the gain within 31. Between them: the share of the gain that is
+# kept falls as passes^−0.2 far beyond 25.
+OVERTRAINING: Final = 0.2
+
+# A study's weight is halved at so far from it; that of several distances falls with the sum of their squares [A].
+MODEL_OCTAVES, PASS_RATE_LOGITS, LENGTH_OCTAVES, EXPERTS_APART = 1.5, 1.0, 1.5, 1.0
+LEVEL_SD: Final = 0.25  # of what can be gained: .07 on easy problems and .03 on hard ones, within a study [A]
+PER_DISTANCE: Final = 0.5  # by how much that grows for each such distance from the nearest study [A]
+COMPUTE_OCTAVES: Final = 4.0  # of compute beyond the studies that count as one distance [A]
+
+TINY: Final = 1e8  # parameters, up to which a model is one of our bench and not of a study
+
+STEPS: Final = np.unique(np.round(2.0 ** np.arange(0, 40, 0.25)))  # the same for every budget
+
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The sizes of a cell that its expected score depends on."""
+
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    signal: float
+    workload: Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is expected of each run within its steps; `scores` has a row for each world, a column for each run."""
+
+    steps: list[int]
+    scores: Values
+    medians: Values
+    sds: Values
+
+
+class Prior:
+    """The scores of all runs in all worlds, at every length."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        """Tabulate them; equal workloads share the weights, several have their mean."""
+        self.runs = runs
+        workloads = list(dict.fromkeys(run.workload for run in runs))
+        self.weights: Values = np.mean([weights_of(workload) for workload in workloads], axis=0)
+        self._table = np.concatenate([self._scores(workload) for workload in workloads], axis=1)
+        order = [i for workload in workloads for i, run in enumerate(runs) if run.workload == workload]
+        self._table = self._table[:, np.argsort(order)]
+
+    def _scores(self, workload: Workload) -> Values:
+        """Return the scores in each world of the runs of one workload at each number of steps."""
+        runs = [run for run in self.runs if run.workload == workload]
+        n, B, signal = (
+            np.array(values, dtype=float)[:, np.newaxis]
+            for values in zip(*((r.rollouts_per_prompt, r.prompts_per_batch, r.signal) for r in runs), strict=True)
+        )
+        base, updates = workload.pass_rates.mean, STEPS[np.newaxis, :]
+        kept = kept_of_gain(B * updates / workload.prompt_set_size)
+        gains = np.array([world.gain(n, B, updates, signal, base) for world in WORLDS])
+        # That a study has another favourite at more compute takes nothing from a run that goes on.
+        return base + (1 - base) * np.maximum.accumulate(gains, axis=-1) * kept
+
+    @cached_property
+    def _best_before(self) -> Places:
+        """For each run and each place in STEPS the place of the best expected score up to there."""
+        means = np.tensordot(self.weights, self._table, axes=1)
+        rising = means >= np.maximum.accumulate(means, axis=1)
+        best: Places = np.maximum.accumulate(np.where(rising, np.arange(len(STEPS)), 0), axis=1)
+        return best
+
+    def expected(self, runs: Sequence[int], steps: Sequence[int]) -> Expected:
+        """Return the best that each of these runs comes to within its steps, at least one, and after how many."""
+        rows, places = np.asarray(runs), np.searchsorted(STEPS, steps, side="right") - 1
+        best = self._best_before[rows, places]
+        whole = self._at(rows, np.asarray(steps, dtype=float), places)
+        stopped = self._table[:, rows, best]
+        longer = self.weights @ whole >= self.weights @ stopped
+        scores = np.where(longer, whole, stopped)
+        used = [int(given if long else STEPS[at]) for given, long, at in zip(steps, longer, best, strict=True)]
+        medians = self.weights @ scores
+        return Expected(used, scores, medians, self._sds(rows, scores, medians, used))
+
+    def _at(self, rows: Places, steps: Values, places: Places) -> Values:
+        """Return the scores between the tabulated steps, along a line in their logarithm."""
+        after = np.minimum(places + 1, len(STEPS) - 1)
+        gap = np.log(STEPS[after] / STEPS[places])
+        share = np.clip(np.log(steps / STEPS[places]) / np.where(gap > 0, gap, 1), 0, 1)
+        between: Values = self._table[:, rows, places] * (1 - share) + self._table[:, rows, after] * share
+        return between
+
+    def _sds(self, rows: Places, scores: Values, medians: Values, steps: Sequence[int]) -> Values:
+        """Return the spread between the worlds and within them, which grows with the distance from all of them."""
+        between = self.weights @ (scores - medians) ** 2
+        within = [
+            within_sd(run.workload, run.rollouts_per_prompt * run.prompts_per_batch * its)
+            for run, its in zip((self.runs[row] for row in rows), steps, strict=True)
+        ]
+        return np.sqrt(between + np.square(within))
+
+
+def kept_of_gain(epochs: Values) -> Values:
+    """Return the share of the gain that is kept after so many passes over the prompts."""
+    kept: Values = (1 + (epochs / HARMLESS_EPOCHS) ** 4) ** (-OVERTRAINING / 4)
+    return kept
+
+
+def weights_of(workload: Workload) -> Values:
+    """Return what each world counts for a workload, in all 1."""
+    raw = np.array([world.share * _nearness(world.studied, workload) for world in WORLDS])
+    weights: Values = raw / raw.sum()
+    return weights
+
+
+def distance(studied: Studied, workload: Workload) -> float:
+    """Return how far a workload lies from what was studied: 1 is where a study counts half."""
+    low, high = studied.pass_rates
+    base = logit(workload.pass_rates.mean)
+    return math.sqrt(
+        (math.log2(workload.model.parameters / studied.parameters) / MODEL_OCTAVES) ** 2
+        + (max(0.0, base - logit(high), logit(low) - base) / PASS_RATE_LOGITS) ** 2
+        + (math.log2(workload.responses.cap / studied.response_tokens) / LENGTH_OCTAVES) ** 2
+        + (EXPERTS_APART if workload.model.experts and not studied.experts else 0.0) ** 2
+    )
+
+
+def _nearness(studied: Studied | None, workload: Workload) -> float:
+    return 1.0 if studied is None else 1 / (1 + distance(studied, workload) ** 2)
+
+
+def within_sd(workload: Workload, rollouts: float) -> float:
+    """Return the uncertainty of the level that all worlds share, at a workload and so many rollouts."""
+    apart = min(
+        math.hypot(distance(world.studied, workload), _octaves_beyond(world.studied, rollouts) / COMPUTE_OCTAVES)
+        for world in WORLDS
+        if world.studied is not None
+    )
+    base = workload.pass_rates.mean
+    return LEVEL_SD * (1 - base) * ceiling(base) * (1 + PER_DISTANCE * apart)
+
+
+def _octaves_beyond(studied: Studied, rollouts: float) -> float:
+    low, high = studied.rollouts
+    return max(0.0, math.log2(rollouts / high), math.log2(low / rollouts))
+
+
+def studies(weights: Sequence[float]) -> dict[str, float]:
+    """Return what each study counts, all its worlds together, the weightiest first."""
+    found: dict[str, float] = {}
+    for world, weight in zip(WORLDS, weights, strict=True):
+        found[world.study] = found.get(world.study, 0.0) + weight
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def is_near(workload: Workload) -> bool:
+    """Say whether a published study, not our own bench of tiny models, counts at least half here of what it can."""
+    return any(
+        world.studied is not None and world.studied.parameters > TINY and distance(world.studied, workload) <= 1
+        for world in WORLDS
+    )
