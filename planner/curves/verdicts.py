@@ -31,6 +31,7 @@ FEWEST_BINS = 5
 # A collapse: the height that was held, what is left of it, and how many scores in a row show that.
 LEAST_HEIGHT, LEFT_OF_A_COLLAPSE, LEAST_FALLEN = 0.1, 0.3, 2
 LITTLE_MORE = 0.35  # probability of a notable rise by twice the compute, below which a risen curve has saturated
+UNLIKELY = 0.05  # probability above which a 90 % interval has room for it on one side
 RECENT_BINS = 3
 
 
@@ -98,7 +99,8 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
     """
     more = f"P(rise of {NOTABLE:g} of the scale by twice the compute) = {chance_of_more:.2f}"
     width = f"the 90 % interval of A is {asymptote_width:.2g} of the scale wide"
-    rose = f"rose by {state.rise:.3g} of the scale"
+    rose = f"rose by {round(state.rise, 6) + 0.0:.3g} of the scale"
+    late = "a late start would look the same until it comes: " if chance_of_more > UNLIKELY else ""
     cases = (
         (state.collapsed, Verdict.COLLAPSED, f"fell from {state.peak:.3g} to {state.now:.3g} of the scale"),
         (state.fallen(), Verdict.DECLINING, f"{state.fall:.3g} of the scale below its peak; {more}"),
@@ -107,7 +109,7 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
             Verdict.NOT_IDENTIFIABLE,
             f"only {state.bins} distinct {'point' if state.bins == 1 else 'points'}",
         ),
-        (not state.risen(), Verdict.FLAT, f"{rose}, within noise; {more}"),
+        (not state.risen(), Verdict.FLAT, f"{rose} so far, within noise; {late}{more}"),
         (chance_of_more < LITTLE_MORE, Verdict.SATURATED, f"{rose}; {more}"),
         (asymptote_width > MOST_OF_THE_SCALE * scale_span, Verdict.NOT_IDENTIFIABLE, f"{rose}, but {width}; {more}"),
     )

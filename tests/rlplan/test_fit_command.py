@@ -142,10 +142,15 @@ def test_a_score_before_training_is_kept(run: Run, tmp_path: Path) -> None:
     assert found["parameters"]["R0"]["high"] < 0.4
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.5, 1.0, 12.0])
-def test_constant_scores_are_flat(run: Run, tmp_path: Path, constant: float) -> None:
+@pytest.mark.parametrize(("constant", "may_rise"), [(0.0, True), (0.5, True), (1.0, False), (12.0, True)])
+def test_constant_scores_are_flat_and_a_late_start_is_named_where_the_interval_has_room_for_it(
+    run: Run, tmp_path: Path, constant: float, may_rise: bool
+) -> None:
     found = only(run, str(write(tmp_path / "constant.csv", x=rising()[0], y=np.full(60, constant))))
     assert found["verdict"] == "flat"
+    assert found["evidence"].startswith("rose by 0 of the scale so far, within noise; ")
+    assert ("a late start would look the same until it comes" in found["evidence"]) == may_rise
+    assert (found["predictions"][-1]["high"] > constant + 0.01) == may_rise
     assert found["predictions"][0]["low"] <= constant <= found["predictions"][0]["high"]
 
 
