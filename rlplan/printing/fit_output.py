@@ -1,6 +1,7 @@
 """Prints fitted curves, laws and compared recipes: as a table for a person, as JSON or CSV; and has them drawn."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from rlplan.exits import ExitCode
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import count, hours, some_of
-from rlplan.wording.tables import Cells, Column, bare_table, table_of
+from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _parts(fits: Fits, canvas: Canvas) -> Iterator["RenderableType"]:
     yield Text(_title(fits), "bold")
     yield Text(_legend(fits), "dim")
     yield ""
-    yield _table(fits, wide)
+    yield _table(fits, canvas)
     yield from _listed("Why", [] if wide else _reasons(fits))
     yield from _listed("Mind", _notes(fits))
 
@@ -186,32 +187,38 @@ def _legend(fits: Fits) -> str:
     )
 
 
-def _table(fits: Fits, wide: bool) -> "Table":
-    table = bare_table()
-    table.add_column("curve", overflow="fold")
-    table.add_column("points", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+def _table(fits: Fits, canvas: Canvas) -> "Table":
+    wide = canvas.width >= WIDE
     shown = range(len(fits.targets)) if wide else [len(fits.targets) - 1]
     observed = [any(curve.observed[number] is not None for curve in fits.curves) for number in range(len(fits.targets))]
-    with_now = wide or not any(observed[number] for number in shown)
-    headings = ["now"] if with_now else []
-    for number in shown:
-        headings += [f"at {_place(fits, number)}", *(["observed"] if observed[number] else [])]
-    for heading in [*headings, "A", *(["noise"] if wide else [])]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("evidence")
-    for curve in fits.curves:
-        cells = [score(curve.now.mean)] if with_now else []
-        for number in shown:
-            came = curve.observed[number]
-            cells.append(_interval(curve.fit.predictions[number]))
-            cells += [score(came) if came is not None else "–"] if observed[number] else []
-        tail = [f"{curve.fit.noise_sd:.2g}", curve.fit.evidence] if wide else []
-        used = f"{_points(curve.fit.used_points)}/{_points(curve.whole.x.size)}"
-        verdict = curve.fit.verdict.value.replace("-", " " if wide else "\n")
-        table.add_row(curve.fit.curve, used, verdict, *cells, _asymptote(curve), *tail)
-    return table
+    predicted = [
+        column
+        for number in shown
+        for column in (
+            Column(f"at {_place(fits, number)}", partial(_predicted, number)),
+            Column("observed", partial(_observed, number), shown=observed[number]),
+        )
+    ]
+    columns: Sequence[Column[FittedCurve]] = (
+        Column("curve", attrgetter("fit.curve"), Cells.PATHS),
+        Column("points", lambda curve: f"{_points(curve.fit.used_points)}/{_points(curve.whole.x.size)}"),
+        Column("verdict", lambda curve: curve.fit.verdict.value.replace("-", " "), Cells.TEXTS),
+        Column("now", lambda curve: score(curve.now.mean), shown=wide or not any(observed[at] for at in shown)),
+        *predicted,
+        Column("A", _asymptote),
+        Column("noise", lambda curve: f"{curve.fit.noise_sd:.2g}", shown=wide),
+        Column("evidence", attrgetter("fit.evidence"), Cells.TEXTS, shown=wide),
+    )
+    return table_of(fits.curves, columns, canvas)
+
+
+def _predicted(number: int, curve: FittedCurve) -> str:
+    return _interval(curve.fit.predictions[number])
+
+
+def _observed(number: int, curve: FittedCurve) -> str:
+    came = curve.observed[number]
+    return "–" if came is None else score(came)
 
 
 def _place(fits: Fits, number: int) -> str:

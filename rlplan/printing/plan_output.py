@@ -92,19 +92,21 @@ def _legend(proposal: Proposal) -> str:
 def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Table":
     wide = canvas.width >= WIDE
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
-    axes = axes_column(shown)
-    roomy = wide or not axes.shown
     columns: Sequence[Column[Candidate]] = (
         RANK,
         Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
         Column("B", attrgetter("cell.allocation.prompts_per_batch")),
         Column("M", lambda candidate: steps(candidate.cell.allocation.update_steps)),
-        Column("GPU-s/step" if in_seconds else "GPU-h/step", lambda candidate: _price(candidate, in_seconds)),
-        Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), shown=roomy),
-        Column("signal", lambda candidate: f"{candidate.cell.signal_fraction:.0%}", shown=roomy),
+        Column(
+            "GPU-s/step" if in_seconds else "GPU-h/step",
+            lambda candidate: _price(candidate, in_seconds),
+            gives_way=True,
+        ),
+        Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), gives_way=True),
+        Column("signal", lambda candidate: f"{candidate.cell.signal_fraction:.0%}", gives_way=True),
         Column("expected score", _score),
         Column("pilot", lambda candidate: f"{steps(candidate.pilot.steps)} steps" if candidate.pilot.steps else "–"),
-        axes,
+        axes_column(shown),
         Column("GPU-h", lambda c: hours(c.pilot.gpu_hours) if c.pilot.steps else "–", shown=wide),
         Column("lr", lambda candidate: f"{candidate.learning_rate:.2g}", shown=wide),
         Column("epochs", lambda c: f"{c.epochs:.2g}" if c.epochs < 10 else f"{c.epochs:,.0f}", shown=wide),

@@ -1,6 +1,6 @@
 """Tables for a person: each is a list of its columns, of which each says how a row is written in it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -25,14 +25,21 @@ class Cells(Enum):
     PATHS = "to the left and broken anywhere"
 
 
+UNBROKEN = (Cells.NUMBERS, Cells.NAMES)
+LEGIBLE = 20  # signs of a text on a line, below which a column that gives way is left out for it
+NARROWEST = 6  # signs that are left of a line which can be broken anywhere
+GAP = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """What a column is called, how a row is written in it, and whether it is shown."""
+    """What a column is called, how a row is written in it, and whether it is shown: always, or where there is room."""
 
     heading: str
     written: Callable[[Row], object]
     cells: Cells = Cells.NUMBERS
     shown: bool = True
+    gives_way: bool = False
 
 
 RANK: Column[Any] = Column("#", attrgetter("rank"))
@@ -64,16 +71,46 @@ def table_of(
     headed: bool = True,
 ) -> "Table":
     """Return a table without lines, written with the signs that the canvas has."""
+    rows = list(rows)
+    written = {
+        column: [canvas.spelled(column.heading), *(canvas.spelled(str(column.written(row))) for row in rows)]
+        for column in columns
+        if column.shown
+    }
+    room = _make_room(written, canvas.width)
     made = bare_table(headed=headed)
-    shown = [column for column in columns if column.shown]
-    for column in shown:
+    for column, (heading, *_) in written.items():
         made.add_column(
-            canvas.spelled(column.heading),
+            heading,
             justify="right" if column.cells is Cells.NUMBERS else "left",
-            no_wrap=column.cells in (Cells.NUMBERS, Cells.NAMES),
-            overflow="fold" if column.cells is Cells.PATHS else "ellipsis",
+            no_wrap=room >= 0 and column.cells in UNBROKEN,
+            overflow="fold",
+            max_width=NARROWEST + max(room, 0) if column.cells is Cells.PATHS else None,
         )
-    for row in rows:
-        cells = (canvas.spelled(str(column.written(row))) for column in shown)
+    for row, cells in zip(rows, zip(*(cells[1:] for cells in written.values()), strict=True), strict=True):
         made.add_row(*cells, style="dim" if dim(row) else None)
     return made
+
+
+def _make_room(written: dict[Column[Row], list[str]], width: int) -> int:
+    """Leave out columns that give way, the last first, while there is no room; return what is left beside all words."""
+    for column in [column for column in reversed(written) if column.gives_way]:
+        if _width(written, text=LEGIBLE) > width:
+            del written[column]
+    return width - _width(written, text=0)
+
+
+def _width(written: Mapping[Column[Row], Sequence[str]], text: int) -> int:
+    """Return what a table takes, with texts of at least so many signs and in no case broken within a word."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    def least(column: Column[Row], cells: Sequence[str]) -> int:
+        whole = max(map(cell_len, cells))
+        match column.cells:
+            case Cells.TEXTS:
+                return max(min(whole, text), *(cell_len(word) for cell in cells for word in cell.split(" ")))
+            case Cells.PATHS:
+                return min(whole, NARROWEST)
+        return whole
+
+    return sum(least(column, cells) for column, cells in written.items()) + GAP * (len(written) - 1)
