@@ -29,6 +29,11 @@ class Ledger:
             self.spent = self.budget
 
     @property
+    def charged(self) -> float:
+        """GPU-hours that are gone, whether or not there was room for them."""
+        return self.spent + self.overrun
+
+    @property
     def reserved(self) -> float:
         """GPU-hours promised to segments that have not ended."""
         return math.fsum(self._reservations.values())

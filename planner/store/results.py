@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import Insert, Table, func, select
+from sqlalchemy import Insert, Table, delete, func, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
@@ -121,14 +121,22 @@ def record_decision(session: Session, sweep: str, decision: NewDecision) -> int:
     return row.number
 
 
+SO_FAR = "so_far"  # in the details of a recommendation that a sweep stored while it was running
+
+
 def save_recommendation(
     session: Session, sweep: str, recommendation: NewRecommendation, rankings: Sequence[RankedRow]
 ) -> int:
-    """Store a recommendation with the whole ranked list it rests on, and return its id."""
+    """Store a recommendation with the whole ranked list it rests on, in place of one so far, and return its id."""
+    sweep_id = sweep_named(session, sweep).id
+    wanted = select(Recommendation.id, Recommendation.details).where(Recommendation.sweep_id == sweep_id)
+    before = session.execute(wanted.order_by(Recommendation.id.desc()).limit(1)).first()
     rows = [Ranking(**vars(ranking)) for ranking in rankings]
-    row = Recommendation(sweep_id=sweep_named(session, sweep).id, rankings=rows, **vars(recommendation))
+    row = Recommendation(sweep_id=sweep_id, rankings=rows, **vars(recommendation))
     session.add(row)
-    session.flush()
+    session.flush()  # before the other goes: the new one's id shows that there is something new
+    if before is not None and before.details.get(SO_FAR):
+        session.execute(delete(Recommendation).where(Recommendation.id == before.id))
     return row.id
 
 

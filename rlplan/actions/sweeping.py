@@ -293,6 +293,6 @@ def _finished(sweep: str, outcome: SweepOutcome) -> Finished:
         interrupted=outcome.status is SweepStatus.INTERRUPTED,
         failed_trials=outcome.failed_trials,
         all_failed=outcome.all_failed,
-        spent_gpu_hours=outcome.spent_gpu_hours,
+        spent_gpu_hours=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
         notes=tuple(notes),
     )

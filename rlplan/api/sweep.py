@@ -50,7 +50,7 @@ class Sweep:
     metric = Read[str]("picture.metric", "What all scores are, such as 'mean@1'.")
     money = Read[Money]("picture.money", "Where the pilots' GPU-hours are.")
     target_gpu_hours = Read[float]("story.target_gpu_hours", "The compute at which configurations are compared.")
-    answer = Read[StoredAnswer | None]("picture.answer", "What was recommended when it last ended; None before.")
+    answer = Read[StoredAnswer | None]("picture.answer", "What is recommended: at its end, or so far; None at first.")
 
     def refresh(self) -> "Sweep":
         """Return the sweep as it is now; only what is new is read."""
@@ -89,8 +89,8 @@ class Sweep:
     def ranked(self, frame: frames.Library | None = None, *, stored: bool = False) -> frames.Frame:
         """Return a row for each allocation, the most promising first, as `rlplan rank` does.
 
-        Of a sweep that goes on it is worked out from what is known now, which takes seconds for a large one; `stored`
-        asks for the ranking under its newest recommendation instead.
+        It is the one that the sweep has stored last. Where there is none it is worked out, which takes seconds for a
+        large one; `stored` asks for what the database holds instead.
         """
         from rlplan.reading.rank_reading import ranking  # noqa: PLC0415
 
@@ -126,7 +126,9 @@ class Sweep:
         return frames.make_frame(frames.SEGMENTS, rows, frame)
 
     def recommend(self, target: float | None = None, budget: float | None = None) -> "Answer":
-        """Return what is recommended from all that is known now, whether the sweep has ended or goes on.
+        """Return what is recommended: what the sweep has stored last, whether it has ended or goes on.
+
+        Another final run is worked out from all that is known now.
 
         Args:
             target: GPU-hours of the final run, if they are to be other than the plan's.

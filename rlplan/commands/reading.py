@@ -114,7 +114,7 @@ def rank(
         str | None, typer.Option(metavar="<column>=<value>,…", help="Only these, such as n=16,recipe=dapo.")
     ] = None,
     stored: Annotated[
-        bool, typer.Option("--stored", help="What the database holds, at once, also of a sweep that goes on.")
+        bool, typer.Option("--stored", help="What the database holds, at once, also where no answer is stored.")
     ] = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,

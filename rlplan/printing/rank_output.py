@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from planner.store.records import RankedRow
 from planner.trials import TrialState
-from rlplan.reading.rank_reading import SETTLED, Ranking, Source, ranking
+from rlplan.reading.rank_reading import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
+from rlplan.reading.sweep_picture import Source
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, moment, probability
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -84,6 +85,7 @@ def ranking_data(found: Ranking, rows: Sequence[RankedRow]) -> dict[str, Any]:
         "status": None if found.status is None else found.status.value,
         "source": found.source.value,
         "made_at": None if found.made_at is None else found.made_at.isoformat(),
+        "so_far": found.so_far,
         "note": found.note,
         "allocations": len(found.rows),
         "ranking": [with_axes(asdict(row)) for row in rows],
@@ -124,8 +126,9 @@ def _title(found: Ranking) -> str:
     when = {
         Source.NOW: "as they look now",
         Source.PROPOSED: "as proposed",
-        Source.STORED: "as ranked at its end" if found.status in SETTLED else "as they were stored last",
+        Source.STORED: "as ranked so far" if found.so_far else "as ranked at its end",
     }[found.source]
+    when += "" if found.made_at is None else f", {moment(found.made_at)}"
     return f"{found.sweep} of {found.plan}, {found.status}: {_counted(found)} {when}"
 
 

@@ -8,6 +8,7 @@ from planner.recommending.answer import AtBudget, FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.frontier import Frontier
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
+from rlplan.reading.sweep_picture import overrun
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
@@ -50,10 +51,13 @@ def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
     yield from report(found, canvas)
     yield from how_to_run(found.launch.command, found.launch.note, canvas)
     state = "" if found.status.value == "finished" else f", which is {found.status.value}"
+    over = overrun(found.spent_gpu_hours, found.pilot_gpu_hours)
+    beyond = f", {aligned_hours(over)} too many" if over else ""
     yield ""
     yield from canvas.lines(
-        f"From {found.sweep}{state}: {hours(found.spent_gpu_hours)} of {hours(found.pilot_gpu_hours)} pilot GPU-hours "
-        "spent; the intervals are of 90 %, for the score of a new run.",
+        f"From {found.sweep}{state}: {found.origin}. {aligned_hours(found.spent_gpu_hours)} of "
+        f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %, for the score "
+        "of a new run.",
         "dim",
     )
 

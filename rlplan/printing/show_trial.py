@@ -13,7 +13,7 @@ from rlplan.reading.decisions import Decision
 from rlplan.reading.points import Score
 from rlplan.reading.show_reading import Sheet
 from rlplan.reading.sweep_words import reached, with_error
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, probability, steps
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -87,10 +87,13 @@ def _outlook(sheet: Sheet) -> str:
         return f"{scored}; no fit of its curve yet."
     expected = interval(forecast.mean, forecast.low, forecast.high)
     chance = "" if forecast.probability_best is None else f", P(best) {probability(forecast.probability_best)}"
-    upto = "" if sheet.fitted_upto_gpu_hours is None else f", as fitted up to {hours(sheet.fitted_upto_gpu_hours)}"
+    upto = "" if sheet.fitted_upto_gpu_hours is None else f" up to {hours(sheet.fitted_upto_gpu_hours)}"
+    answer = sheet.picture.answer
+    whose = "its run, by its newest fit," if answer is None else "a new run of its configuration"
+    when = "" if forecast.at is None else f" ({'fitted' if answer is None else 'answered'} {moment(forecast.at)})"
     return (
-        f"{scored}; {expected} expected at {hours(forecast.target_gpu_hours)}, {100 * forecast.level:g} % interval"
-        f"{chance}: {forecast.verdict}{upto}."
+        f"{scored}. At {hours(forecast.target_gpu_hours)} {whose} is expected to score {expected}, "
+        f"{100 * forecast.level:g} % interval{chance}{when}. Its curve{upto}: {forecast.verdict}."
     )
 
 

@@ -15,7 +15,7 @@ from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
 from rlplan.reading.sweep_picture import Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweep_reading import picture
-from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, sentence, time_of
+from rlplan.reading.sweep_words import ALL, TrialChoice, last_line, remains, sentence, time_of
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 from rlplan.wording.numbers import aligned_hours, duration, hours, interval, probability, some_of, steps
@@ -151,7 +151,7 @@ def _spending(seen: Picture) -> str:
     went = ", ".join(f"{kind} {aligned_hours(gpu_hours)}" for kind, gpu_hours in uses(money).items() if gpu_hours)
     return (
         f"GPU-hours of the pilots: {aligned_hours(money.spent)} of {hours(money.pilot_gpu_hours)} spent"
-        f"{f' ({went})' if went else ''}, {aligned_hours(money.left)} left"
+        f"{f' ({went})' if went else ''}, {remains(money)}"
     )
 
 

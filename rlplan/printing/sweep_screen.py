@@ -10,7 +10,7 @@ from planner.axes import said
 from planner.trials import TrialState
 from rlplan.reading.decisions import Decision
 from rlplan.reading.sweep_picture import Money, Picture, TrialRow
-from rlplan.reading.sweep_words import foretold, last_line, reached, sentence, tally, time_of, with_error
+from rlplan.reading.sweep_words import foretold, last_line, reached, remains, sentence, tally, time_of, with_error
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
 from rlplan.wording.sparkline import BLOCKS, PLAIN_BLOCKS, sparkline
 from rlplan.wording.tables import SIZE, Cells, Column
@@ -57,7 +57,7 @@ def money_line(money: Money) -> str:
     """Say in one line where the pilots' GPU-hours are."""
     reserved = f"{aligned_hours(money.reserved)} reserved, " if money.reserved else ""
     total = hours(money.pilot_gpu_hours)
-    return f"{aligned_hours(money.spent)} spent, {reserved}{aligned_hours(money.left)} left of {total} GPU-hours"
+    return f"{aligned_hours(money.spent)} spent, {reserved}{remains(money)} of {total} GPU-hours"
 
 
 def chosen(trials: Sequence[TrialRow], rows: int) -> list[TrialRow]:

@@ -16,12 +16,11 @@ from planner.trials import TrialState
 from planner.view import Seen
 from rlplan.reading.points import Score
 from rlplan.reading.story import Cell, Charged, Flag, Health, Stretch
-from rlplan.reading.sweep_picture import Money, Picture, TrialRow
+from rlplan.reading.sweep_picture import Money, Picture, TrialRow, overrun
 from rlplan.reading.sweep_words import last_line
 from rlplan.wording.numbers import aligned_hours, duration, hours, some_of
 
 SILENT_SECONDS = 20.0  # a driver gives a sign of life every five
-ROUNDING = 1e-6  # of a budget, that adding up many floats is forgiven
 MUCH, TOO_MUCH = 0.10, 0.25  # share of GPU-hours that trained nothing
 UNCHARGED = 0.02  # share of the workers' time that is forgiven: between a row's moment and the next
 NAMED = 3
@@ -109,8 +108,7 @@ def _commonest_reason(trials: Sequence[TrialRow]) -> str:
 
 
 def _money(money: Money) -> Iterator[Flag]:
-    over = money.spent + money.reserved - money.pilot_gpu_hours
-    if over > ROUNDING * money.pilot_gpu_hours:
+    if over := overrun(money.spent + money.reserved, money.pilot_gpu_hours):
         share = over / money.pilot_gpu_hours if money.pilot_gpu_hours > 0 else float("inf")
         yield Flag(
             Health.BAD,

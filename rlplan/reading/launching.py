@@ -13,6 +13,7 @@ from planner.axes import suffix
 from planner.config import embedded_tasks
 from planner.layering import flattened
 from planner.recipes import Recipe, load_recipe
+from planner.store.records import RankedRow
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
 from rlplan.wording.train_flags import TRIAL_FLAGS
@@ -107,12 +108,20 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | No
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
 
 
-def launch_of_trial(board: Board, trial: int, recipes: Sequence[str], astray: str | None = None) -> Launch:
-    """Return how to train one trial up to the target: on from its checkpoint, or from the base model without one."""
+def launch_of_trial(
+    board: Board, trial: int, recipes: Sequence[str], ranking: Sequence[RankedRow], astray: str | None = None
+) -> Launch:
+    """Return how to train one trial in full: on from its checkpoint, or from the base model without one.
+
+    That is the run that the sweep's ranking has of its configuration, and up to the target where it has none.
+    """
     seen, target = board.trials[trial], board.spec.target_gpu_hours
     if board.spec.training.simulation is not None:
         return Launch(None, 0.0, None, "the sweep is of a simulated world: there is nothing to train")
     steps = math.floor(target / seen.gpu_hours_per_step)
+    for row in ranking:
+        if (row.rollouts_per_prompt, row.prompts_per_batch, row.axes) == seen.configuration and row.update_steps:
+            steps, target = row.update_steps, row.gpu_hours_to_target
     if seen.step >= steps:
         return Launch(None, 0.0, None, f"it has made the {steps:,} updates that {target:.3g} GPU-hours buy already")
     config = TrialConfig.model_validate(board.facts[trial].config)

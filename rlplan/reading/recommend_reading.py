@@ -1,6 +1,6 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,19 @@ from budgets.errors import BudgetError, InputError
 from planner.axes import said
 from planner.recommending.answer import FinalAnswer, answer_data
 from planner.recommending.choice import Choice
+from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Joint
+from planner.recommending.restoring import restored
 from planner.store import Store, open_store
+from planner.store.records import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.reading.launching import Final, Launch, launch
-from rlplan.reading.sweep_picture import StoredAnswer
+from rlplan.reading.sweep_picture import Source, StoredAnswer
+from rlplan.reading.sweep_reading import stored_answer
+from rlplan.wording.numbers import moment
 from runner.sweep.answering import answer_of, stored_board
 from runner.sweep.board import Board
 from runner.sweep.home import AstrayError, home_of
@@ -30,7 +36,7 @@ COLUMNS = ("rank", *Choice.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """A sweep's answer as it stands now."""
+    """A sweep's answer: the one that it has stored, unless another is asked for or none can be read."""
 
     sweep: str
     status: SweepStatus
@@ -39,12 +45,28 @@ class Recommended:
     spent_gpu_hours: float
     answer: FinalAnswer
     launch: Launch
+    kept: StoredAnswer | None  # that it is; None where it was worked out now
+    asked_for: bool = False  # a final run other than the sweep's own
+
+    @property
+    def source(self) -> Source:
+        """Where it comes from."""
+        return Source.NOW if self.kept is None else Source.STORED
+
+    @property
+    def origin(self) -> str:
+        """Of when it is, in words."""
+        if self.kept is not None:
+            state = "so far, as of" if self.kept.so_far else "stored at its end,"
+            return f"the answer {state} {moment(self.kept.made_at)}"
+        why = "another final run than the sweep's own" if self.asked_for else "no answer is stored that can be read"
+        return f"worked out now: {why}"
 
 
 def recommended(
     database: str, sweep: str | None, *, budget: float | None = None, target: float | None = None
 ) -> Recommended:
-    """Return the answer of a sweep, by default the newest, whether it is finished or runs; nothing is changed.
+    """Return the answer of a sweep, by default the newest, as it has stored it last; nothing is changed.
 
     `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
     """
@@ -61,6 +83,7 @@ class Stored:
     plan: Plan
     board: Board
     astray: str | None  # why the sweep's folder is not there, or not its own
+    answer: StoredAnswer | None
 
 
 def stored(store: Store, sweep: str | None) -> Stored:
@@ -73,13 +96,16 @@ def stored(store: Store, sweep: str | None) -> Stored:
             folder = home_of(session, row, store.location).folder
         except AstrayError as error:
             astray = error.fact
-        return Stored(row, plan, _board(session, row.name, folder), astray)
+        return Stored(row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))
 
 
 def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint: Joint | None = None) -> Recommended:
-    """Return the answer for a final run, by default the plan's; who has fitted the curves already gives the `joint`."""
+    """Return the answer that is stored, or that of another final run; who has fitted the curves gives the `joint`."""
     board, plan = known.board, known.plan
-    answer = answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
+    kept = known.answer if target_gpu_hours is None else None
+    answer = None if kept is None else restored(kept.details, left_out_of(kept.ranking))
+    if answer is None:
+        kept, answer = None, answer_of(board, plan.workload.get("prompt_set_size"), target_gpu_hours, joint)
     chosen = answer.chosen
     final = Final(chosen.configuration, chosen.update_steps, chosen.learning_rate, chosen.gpu_hours)
     return Recommended(
@@ -87,10 +113,28 @@ def recommended_for(known: Stored, target_gpu_hours: float | None = None, joint:
         status=known.sweep.status,
         policy=known.sweep.policy,
         pilot_gpu_hours=board.spec.pilot_gpu_hours,
-        spent_gpu_hours=board.ledger.spent,
+        spent_gpu_hours=board.ledger.charged,
         answer=answer,
         launch=launch(board, final, compared_recipes(plan), known.astray),
+        kept=kept,
+        asked_for=target_gpu_hours is not None,
     )
+
+
+def left_out_of(ranking: Iterable[RankedRow]) -> dict[Configuration, ConfigurationFacts]:
+    """Return the facts of what a stored ranking lists without a score, since it cannot be run."""
+    return {
+        Configuration(row.rollouts_per_prompt, row.prompts_per_batch, row.axes): ConfigurationFacts(
+            learning_rate=row.learning_rate,
+            recipe=row.recipe,
+            gpu_hours_per_step=row.gpu_hours_to_target / max(1, row.update_steps),
+            status=row.status,
+            gpu_hours_spent=row.gpu_hours_spent,
+            failed=row.status == TrialState.FAILED,
+        )
+        for row in ranking
+        if row.expected_score is None
+    }
 
 
 def stored_launch(database: str, sweep: str, answer: StoredAnswer) -> Launch | None:
@@ -125,11 +169,11 @@ def _final(board: Board, budget: float | None, target: float | None) -> float | 
             "--budget and --target are both given: --target is the final run alone, --budget is all GPU-hours with the "
             "pilots'; leave one of them out"
         )
-    left = budget - board.ledger.spent
+    left = budget - board.ledger.charged
     if left <= 0:
         raise BudgetError(
             f"a budget of {budget:.4g} GPU-hours leaves nothing for a final run: the pilots have spent "
-            f"{board.ledger.spent:.4g}"
+            f"{board.ledger.charged:.4g}"
         )
     return left
 
@@ -143,6 +187,9 @@ def recommended_data(found: Recommended) -> dict[str, Any]:
         "policy": found.policy,
         "pilot_gpu_hours": found.pilot_gpu_hours,
         "spent_gpu_hours": found.spent_gpu_hours,
+        "source": found.source.value,
+        "made_at": None if found.kept is None else found.kept.made_at.isoformat(),
+        "so_far": found.kept is not None and found.kept.so_far,
         **answer_data(found.answer),
         "launch": {
             "command": started.line,

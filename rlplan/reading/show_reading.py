@@ -86,7 +86,8 @@ def continuation(store: Store, sweep: str, trial: int) -> "Launch":
 
     try:
         known = stored(store, sweep)
-        return launch_of_trial(known.board, trial, compared_recipes(known.plan), known.astray)
+        ranking = known.answer.ranking if known.answer is not None else ()
+        return launch_of_trial(known.board, trial, compared_recipes(known.plan), ranking, known.astray)
     except RlplanError as error:
         return Launch(None, 0.0, None, str(error))
 

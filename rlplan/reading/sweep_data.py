@@ -76,6 +76,7 @@ def budget_data(money: Money) -> dict[str, Any]:
         "spent_gpu_hours": money.spent,
         "reserved_gpu_hours": money.reserved,
         "left_gpu_hours": money.left,
+        "overrun_gpu_hours": money.overrun,
         "by_use": uses(money),
     }
 
@@ -90,7 +91,8 @@ def uses(money: Money) -> dict[str, float]:
 
 def answer_data(answer: StoredAnswer) -> dict[str, Any]:
     """Return a recommendation without the list it rests on."""
-    return with_axes({name: value for name, value in asdict(answer).items() if name != "ranking"})
+    values = {name: value for name, value in asdict(answer).items() if name != "ranking"}
+    return with_axes(values | {"made_at": answer.made_at.isoformat(), "so_far": answer.so_far})
 
 
 def with_axes(data: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +113,7 @@ def trial_data(trial: TrialRow) -> dict[str, Any]:
         "verdict": forecast.verdict if forecast else None,
         "level": forecast.level if forecast else None,
         "target_gpu_hours": forecast.target_gpu_hours if forecast else None,
+        "expected_at": forecast.at.isoformat() if forecast and forecast.at else None,
         "failure_tail": trial.failure_tail,
         "points": [score_row(score) for score in trial.scores],
     }

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from planner.store.records import RankedRow
+from planner.store.results import SO_FAR
 from planner.store.schema import RequestKind, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
@@ -15,6 +17,23 @@ from rlplan.reading.sweeps import PAUSED, WITHOUT_DRIVER
 AT_REST = frozenset({SweepStatus.INTERRUPTED, SweepStatus.FINISHED, SweepStatus.FAILED})
 # Trials in which nothing happens any more, and that tell nothing about the allocation.
 WITHOUT_RESULT = frozenset({TrialState.FAILED, TrialState.LOST})
+
+
+ROUNDING = 1e-6  # of a budget, that adding up many floats is forgiven
+
+
+def overrun(spent: float, budget: float) -> float:
+    """Return by how many GPU-hours a budget was passed, 0 where that is rounding."""
+    over = spent - budget
+    return over if over > ROUNDING * budget else 0.0
+
+
+class Source(StrEnum):
+    """Where a ranking or an answer comes from."""
+
+    STORED = "stored"  # as the sweep has stored it last
+    NOW = "now"  # worked out from all that is believed now
+    PROPOSED = "proposed"  # as the plan proposes; expectations are its prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,11 @@ class Money:
         return sum(self.by_outcome.values()) + sum(self.by_charge.values())
 
     @property
+    def overrun(self) -> float:
+        """GPU-hours that were used beyond the pilot budget, by a worker that outran its grant."""
+        return overrun(self.spent, self.pilot_gpu_hours)
+
+    @property
     def left(self) -> float:
         """GPU-hours that are neither spent nor reserved."""
         return max(0.0, self.pilot_gpu_hours - self.spent - self.reserved)
@@ -59,7 +83,11 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the newest fit of a trial's curve expects at the target."""
+    """What a new run of a trial's configuration is expected to score at the target, and how its own curve goes on.
+
+    It is what the sweep's answer says of the configuration; where none is stored yet, what the newest fit of the trial
+    says of its own run.
+    """
 
     mean: float
     low: float
@@ -68,6 +96,7 @@ class Forecast:
     verdict: str
     target_gpu_hours: float
     probability_best: float | None
+    at: datetime | None = None  # when it was worked out
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +141,7 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What a sweep recommends, and the list that this rests on."""
+    """What a sweep recommends, and the list that this rests on: when it ended, or so far while it runs."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
@@ -127,7 +156,13 @@ class StoredAnswer:
     gpu_hours_to_target: float
     details: dict[str, Any]
     ranking: tuple[RankedRow, ...]
+    made_at: datetime
     axes: Axes = ()
+
+    @property
+    def so_far(self) -> bool:
+        """Whether it was stored before the sweep had ended."""
+        return bool(self.details.get(SO_FAR))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Reads a sweep's picture: a fixed number of queries, whatever the number of trials."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ from rlplan.reading.sweeps import workload_name
 from runner.sweep.processes import is_dead
 
 LAST_DECISIONS = 8
+ANSWER_LEVEL = 0.90  # of the intervals of an answer
 
 
 @dataclass(slots=True)
@@ -69,7 +70,9 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     driven = is_driven(sweep, now) and not is_dead(sweep)
     grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
     money = _money(session, sweep, plan.pilot_gpu_hours, grants)
+    answer = stored_answer(session, sweep.id)
     trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
+    trials = foretold(trials, answer)
     decided = last_decisions(session, sweep.id, LAST_DECISIONS)
     hold = _hold(session, sweep.id)
     return Picture(
@@ -87,7 +90,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         last_decisions=decided,
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
         seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven and hold is None else None,
-        answer=_answer(session, sweep.id),
+        answer=answer,
         config=sweep.config,
         hold=hold,
     )
@@ -113,7 +116,8 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
     )
 
 
-def _answer(session: Session, sweep_id: int) -> StoredAnswer | None:
+def stored_answer(session: Session, sweep_id: int) -> StoredAnswer | None:
+    """Return what a sweep has stored last as its answer: this is what every face of it says."""
     newest = (
         select(Recommendation).where(Recommendation.sweep_id == sweep_id).order_by(Recommendation.id.desc()).limit(1)
     )
@@ -240,6 +244,26 @@ def _forecasts(session: Session, sweep_id: int) -> dict[int, Forecast]:
         Fit.verdict,
         Fit.target_gpu_hours,
         Fit.probability_best,
+        Fit.made_at,
     )
     rows = session.execute(select(Fit.trial_id, *columns).where(Fit.id.in_(newest)))
     return {row[0]: Forecast(*row[1:]) for row in rows}
+
+
+def foretold(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple[TrialRow, ...]:
+    """Return trials that have a curve with what the answer says of their configurations: one figure for all faces."""
+    if answer is None:
+        return trials
+    target = float(answer.details.get("target_gpu_hours") or answer.gpu_hours_to_target)
+    ranked = {(row.rollouts_per_prompt, row.prompts_per_batch, row.axes): row for row in answer.ranking}
+
+    def told(trial: TrialRow) -> TrialRow:
+        row = ranked.get((trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes))
+        if trial.forecast is None or row is None:
+            return trial
+        if row.expected_score is None or row.score_low is None or row.score_high is None:
+            return replace(trial, forecast=None)
+        figures = (row.expected_score, row.score_low, row.score_high, ANSWER_LEVEL, trial.forecast.verdict)
+        return replace(trial, forecast=Forecast(*figures, target, row.probability_best, answer.made_at))
+
+    return tuple(map(told, trials))

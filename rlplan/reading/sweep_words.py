@@ -10,8 +10,8 @@ from planner.store.schema import RequestKind
 from planner.trials import TrialState
 from rlplan.reading.points import Score
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
-from rlplan.reading.sweep_picture import Hold, Picture, StoredAnswer, TrialRow
-from rlplan.wording.numbers import UNKNOWN, duration, hours, interval, probability, steps
+from rlplan.reading.sweep_picture import Hold, Money, Picture, StoredAnswer, TrialRow
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, interval, moment, probability, steps
 
 
 def with_error(score: Score | None) -> str:
@@ -29,6 +29,11 @@ def foretold(trial: TrialRow) -> str:
     return interval(forecast.mean, forecast.low, forecast.high) if forecast else UNKNOWN
 
 
+def remains(money: Money) -> str:
+    """Write what is left of the pilots' GPU-hours, or by how much they were passed."""
+    return f"{aligned_hours(money.overrun)} too many" if money.overrun else f"{aligned_hours(money.left)} left"
+
+
 def reached(trial: TrialRow) -> str:
     """Write how far a trial is, and how far the plan lets it go, unless the policy has let it go farther."""
     planned = trial.pilot_steps
@@ -43,11 +48,15 @@ def sentence(answer: StoredAnswer) -> str:
     equals = alike(1 + len(answer.details.get("equivalent") or ()), chosen.get("probability_within_002", 1.0))
     take = f"{equals}; take " if equals else ""
     return (
-        f"Recommended for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: {take}"
+        f"{_recommended(answer)} for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: {take}"
         f"n = {answer.rollouts_per_prompt}, B = {answer.prompts_per_batch}, M = {steps(answer.update_steps)}"
         f"{axes} at learning rate {answer.learning_rate:.2g}; expected {expected}; "
         f"P(best) {probability(answer.probability_best)}"
     )
+
+
+def _recommended(answer: StoredAnswer) -> str:
+    return f"So far, as of {moment(answer.made_at)}, recommended" if answer.so_far else "Recommended"
 
 
 def time_of(picture: Picture) -> str:

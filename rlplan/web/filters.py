@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlplan.charts.chart import Chart
+from rlplan.reading.sweep_words import remains
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, duration, hours, probability, steps
 
 
@@ -68,6 +69,6 @@ def _utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-_ALL = (score, rate, share, clock, figure, words, capital, tied, chart_json)
+_ALL = (score, rate, share, clock, figure, words, capital, tied, chart_json, remains)
 _NUMBERS = (hours, aligned_hours, duration, steps, probability)
 FILTERS: dict[str, Any] = {each.__name__: each for each in (*_ALL, *_NUMBERS)}

@@ -34,6 +34,7 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     return {
         "answer": answer,
         "launch": launch,
+        "origin": found.origin if found is not None else "",
         "command": None if command is None else "\n".join(wrapped_command(command, COMMAND_COLUMNS)),
         "named": said(answer.chosen.axes) if answer is not None else "",
         "stored": sentence(stored) if stored is not None else None,

@@ -1,6 +1,7 @@
 """Numbers as a person reads them: as many digits as they deserve."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 UNKNOWN = "–"
 
@@ -35,6 +36,11 @@ def duration(wall_hours: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def moment(at: datetime) -> str:
+    """Write a moment to the second, in UTC, as all that is stored is."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def interval(mean: float | None, low: float | None, high: float | None) -> str:

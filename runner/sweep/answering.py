@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from planner.pooling.pool import joint_of
+from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer
 from planner.recommending.evidence import facts_of, seed_sd
 from planner.recommending.facts import ConfigurationFacts, require_choice
@@ -23,20 +23,25 @@ def stored_board(session: Session, sweep: str, folder: Path | None = None) -> Bo
 
 
 def answer_of(
-    board: Board, prompt_set_size: int | None, target_gpu_hours: float | None = None, joint: Joint | None = None
+    board: Board,
+    prompt_set_size: int | None,
+    target_gpu_hours: float | None = None,
+    joint: Joint | None = None,
+    pool: Pool | None = None,
+    draws: int = DRAWS,
 ) -> FinalAnswer:
     """Return the recommendation for a final run of so many GPU-hours, by default the plan's.
 
     Where the sweep decides how much the pilots take, the final run has what they leave over as well.
 
     What is believed does not depend on what is asked: the curves are always fitted for the plan's own target. Who has
-    fitted them already gives the `joint`.
+    fitted them already gives the `joint`, or the `pool` that did.
     """
     view = board.view(0)
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        joint_of(view, DRAWS) if joint is None else joint,
+        (pool or Pool()).worlds(view, draws) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),
@@ -61,5 +66,5 @@ def planned_of(board: Board) -> dict[Configuration, ConfigurationFacts]:
 def _final_gpu_hours(board: Board) -> float:
     if not board.spec.rest_to_final:
         return board.spec.target_gpu_hours
-    # What is set aside for workers that wait is given back in the end.
-    return board.spec.target_gpu_hours + max(0.0, board.ledger.budget - board.ledger.spent)
+    # What is set aside for workers that wait is given back in the end, and what a worker has overrun is gone.
+    return board.spec.target_gpu_hours + board.ledger.budget - board.ledger.charged

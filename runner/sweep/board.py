@@ -56,6 +56,7 @@ class TrialFacts:
     recipe: str
     lost: bool = False  # until it is tried again
     first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
+    updates: tuple[int, float] | None = None  # how many were measured, and the GPU-hours that they took
 
 
 class Board:
@@ -80,7 +81,7 @@ class Board:
         self._start_up = start_up_gpu_hours(candidates)
         self._start_ups = start_ups(candidates, self._start_up)
         self._price_factor, self._priced_on = 1.0, 0
-        self._measured: set[int] = set()
+        self._measured: list[TrialFacts] = []
         self.account = Account(
             spec.pilot_gpu_hours,
             standing.spent_gpu_hours,
@@ -91,7 +92,7 @@ class Board:
         for trial in standing.trials:
             self.add(trial)
             self._recall(trial, standing)
-        self._reprice()
+        self.reprice()
 
     def view(self, free_workers: int) -> View:
         """Return what a policy may see now."""
@@ -210,18 +211,19 @@ class Board:
             if facts.first_gpu_hours is None:
                 facts.first_gpu_hours = points[0].gpu_hours
             self._measure(trial, points[-1].optimizer_step, points[-1].gpu_hours)
-        self._reprice()
+        # Done again only when it rests on clearly more trials, since it touches every one.
+        if len(self._measured) > self._priced_on + self._priced_on // 4:
+            self.reprice()
 
     def _measure(self, trial: int, step: int, gpu_hours: float) -> None:
-        """Let what a trial's updates took replace what was expected of them, which counts as much as a few of them."""
+        """Note what a trial's updates took, and price its further ones by it."""
         facts = self.facts[trial]
         if step < 1 or facts.first_gpu_hours is None:
             return
-        expected = facts.planned_price * self._price_factor
-        took = max(0.0, gpu_hours - facts.first_gpu_hours)
-        price = (EXPECTED_UPDATES * expected + took) / (EXPECTED_UPDATES + step)
-        self.put(trial, gpu_hours_per_step=price)
-        self._measured.add(trial)
+        if facts.updates is None:
+            self._measured.append(facts)
+        facts.updates = step, max(0.0, gpu_hours - facts.first_gpu_hours)
+        self.put(trial, gpu_hours_per_step=_price(facts, self._price_factor))
 
     def charge(self, segment: OpenSegment, worker: str | None, gpu_hours: float) -> None:
         """Close a segment's reservation with what its worker has used, and count it to the trial."""
@@ -245,22 +247,15 @@ class Board:
             facts.first_gpu_hours = trained.first_gpu_hours
             self._measure(trial.id, trained.last_step, trained.last_gpu_hours)
 
-    def _reprice(self) -> None:
-        """Let what was measured correct the plan's prices of the trials that have not run.
-
-        Done again only when it rests on clearly more trials, since it touches every one that waits.
-        """
-        if len(self._measured) <= self._priced_on + self._priced_on // 4:
-            return
-        self._priced_on = len(self._measured)
-        factor = statistics.median(
-            self.trials[trial].gpu_hours_per_step / self.facts[trial].planned_price for trial in self._measured
-        )
-        self._price_factor = factor
-        self._open_view = None
+    def reprice(self) -> None:
+        """Let all that was measured correct the plan's prices, whatever the order in which it came."""
+        self._priced_on, self._open_view = len(self._measured), None
+        if self._measured:
+            self._price_factor = statistics.median(_price(each, 1.0) / each.planned_price for each in self._measured)
         for trial, view in self.trials.items():
-            if view.step == 0:
-                self.put(trial, gpu_hours_per_step=self.facts[trial].planned_price * factor)
+            price = _price(self.facts[trial], self._price_factor)
+            if price != view.gpu_hours_per_step:
+                self.put(trial, gpu_hours_per_step=price)
 
     def _open_cells(self) -> Mapping[Configuration, OpenCell]:
         if self._open_view is None:
@@ -283,3 +278,12 @@ class Board:
         if self._learning_rates is None:
             return configuration
         return configuration._replace(axes=without(configuration.axes, LEARNING_RATE))
+
+
+def _price(facts: TrialFacts, factor: float) -> float:
+    """Return the GPU-hours of a trial's step: what was expected of it counts as much as a few that were measured."""
+    expected = facts.planned_price * factor
+    if facts.updates is None:
+        return expected
+    steps, took = facts.updates
+    return (EXPECTED_UPDATES * expected + took) / (EXPECTED_UPDATES + steps)

@@ -1,4 +1,4 @@
-"""Stores what is believed: a fit after every segment, and in the end the ranked allocations with the recommendation."""
+"""Stores what is believed: a fit after every segment, and the answer: so far while a sweep runs, and in the end."""
 
 import time
 from dataclasses import asdict
@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any
 
 from budgets.errors import BudgetError, NotFoundError
+from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer, answer_data
+from planner.recommending.prospect import DRAWS
 from planner.store.records import NewFit, NewRecommendation, RankedRow
-from planner.store.results import record_fit, save_recommendation
+from planner.store.results import SO_FAR, record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL, beliefs_of
 from planner.view import has_curve
 from runner.ports.executor import Clock
@@ -24,15 +26,20 @@ CHOSEN = (
     *("rollouts_per_prompt", "prompts_per_batch", "axes", "update_steps", "learning_rate", "recipe"),
     *("expected_score", "score_low", "score_high", "probability_best"),
 )
+GROWTH = 0.5  # of the scores that the answer so far rests on: with so many more it is worked out anew
 
 
 class Conclusions:
     """Turns beliefs into rows."""
 
-    def __init__(self, pool: Pool, spec: SweepSpec, prompt_set_size: int | None = None) -> None:
+    def __init__(
+        self, pool: Pool, spec: SweepSpec, prompt_set_size: int | None = None, *, growth: float = GROWTH
+    ) -> None:
         """Conclude from the same worlds that the policy decides on."""
+        self._growth = growth
         self._pool, self._spec, self._prompt_set_size = pool, spec, prompt_set_size
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
+        self._answered_on = 0  # so many scores, when it was last stored
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store a fit of every trial that has new scores and is not being trained right now."""
@@ -64,10 +71,22 @@ class Conclusions:
             journal.add(partial(record_fit, fit=fit))
             self._fitted[trial] = len(board.trials[trial].scores)
 
-    def recommend(self, board: Board, journal: Journal, clock: Clock) -> None:
+    def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
+        """Store the answer as it stands, once there is clearly more to rest it on than when it was last stored.
+
+        Every face of a sweep that runs shows this one: what each would work out by itself would be of another moment.
+        """
+        known = sum(self._fitted.values())
+        if known and known >= (1 + self._growth) * self._answered_on:
+            self._answered_on = known
+            self.recommend(board, journal, clock, so_far=True)
+
+    def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
         """Store the ranked allocations and the recommended one; nothing when no trial got beyond the base model."""
+        board.reprice()
         try:
-            found = answer_of(board, self._prompt_set_size)
+            draws = FEWER_DRAWS if so_far else DRAWS
+            found = answer_of(board, self._prompt_set_size, pool=self._pool, draws=draws)
         except (NotFoundError, BudgetError):
             return
         chosen = found.chosen
@@ -75,7 +94,7 @@ class Conclusions:
             made_at=clock.now(),
             expected_regret=chosen.expected_regret,
             gpu_hours_to_target=chosen.gpu_hours,
-            details=details(found),
+            details=details(found) | ({SO_FAR: True} if so_far else {}),
             **{name: getattr(chosen, name) for name in CHOSEN},
         )
         rows = rankings(found)

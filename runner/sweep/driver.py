@@ -98,8 +98,8 @@ class SweepDriver:
         status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
         if not interrupted:
             self._say_why_it_ends()
-            self._conclusions.recommend(self._board, self._journal, self._executor.clock)
         self._conclusions.fits(self._board, self._journal, self._executor.clock)
+        self._conclusions.recommend(self._board, self._journal, self._executor.clock, so_far=interrupted)
         self._journal.end(status)
         return self._finished(status)
 
@@ -121,6 +121,7 @@ class SweepDriver:
                 self._conclusions.fits(self._board, self._journal, self._executor.clock)
             self._journal.commit()
             self._dispatcher.start()
+            self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
             held = ending or self._interrupted() or self._requests.paused
             if not self._board.running and not held and self._nothing_comes():
                 return False

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete
 
 from planner.store import open_store, results
 from planner.store.records import RankedRow
-from planner.store.schema import SweepStatus, Trial
+from planner.store.schema import Recommendation, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
 from rlplan.printing.rank_output import SORT_KEYS, RankRequest, chosen_rows
 from rlplan.reading.recommend_reading import recommended
 from tests.planner.store import samples
-from tests.planner.store.samples import NOON, at
+from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
@@ -78,10 +78,9 @@ def test_a_sweep_that_has_ended_shows_what_it_stored(run: Run, finished: str) ->
     assert found == document(run, "plan-1") == document(run, "--sweep", "sweep-1") == document(run, "--stored")
 
 
-def test_a_sweep_that_went_on_is_ranked_by_what_is_believed_now(run: Run, finished: str) -> None:
+def test_a_sweep_that_has_stored_no_answer_is_ranked_by_what_is_believed_now(run: Run, finished: str) -> None:
     with open_store(finished) as store, store.write() as session:
-        trial = session.scalars(select(Trial).limit(1)).one()
-        trial.updated_at = at(1e7)
+        session.execute(delete(Recommendation))
     found = document(run)
     answer = recommended(finished, None).answer
     assert (found["source"], found["made_at"], found["note"]) == ("now", None, None)
@@ -90,17 +89,16 @@ def test_a_sweep_that_went_on_is_ranked_by_what_is_believed_now(run: Run, finish
         *((each.rollouts_per_prompt, each.prompts_per_batch) for each in answer.left_out),
     ]
     assert "as they look now" in run("rank").out
-    assert document(run, "--stored")["source"] == "stored"
+    assert document(run, "--stored")["source"] == "proposed"
 
 
 def test_where_nothing_can_be_said_now_the_rows_are_shown_with_the_reason(run: Run, tmp_path: Path) -> None:
     seeder = seeded(tmp_path / "rlplan.db")  # its settings are none of a sweep
-    seeder.recommend()
     seeder.end(SweepStatus.FINISHED)
     seeder.move(1, TrialState.PAUSED)
     seeder.store.close()
     ran = run("rank", "--format", "json")
-    assert (ran.code, json.loads(ran.out)["source"]) == (0, "stored")
+    assert (ran.code, json.loads(ran.out)["source"]) == (0, "proposed")
     assert "this is what is stored: the settings of sweep-1" in ran.err
 
 

@@ -124,7 +124,7 @@ def test_a_run_that_has_collapsed_is_cut_and_stays_where_it_fell(known: Stored) 
 def test_where_nothing_was_seen_it_says_why_not(known: Stored) -> None:
     for number in known.board.trials:
         known.board.put(number, scores=(), step=0)
-    found = believed(known)
+    found = believed(replace(known, answer=None))
     assert (found.recommended, dict(found.bands), dict(found.cuts)) == (None, {}, {})
     assert "has a score after its first update" in str(found.why_not)
 
@@ -135,7 +135,7 @@ def test_where_all_has_failed_the_curves_still_have_bands(known: Stored) -> None
     known.board._open_view = None
     for number in known.board.trials:
         known.board.put(number, state=TrialState.FAILED)
-    found = believed(known)
+    found = believed(replace(known, answer=None))
     assert found.recommended is None
     assert "all" in str(found.why_not)
     assert set(found.bands) == set(scored(known.board))

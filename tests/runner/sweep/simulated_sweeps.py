@@ -1,5 +1,6 @@
 """Sweeps in a simulated world, driven for real: database, ledger, policy, everything but workers."""
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,7 @@ class SimulatedSweep:
     retries: int = 3
     room: float = 1.0  # times the pilot budget of the plan
     search: str | None = None
+    growth: float = math.inf  # answers so far take as long as all else
     flags: dict[str, tuple[str, Any]] = field(default_factory=dict)
     name: str = ""
     spec: SweepSpec = field(init=False)
@@ -90,7 +92,7 @@ class SimulatedSweep:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
             take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
-        conclusions = Conclusions(Pool(), self.spec)
+        conclusions = Conclusions(Pool(), self.spec, growth=self.growth)
         options = {"tick_seconds": 5.0, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 

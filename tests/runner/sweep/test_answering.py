@@ -1,6 +1,7 @@
 """The answer of a stored sweep, and what a sweep stores of it when it ends."""
 
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ from sqlalchemy import select
 
 from budgets.errors import NotFoundError
 from planner.pooling.pool import joint_of
-from planner.store.schema import Fit, Ranking, Recommendation
+from planner.store.schema import Fit, Ranking, Recommendation, SweepStatus
 from planner.sweeping.beliefs import beliefs_of
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
+from planner.view import Configuration
 from runner.ports.simulation import Failures, SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
@@ -51,6 +53,37 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
     ]
     assert ranking[0].rank == 1
     assert len(ranking) == len(planned_of(board))
+
+
+def test_a_price_does_not_depend_on_the_order_in_which_it_was_learnt(tmp_path: Path) -> None:
+    """Measured in a world that is dearer than the plan, the live driver's prices are those that the rows tell."""
+    dearer = COSTS.model_copy(update={"seconds_per_update": 0.08, "seconds_per_rollout": 0.004, "spread": 0.4})
+    given = SimulatedSweep(tmp_path / "rlplan.db", choice=SimulationChoice(costs=dearer), policy="asha")
+    given.run(open_policy("asha"))
+    with given.store() as store, store.read() as session:
+        again = answer_of(stored_board(session, given.name), given.plan.workload["prompt_set_size"])
+    row, ranking = stored(given)
+    assert row.details["recommendation"]["gpu_hours"] == pytest.approx(again.chosen.gpu_hours)
+    assert {each.configuration: each.update_steps for each in again.ranked} == {
+        Configuration(each.rollouts_per_prompt, each.prompts_per_batch, each.axes): each.update_steps
+        for each in ranking
+        if each.expected_score is not None
+    }
+
+
+def test_an_interrupted_sweep_keeps_its_answer_so_far_until_it_goes_on(tmp_path: Path) -> None:
+    given = SimulatedSweep(tmp_path / "rlplan.db", choice=PLAIN, policy="asha")
+    turns = count()
+    with given.store() as store:
+        late = given.driver(given.executor(), open_policy("asha"), store, interrupted=lambda: next(turns) > 60)
+        assert late.run().status is SweepStatus.INTERRUPTED
+    before, _ = stored(given)
+    assert before.details["so_far"]
+    given.run(open_policy("asha"))
+    after, _ = stored(given)  # the one so far has given way
+    assert "so_far" not in after.details
+    assert after.id > before.id
+    assert after.made_at > before.made_at
 
 
 def test_a_stored_fit_is_what_one_model_says_of_its_run(ended: SimulatedSweep) -> None:
