@@ -15,7 +15,7 @@ from budgets.errors import BudgetError
 from planner.config import build_request, flag_layer, resolve
 from planner.proposals import Proposal, propose
 
-BUDGETS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
+BUDGETS = tuple(125 * 2**number for number in range(14))
 PASS_RATES = tuple(round(0.05 * number, 2) for number in range(1, 20))
 MODELS = ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b", "qwen2.5-7b", "qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b")
 LENGTHS = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
@@ -81,7 +81,7 @@ def row(name: str, proposal: Proposal | None) -> str:
     first = proposal.candidates[0]
     n, B = first.cell.key
     score = first.cell.expected_score
-    level = 0
+    level = len(proposal.level)
     return (
         f"{name:>14} {n:>4} {B:>4} {first.cell.allocation.update_steps:>9,} {first.epochs:>7.1f} {score.median:>6.3f} "
         f"{(score.high - score.median) / 1.645:>5.3f} {level:>2}/{len(proposal.candidates)}"

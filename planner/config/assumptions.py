@@ -11,7 +11,6 @@ from budgets.workload import RecipeTraits
 from planner.config.layers import DEFAULT, Resolved, settled
 from planner.config.request import counted_prompts
 from planner.proposals import Proposal, Request
-from planner.proposals.prior import studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,8 @@ def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
 
 
 def _score(proposal: Proposal) -> Assumption:
-    told = "; ".join(f"{study} {weight:.0%}" for study, weight in studies(proposal.world_weights).items())
+    first, second, *others = (ground.study for ground in proposal.grounds)
+    told = f"{first}; {second}; {len(others)} more, by their distance"
     return Assumption("expected score", "a prior with a wide interval, no forecast", told)
 
 

@@ -18,7 +18,7 @@ from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
 from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
 from planner.config.pass_rates import read_pass_rates
-from planner.config.schema import Config
+from planner.config.schema import Config, named_sizes
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import load_recipe
 
@@ -56,6 +56,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         pilots=PilotRules(**config.pilot.model_dump()),
         coefficients=coefficients or Coefficients(),
         variants=variants if len(variants) > 1 or variants[0].axes else (),
+        usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
     )
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -11,6 +12,17 @@ from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
 from planner.metrics import Kind, Metric
+
+SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
+
+
+def named_sizes(text: str) -> tuple[int, int]:
+    """Return n and B as they are written, such as n=16,B=128; ValueError for anything else."""
+    found = SIZES.fullmatch(text)
+    if found is None or int(found[1]) < 2 or int(found[2]) < 1:
+        raise ValueError(f"'{text[:40]}' does not name n (2 or more) and B (1 or more): write them like n=16,B=128")
+    return int(found[1]), int(found[2])
+
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -143,6 +155,22 @@ class GridSection(Section):
     most_rollouts_per_step: Count = Field(65_536, description="largest n·B")
 
 
+class ProposalSection(Section):
+    """What a proposal is compared with."""
+
+    baseline: str = Field(
+        "n=16,B=128",
+        description="the usual choice, always a row of the plan: rollouts per prompt and prompts per batch"
+        " (--baseline)",
+    )
+
+    @field_validator("baseline")
+    @classmethod
+    def _allocation(cls, given: str) -> str:
+        named_sizes(given)
+        return given
+
+
 class PilotSection(Section):
     """The part of the budget that buys evidence."""
 
@@ -163,6 +191,7 @@ class Config(Section):
     hardware: HardwareSection = Field(default_factory=HardwareSection)
     recipe: RecipeSection = Field(default_factory=RecipeSection)
     grid: GridSection = Field(default_factory=GridSection)
+    proposal: ProposalSection = Field(default_factory=ProposalSection)
     pilot: PilotSection = Field(default_factory=PilotSection)
     axes: AxesSection = Field(default_factory=AxesSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")

@@ -4,6 +4,7 @@ from planner.proposals.propose import propose
 from planner.proposals.request import (
     Candidate,
     GridBounds,
+    Ground,
     LearningRateRule,
     NarrowerTrial,
     Outlook,
@@ -13,12 +14,14 @@ from planner.proposals.request import (
     Proposal,
     Request,
     ScoreInterval,
+    Standing,
     Variant,
 )
 
 __all__ = [
     "Candidate",
     "GridBounds",
+    "Ground",
     "LearningRateRule",
     "NarrowerTrial",
     "Outlook",
@@ -28,6 +31,7 @@ __all__ = [
     "Proposal",
     "Request",
     "ScoreInterval",
+    "Standing",
     "Variant",
     "propose",
 ]

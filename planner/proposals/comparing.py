@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from budgets.cost import Z90
-from planner.proposals.request import PricedCell
-from planner.proposals.worlds import ceiling
+from planner.proposals.prior import distance
+from planner.proposals.request import Ground, PricedCell, Standing
+from planner.proposals.worlds import WORLDS, Values, ceiling
 
 # Fits of the same recipe with three seeds differ by up to ±.02 in A (ScaleRL, arXiv 2510.13786), read as 90 %; that
 # study gains about .2. Of two runs this counts twice.
@@ -20,14 +23,51 @@ BEATEN: Final = 0.05  # chance below which a pilot would hardly find it ahead
 
 def difference(cell: PricedCell, other: PricedCell, weights: Sequence[float]) -> tuple[float, float]:
     """Return by how much a cell is expected to be ahead of another, and the standard deviation of that."""
-    apart = np.subtract(cell.score_by_world, other.score_by_world)
+    apart, sds = _apart(cell, other)
     mean = float(np.dot(weights, apart))
-    base = cell.variant.workload.pass_rates.mean
-    noise = math.sqrt(2) * SEED_SD * (1 - base) * ceiling(base)
-    return mean, math.sqrt(float(np.dot(weights, (apart - mean) ** 2)) + noise**2 + (LOSS_SD * mean) ** 2)
+    return mean, math.sqrt(float(np.dot(weights, (apart - mean) ** 2 + sds**2)))
 
 
 def chance_ahead(cell: PricedCell, other: PricedCell, weights: Sequence[float]) -> float:
-    """Return the probability that a cell does better than another."""
-    mean, sd = difference(cell, other, weights)
-    return 0.5 * math.erfc(-mean / (sd * math.sqrt(2)))
+    """Return the probability that a cell does better than another, whichever world is true."""
+    apart, sds = _apart(cell, other)
+    below = [math.erfc(-mean / (sd * math.sqrt(2))) / 2 for mean, sd in zip(apart.tolist(), sds.tolist(), strict=True)]
+    return float(np.dot(weights, below))
+
+
+def _apart(cell: PricedCell, other: PricedCell) -> tuple[Values, Values]:
+    """Return the difference in each world, and how uncertain it is there."""
+    apart: Values = np.subtract(cell.score_by_world, other.score_by_world)
+    base = cell.variant.workload.pass_rates.mean
+    noise = math.sqrt(2) * SEED_SD * (1 - base) * ceiling(base)
+    return apart, np.hypot(noise, LOSS_SD * apart)
+
+
+def standings(ranked: Sequence[PricedCell], weights: Sequence[float], usual: tuple[int, int]) -> list[Standing]:
+    """Return how each cell stands against the first, and which is the usual choice or the nearest to it."""
+    nearest = min(ranked, key=lambda cell: _octaves(cell.key, usual))
+    found = []
+    for cell in ranked:
+        mean, sd = difference(cell, ranked[0], weights)
+        level = chance_ahead(cell, ranked[0], weights) >= LEVEL
+        found.append(Standing(mean, mean - Z90 * sd, mean + Z90 * sd, level, cell is nearest))
+    return found
+
+
+def _octaves(key: tuple[int, int], other: tuple[int, int]) -> float:
+    return math.dist([math.log2(size) for size in key], [math.log2(size) for size in other])
+
+
+def grounds(ranked: Sequence[PricedCell], weights: Sequence[float]) -> tuple[Ground, ...]:
+    """Return each study with its weight, its distance, and the cell that would be first by it alone."""
+    scores = np.array([cell.score_by_world for cell in ranked])
+    workload = ranked[0].variant.workload
+    found = []
+    for study, group in groupby(range(len(WORLDS)), lambda place: WORLDS[place].study):
+        places = list(group)
+        shares = np.array([weights[place] for place in places])
+        alone = ranked[int(np.argmax(scores[:, places] @ shares))]
+        studied = WORLDS[places[0]].studied
+        away = distance(studied, workload) if studied is not None else None
+        found.append(Ground(study, float(shares.sum()), away, *alone.key))
+    return tuple(sorted(found, key=attrgetter("weight"), reverse=True))

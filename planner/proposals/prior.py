@@ -166,14 +166,6 @@ def _octaves_beyond(studied: Studied, rollouts: float) -> float:
     return max(0.0, math.log2(rollouts / high), math.log2(low / rollouts))
 
 
-def studies(weights: Sequence[float]) -> dict[str, float]:
-    """Return what each study counts, all its worlds together, the weightiest first."""
-    found: dict[str, float] = {}
-    for world, weight in zip(WORLDS, weights, strict=True):
-        found[world.study] = found.get(world.study, 0.0) + weight
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-
 def is_near(workload: Workload) -> bool:
     """Say whether a published study, not our own bench of tiny models, counts at least half here of what it can."""
     return any(

@@ -9,6 +9,7 @@ from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
 from planner.axes import rounded_rate, said, with_rate
+from planner.proposals.comparing import grounds, standings
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
 from planner.proposals.published import (
@@ -18,7 +19,16 @@ from planner.proposals.published import (
     LARGEST_STEP_ROLLOUTS,
     STUDIED_ROLLOUTS,
 )
-from planner.proposals.request import Candidate, NarrowerTrial, Outlook, PilotGrant, PricedCell, Proposal, Request
+from planner.proposals.request import (
+    Candidate,
+    NarrowerTrial,
+    Outlook,
+    PilotGrant,
+    PricedCell,
+    Proposal,
+    Request,
+    Standing,
+)
 from planner.proposals.worlds import published_group
 from planner.view import Configuration
 
@@ -102,11 +112,12 @@ def propose(request: Request) -> Proposal:
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=_candidates(request, ranked, grants),
+        candidates=_candidates(request, ranked, grants, standings(ranked, weights, request.usual)),
         outlooks=tuple(_outlook(request, grid, factor) for factor in OUTLOOK_FACTORS),
         narrower=tuple(_narrower(request, ranked[0], final_gpu_hours)),
         ranked_by="expected score",
         world_weights=weights,
+        grounds=grounds(ranked, weights),
     )
 
 
@@ -141,16 +152,21 @@ def _require_signal(request: Request, costs: list[CellCost]) -> None:
 
 
 def _candidates(
-    request: Request, ranked: list[PricedCell], grants: dict[Configuration, PilotGrant]
+    request: Request,
+    ranked: list[PricedCell],
+    grants: dict[Configuration, PilotGrant],
+    standing: list[Standing],
 ) -> tuple[Candidate, ...]:
     rates = spread_rates(request.learning_rate_range, [grants[cell.configuration].steps > 0 for cell in ranked])
     return tuple(
-        _candidate(rank, cell, grants[cell.configuration], request, factor)
-        for rank, (cell, factor) in enumerate(zip(ranked, rates, strict=True), start=1)
+        _candidate(rank, cell, grants[cell.configuration], stands, request, factor)
+        for rank, (cell, stands, factor) in enumerate(zip(ranked, standing, rates, strict=True), start=1)
     )
 
 
-def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request, searched: float | None) -> Candidate:
+def _candidate(
+    rank: int, cell: PricedCell, pilot: PilotGrant, standing: Standing, request: Request, searched: float | None
+) -> Candidate:
     rule, variant = request.learning_rate, cell.variant
     factor = variant.learning_rate_factor if searched is None else searched
     return Candidate(
@@ -160,6 +176,7 @@ def _candidate(rank: int, cell: PricedCell, pilot: PilotGrant, request: Request,
         learning_rate=factor * cell.allocation.learning_rate(rule.base, rule.base_rollouts),
         epochs=cell.allocation.epochs(variant.workload.prompt_set_size),
         notes=notes_on(cell, request.of(variant)),
+        standing=standing,
         axes=variant.axes if searched is None else with_rate(variant.axes, searched),
     )
 

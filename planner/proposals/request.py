@@ -12,6 +12,7 @@ from budgets.workload import RecipeTraits, Workload
 from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
+USUAL = (16, 128)  # n and B as most published recipes have them: 8 or 16 answers to 128 to 512 prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Request:
     pilots: PilotRules = field(default_factory=PilotRules)
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
+    usual: tuple[int, int] = USUAL  # the n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
 
     def __post_init__(self) -> None:
@@ -153,9 +155,36 @@ class PricedCell:
         return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
 
     @property
+    def gpu_hours(self) -> float:
+        """What the run takes, its start-up included."""
+        return self.cost.start_up_gpu_hours + self.allocation.update_steps * self.cost.gpu_hours_per_step
+
+    @property
     def configuration(self) -> Configuration:
         """What tells it from all others."""
         return Configuration(*self.key, self.variant.axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """By how much a cell is expected to be ahead of the first, with a 90 % interval, and what that makes of it."""
+
+    median: float
+    low: float
+    high: float
+    level: bool  # whether the prior can hardly tell it from the first
+    usual: bool  # whether it is the usual choice, or the nearest to it
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What one study adds to the ranking: its weight, its distance from the workload, and its own first choice."""
+
+    study: str
+    weight: float
+    distance: float | None  # 1 is where a study counts half; None where it does not matter
+    rollouts_per_prompt: int
+    prompts_per_batch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +207,7 @@ class Candidate:
     learning_rate: float
     epochs: float
     notes: tuple[str, ...]
+    standing: Standing
     axes: Axes = ()
 
 
@@ -213,3 +243,14 @@ class Proposal:
     narrower: tuple[NarrowerTrial, ...]
     ranked_by: str
     world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
+    grounds: tuple[Ground, ...]  # the weightiest first
+
+    @property
+    def level(self) -> tuple[Candidate, ...]:
+        """The candidates that the prior can hardly tell from the first, which is one of them."""
+        return tuple(candidate for candidate in self.candidates if candidate.standing.level)
+
+    @property
+    def usual(self) -> Candidate:
+        """The usual choice, or the cell of the grid that is nearest to it."""
+        return next(candidate for candidate in self.candidates if candidate.standing.usual)

@@ -44,6 +44,7 @@ KEYS = {
     "gpus": "hardware.gpus",
     "gpus_per_trial": "hardware.gpus_per_trial",
     "recipe": "recipe.name",
+    "baseline": "proposal.baseline",
     "pilot_fraction": "pilot.fraction",
     "recipes": "axes.recipes",
     "models": "axes.models",

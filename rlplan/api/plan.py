@@ -184,6 +184,7 @@ def propose(
     pass_rate: float | None = None,
     pass_rates_file: str | Path | None = None,
     pilot_fraction: float | None = None,
+    baseline: str | None = None,
     task: str | None = None,
     config: str | Path | None = None,
     db: str | Path | None = None,
@@ -207,6 +208,7 @@ def propose(
         pass_rate: Mean pass rate of the base model.
         pass_rates_file: A file with one pass rate per prompt.
         pilot_fraction: Share of the budget for pilots; 0 for a plan without any.
+        baseline: What you would choose otherwise, always a row: "n=16,B=128" unless you say so.
         task: An embedded task, on this machine's CPU.
         config: A configuration file.
         db: The results database: a path, or an SQLAlchemy URL; by default RLPLAN_DB, else rlplan.db.

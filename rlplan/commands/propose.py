@@ -36,6 +36,9 @@ def propose(
     pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
     pilot_fraction: options.PilotFractionOption = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="What you would choose otherwise, always a row: n=16,B=128 unless you say so.")
+    ] = None,
     task: options.TaskOption = None,
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,

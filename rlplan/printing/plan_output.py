@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, PilotGrant, Proposal
 from rlplan.actions.proposing import StoredPlan
+from rlplan.printing.plan_standing import marked_rank, said_of_the_grounds, said_of_the_ranking
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
-from rlplan.wording.tables import RANK, Cells, Column, axes_column, table_of
+from rlplan.wording.tables import Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
@@ -49,8 +50,11 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
     if len(shown) < len(proposal.candidates):
         hidden = len(proposal.candidates) - len(shown)
         yield Text(f"{hidden} more: --top {len(proposal.candidates)}, or --format csv", style="dim")
+    yield ""
+    yield from map(Text, said_of_the_ranking(proposal))
     for heading, lines in (
         ("How the budget is split", _split(proposal)),
+        ("What the first place rests on, and what each alone would put first", said_of_the_grounds(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("The best of them on fewer GPUs per trial", [_narrower(option) for option in proposal.narrower]),
         ("Mind", _reminders(shown, proposal.candidates)),
@@ -64,8 +68,8 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
 
 
 def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
-    """Return the top of the ranking and every candidate that gets a pilot, however low it ranks."""
-    return [candidate for candidate in candidates if candidate.rank <= top or candidate.pilot.steps]
+    """Return the top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choice."""
+    return [each for each in candidates if each.rank <= top or each.pilot.steps or each.standing.usual]
 
 
 def _title(plan: StoredPlan) -> str:
@@ -93,7 +97,7 @@ def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Tab
     wide = canvas.width >= WIDE
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
     columns: Sequence[Column[Candidate]] = (
-        RANK,
+        Column("#", marked_rank),
         Column("n", attrgetter("cell.allocation.rollouts_per_prompt")),
         Column("B", attrgetter("cell.allocation.prompts_per_batch")),
         Column("M", lambda candidate: steps(candidate.cell.allocation.update_steps)),
@@ -107,6 +111,7 @@ def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Tab
         Column("expected score", _score),
         Column("pilot", lambda candidate: f"{steps(candidate.pilot.steps)} steps" if candidate.pilot.steps else "–"),
         axes_column(shown),
+        Column("against first", _against, shown=wide),
         Column("GPU-h", lambda c: hours(c.pilot.gpu_hours) if c.pilot.steps else "–", shown=wide),
         Column("lr", lambda candidate: f"{candidate.learning_rate:.2g}", shown=wide),
         Column("epochs", lambda c: f"{c.epochs:.2g}" if c.epochs < 10 else f"{c.epochs:,.0f}", shown=wide),
@@ -124,6 +129,11 @@ def _score(candidate: Candidate) -> str:
     return f"{score.median:.2f} ({score.low:.2f}–{score.high:.2f})"
 
 
+def _against(candidate: Candidate) -> str:
+    standing = candidate.standing
+    return f"{standing.median:+.3f} ± {standing.high - standing.median:.2f}" if candidate.rank > 1 else "–"
+
+
 def _split(proposal: Proposal) -> list[str]:
     hardware = proposal.request.hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
@@ -137,6 +147,12 @@ def _split(proposal: Proposal) -> list[str]:
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours, about {final_time} on the {hardware.gpus_per_trial} "
         f"{hardware.gpu.name} of one trial",
     ]
+    first = proposal.candidates[0]
+    if first.cell.allocation.update_steps < first.cell.affordable_steps:
+        lines.append(
+            f"        row 1 uses {hours(first.cell.gpu_hours)} of them: beyond {first.epochs:,.3g} passes over the "
+            "prompts it is expected to lose more than it gains; more prompts would use the rest"
+        )
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"

@@ -52,6 +52,8 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "difficulty": proposal.request.difficulty,
         **({"axes": axes} if axes else {}),
         "ranked_by": proposal.ranked_by,
+        "baseline": baseline_data(proposal),
+        "rests_on": [asdict(ground) for ground in proposal.grounds],
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
         "narrower_trials": [asdict(narrower) for narrower in proposal.narrower],
@@ -76,6 +78,9 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
         "signal_fraction": cell.signal_fraction,
         "expected_score": asdict(cell.expected_score),
         "notes": list(candidate.notes),
+        "level_with_first": candidate.standing.level,
+        "against_first": {name: getattr(candidate.standing, name) for name in ("median", "low", "high")},
+        "baseline": candidate.standing.usual,
         "gpu_hours_per_step_low": cell.cost.gpu_hours_per_step_low,
         "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
         "rollouts": cell.allocation.rollouts,
@@ -89,13 +94,25 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
     }
 
 
+def baseline_data(proposal: Proposal) -> dict[str, Any]:
+    """Return the row that stands for the usual choice, and which that was."""
+    (n, B), asked = proposal.usual.cell.key, proposal.request.usual
+    return {
+        "rank": proposal.usual.rank,
+        "rollouts_per_prompt": n,
+        "prompts_per_batch": B,
+        "asked": {"rollouts_per_prompt": asked[0], "prompts_per_batch": asked[1]},
+    }
+
+
 def csv_rows(proposal: Proposal) -> list[dict[str, Any]]:
     """Return one flat row per candidate."""
     rows = []
     for candidate in proposal.candidates:
         row = candidate_data(candidate)
-        score = row.pop("expected_score")
+        score, against = row.pop("expected_score"), row.pop("against_first")
         row.pop("seconds_per_step")
+        row |= {"against_first": against["median"], "against_low": against["low"], "against_high": against["high"]}
         row |= {f"axis_{name}": value for name, value in row.pop("axes", {}).items()}
         row["notes"] = "; ".join(row["notes"])
         rows.append(row | {"expected_score": score["median"], "score_low": score["low"], "score_high": score["high"]})

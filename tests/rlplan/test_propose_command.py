@@ -58,6 +58,63 @@ def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
     assert [entry["budget_factor"] for entry in plan["outlook"]] == [0.25, 1.0, 4.0]
 
 
+def proposed(run: Run, *args: str) -> dict[str, Any]:
+    ran = run("propose", "--format", "json", *args)
+    assert ran.code == 0, ran.err
+    return dict(json.loads(ran.out))
+
+
+@pytest.mark.parametrize(
+    "workload", [(), ("--model", "qwen2.5-3b", "--response-tokens", "1024", "--gpus", "16")], ids=["default", "3B"]
+)
+def test_a_larger_budget_gets_no_worse_answer_and_no_thousands_of_passes(run: Run, workload: tuple[str, ...]) -> None:
+    firsts = [
+        proposed(run, "--budget", budget, "--pilot-fraction", "0.2", *workload)["candidates"][0]
+        for budget in ("20000", "100000", "150000", "1000000")
+    ]
+    scores = [first["expected_score"]["median"] for first in firsts]
+    assert scores == sorted(scores)
+    assert all(first["epochs"] < 100 for first in firsts)
+    assert any("stops early" in note for note in firsts[-1]["notes"])
+    told = " ".join(run("propose", "--budget", "1000000", "--pilot-fraction", "0.2", *workload).out.split())
+    assert "passes over the prompts it is expected to lose more than it gains; more prompts would use the rest" in told
+
+
+@pytest.mark.parametrize(
+    ("flag", "one", "other", "apart"),
+    [
+        ("--pass-rate", "0.30", "0.31", 0.02),
+        ("--pass-rate", "0.60", "0.62", 0.02),
+        ("--model", "qwen3-14b", "qwen3-32b", 0.1),  # these two also buy fewer updates
+        ("--response-tokens", "16384", "32768", 0.1),
+    ],
+)
+def test_nearly_the_same_workload_gets_nearly_the_same_answer(
+    run: Run, flag: str, one: str, other: str, apart: float
+) -> None:
+    first, second = (proposed(run, "--budget", "5000", flag, value)["candidates"][0] for value in (one, other))
+    assert abs(math.log2(first["rollouts_per_prompt"] / second["rollouts_per_prompt"])) <= 1
+    assert second["expected_score"]["median"] == pytest.approx(first["expected_score"]["median"], abs=apart)
+
+
+def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
+    plan = proposed(run, "--budget", "5000", "--baseline", "n=8, B=500")
+    usual = plan["baseline"]
+    assert usual["asked"] == {"rollouts_per_prompt": 8, "prompts_per_batch": 500}
+    row = plan["candidates"][usual["rank"] - 1]
+    assert row["baseline"]
+    assert (row["rollouts_per_prompt"], row["prompts_per_batch"]) == (8, 512)
+    assert set(row["against_first"]) == {"median", "low", "high"}
+    assert plan["candidates"][0]["level_with_first"]
+    assert sum(ground["weight"] for ground in plan["rests_on"]) == pytest.approx(1)
+    out = run("propose", "--budget", "5000").out
+    told = " ".join(out.split())
+    assert "= Level with the first" in told
+    assert "* The usual choice, n = 16, B = 128, is row" in told
+    assert "What the first place rests on" in told
+    assert re.search(r"^ *\*=?\d+ +16 +128 ", out, re.MULTILINE)
+
+
 def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
     plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
     ran = run("propose", "--budget", "5000", "--format", "csv")
@@ -234,6 +291,7 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
         (["--budget", "5000", "--budgett", "1"], 2, "No such option: --budgett"),
         (["--budget", "5000", "--gpus", "many"], 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
         (["--budget", "5000", "--gpus", "8.5"], 2, "--gpus '8.5' is not a whole number"),
+        (["--budget", "5000", "--baseline", "16x128"], 2, "--baseline: '16x128' does not name n (2 or more) and B"),
         (["--budget", "5000", "--format", "xml"], 2, "'xml' is not one of 'table', 'json', 'csv'"),
         (["--budget", "5000", "--pass-rate", "1.5"], 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
         (["--budget", "5000", "--db", "no/such/dir/x.db"], 2, "its directory does not exist. Run: mkdir -p"),

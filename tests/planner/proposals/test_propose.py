@@ -178,3 +178,35 @@ def test_a_full_grid_has_a_pilot_in_every_cell_with_signal_while_the_budget_pays
     assert sum(candidate.pilot.gpu_hours for candidate in proposal.candidates) <= proposal.pilot_gpu_hours
     poorer = propose(replace(wanted, budget_gpu_hours=2_000.0))
     assert 2 <= sum(candidate.pilot.steps > 0 for candidate in poorer.candidates) < len(poorer.candidates)
+
+
+@given(requests, st.tuples(st.integers(2, 4096), st.integers(1, 4096)))
+@settings(max_examples=12, deadline=None)
+def test_the_first_is_level_with_itself_and_the_usual_choice_is_the_nearest_row(
+    wanted: Request, usual: tuple[int, int]
+) -> None:
+    try:
+        proposal = propose(replace(wanted, usual=usual))
+    except BudgetError:
+        return
+    first = proposal.candidates[0]
+    assert first in proposal.level
+    assert math.isclose(sum(ground.weight for ground in proposal.grounds), 1)
+    assert sum(candidate.standing.usual for candidate in proposal.candidates) == 1
+
+    def octaves(key: tuple[int, int]) -> float:
+        return math.dist([math.log2(size) for size in key], [math.log2(size) for size in usual])
+
+    assert octaves(proposal.usual.cell.key) == min(octaves(each.cell.key) for each in proposal.candidates)
+    for candidate in proposal.candidates:
+        standing, behind = candidate.standing, first.cell.expected_score.median - candidate.cell.expected_score.median
+        assert standing.median == pytest.approx(-behind, abs=1e-9)
+        assert standing.low <= standing.median <= standing.high
+        assert standing.level == (chance_ahead(candidate.cell, first.cell, proposal.world_weights) >= 0.25)
+
+
+def test_a_study_alone_would_choose_by_its_own_law() -> None:
+    alone = {ground.study: ground.rollouts_per_prompt for ground in propose(request(20_000)).grounds}
+    assert alone["IsoCompute, Qwen2.5-7B"] >= 256
+    assert alone["ScaleRL, 8B and Scout"] <= 32
+    assert alone["2-GRPO and RL-excursions"] <= 32
