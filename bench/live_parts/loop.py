@@ -71,7 +71,7 @@ class Loops:
             assert stored is not None
             target = self.grid.slowness(self.database, stored.name) * self.grid.target
             place = ["--db", str(self.database), "--format", "json"]
-            said = json.loads(self._rlplan("recommend", stored.name, "--target", repr(target), *place))
+            said = json.loads(rlplan("recommend", stored.name, "--target", repr(target), *place))
             said["trained_share"] = self.grid.trained(self.database, stored.name) / self.grid.cost
             _write(answer, json.dumps(said))
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ class Loops:
             settings = self.folder / f"{self.task}.toml"
             settings.write_text(SETTINGS.format(fraction=pilots / (pilots + final)), encoding="utf-8")
             flags = ("--task", self.task, "--budget", repr(pilots + final), "--config", str(settings))
-            made = json.loads(self._rlplan("propose", *flags, "--db", str(self.database), "--format", "json"))
+            made = json.loads(rlplan("propose", *flags, "--db", str(self.database), "--format", "json"))
             name = f"plan-{made['plan']}" if isinstance(made["plan"], int) else made["plan"]
             _write(known, json.dumps({"plan": name, "slowness": slowness, "pilots": pilots, "final": final}))
         say(f"{self.task}: {known.read_text(encoding='utf-8')}")
@@ -98,23 +98,15 @@ class Loops:
         launch, steps = recommended["launch"], int(recommended["recommendation"]["update_steps"])
         if launch["arguments"] is None and launch["continues"] is not None:  # its pilot has gone all the way
             return self._of_pilot(launch["continues"]["folder"], steps)
-        folder = self._file(seed, "final")
-        if _last_step(folder) < steps:
-            if (folder / "config.json").exists():
-                self._rlplan("train", "--resume", "--out", str(folder), "--format", "json")
-            else:
-                _, *arguments = launch["arguments"]
-                arguments[arguments.index("--out") + 1] = str(folder)
-                self._rlplan(*arguments, "--format", "json")
-        return _ended([(float(row["step"]), float(row["score"])) for row in _curve(folder)], steps)
+        return trained(launch["arguments"], self._file(seed, "final"), steps)
 
     def _sweep(self, seed: int, plan: str) -> None:
         common = ["--workers", str(self.workers), "--db", str(self.database), "--format", "json"]
         stored = self._stored(plan, seed, "rlplan")
         if stored is None:
-            self._rlplan("sweep", plan, "--seed", str(seed), "--folder", str(self.folder / "runs"), *common)
+            rlplan("sweep", plan, "--seed", str(seed), "--folder", str(self.folder / "runs"), *common)
         elif stored.status not in ENDED:
-            self._rlplan("resume", stored.name, "--accept-changes", *common)
+            rlplan("resume", stored.name, "--accept-changes", *common)
 
     def _calibrated(self) -> str:
         """Return the small sweep of every planned pilot whose prices and speed count, made if need be."""
@@ -122,7 +114,7 @@ class Loops:
         if found is None:
             place = ["--folder", str(self.folder / "runs"), "--db", str(self.database), "--format", "json"]
             small = ["--task", self.task, "--budget", str(CALIBRATION), "--policy", "full"]
-            self._rlplan("sweep", *small, "--workers", str(self.workers), *place)
+            rlplan("sweep", *small, "--workers", str(self.workers), *place)
             found = self._newest("sweeps.policy = 'full'", ())
         assert found is not None
         return found.name
@@ -155,13 +147,27 @@ class Loops:
     def _file(self, seed: int, name: str) -> Path:
         return self.folder / f"{self.task}-s{seed}-{name}"
 
-    def _rlplan(self, *arguments: str) -> str:
-        say(f"rlplan {' '.join(arguments)}")
-        command = [sys.executable, "-c", "from rlplan.entry import main; main()", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-        if done.returncode not in (0, FAILED_TRIALS):
-            raise SystemExit(f"rlplan {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-        return done.stdout
+
+def rlplan(*arguments: str) -> str:
+    """Run a command, and return what it printed."""
+    say(f"rlplan {' '.join(arguments)}")
+    command = [sys.executable, "-c", "from rlplan.entry import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    if done.returncode not in (0, FAILED_TRIALS):
+        raise SystemExit(f"rlplan {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def trained(arguments: list[str], folder: Path, steps: int) -> Observed:
+    """Train a run that a command of `rlplan train` names in a folder, on where it was left, and return how it ended."""
+    if last_step(folder) < steps:
+        if (folder / "config.json").exists():
+            rlplan("train", "--resume", "--out", str(folder), "--format", "json")
+        else:
+            _, *given = arguments
+            given[given.index("--out") + 1] = str(folder)
+            rlplan(*given, "--format", "json")
+    return _ended([(float(row["step"]), float(row["score"])) for row in curve(folder)], steps)
 
 
 def _ended(points: list[tuple[float, float]], steps: int) -> Observed:
@@ -171,12 +177,13 @@ def _ended(points: list[tuple[float, float]], steps: int) -> Observed:
     return Observed(sum(near) / len(near), min(steps, int(last)))
 
 
-def _curve(folder: Path) -> list[dict[str, str]]:
+def curve(folder: Path) -> list[dict[str, str]]:
+    """Return the scored rows of a run's curve."""
     with (folder / "curve.csv").open(encoding="utf-8", newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["score"]]
 
 
-def _last_step(folder: Path) -> int:
+def last_step(folder: Path) -> int:
     """Return how many updates a run has made, −1 when none is known; a line may have been torn by a kill."""
     metrics = folder / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []

@@ -3,11 +3,13 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, StatementError
 
 from budgets.errors import RlplanError, StoreError, StoreUnavailableError
+from planner.disk import has_no_room, room
 from planner.store.damage import UNREADABLE, damage
 
 _NEEDS_DIRECTORY = (
@@ -30,6 +32,9 @@ _SQLITE = {
     "SQLITE_IOERR": "cannot be read or written: the disk reports an error",
 }
 
+# By which SQLite also says that no room is left, depending on what it was about to write.
+_WITHOUT_ROOM = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+
 # What passes: another writer ends, room is made, a disk or a network comes back.
 _PASSING = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")
 
@@ -45,7 +50,7 @@ def explained(shown: str, reader: Engine | None = None) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        message = explain(error)
+        message = explain(error, shown)
         if message is None:
             _raise_damage(shown, reader, error)
             raise
@@ -80,11 +85,13 @@ def _may_pass(error: Exception) -> bool:
     return True  # PostgreSQL's server is locked or does not answer
 
 
-def explain(error: Exception) -> str | None:
+def explain(error: Exception, shown: str = "") -> str | None:
     """Say what is wrong and what to do; None when the error is not about the database's condition."""
     original = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(original, sqlite3.Error):
         name = getattr(original, "sqlite_errorname", "")
+        if name.startswith(_WITHOUT_ROOM) and "://" not in shown and has_no_room(Path(shown)):
+            return f"cannot be written: {room(Path(shown))}. What was committed is safe"
         return _SQLITE.get(name) or _SQLITE.get("_".join(name.split("_")[:2]))
     if getattr(original, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
         return _SQLITE["SQLITE_BUSY"]

@@ -4,11 +4,13 @@ import os
 import re
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect
 
 from budgets.errors import NotFoundError, StoreError
+from planner.disk import has_no_room
 from planner.store.engine import Engines, locate, postgres_engines, references_unchecked, sqlite_engines
 from planner.store.failures import explained
 from planner.store.fresh import HEAD, REVISIONS, create_schema
@@ -57,6 +59,7 @@ def _unescaped(field: str) -> str:
 LOCK_TIMEOUT_SECONDS = 30.0
 
 _OURS = {"alembic_version", "plans", "sweeps", "trials"}
+_FIRST_PAGE = 4096  # bytes, of a file to which SQLite has written no table yet
 _SMALLEST_PAGE = 512  # bytes, of an SQLite file that is not empty
 _HOW_TO_BEGIN = "Run: rlplan propose --budget 5000"
 
@@ -77,6 +80,7 @@ def open_store(
     """
     place = locate(location)
     path = place if isinstance(place, Path) else None
+    fresh = path is not None and not os.path.exists(path)  # whatever keeps it from being looked at is told below
     if isinstance(place, Path):
         try:
             _check_file(place, read_only)
@@ -90,8 +94,19 @@ def open_store(
             notices = _prepare(engines, path, read_only, lock_timeout_seconds)
     except BaseException:
         engines.dispose()
+        if path is not None and fresh:
+            _remove_empty(path)
         raise
     return Store(engines, read_only=read_only, notices=notices)
+
+
+def _remove_empty(path: Path) -> None:
+    """Take back a database that could not be made for want of room; one in which another process writes stays."""
+    with suppress(OSError):
+        log = path.with_name(f"{path.name}-wal")
+        if has_no_room(path) and path.stat().st_size <= _FIRST_PAGE and (not log.exists() or not log.stat().st_size):
+            for each in (path, log, path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-journal")):
+                each.unlink(missing_ok=True)
 
 
 def _check_file(path: Path, read_only: bool) -> None:

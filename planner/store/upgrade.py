@@ -56,6 +56,10 @@ def back_up(path: Path, revision: str) -> Path:
     """Copy a database, with what is still in its write-ahead log, beside it."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     copy = path.with_name(f"{path.name}.backup-{revision}-{moment}")
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
+    try:
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
     return copy

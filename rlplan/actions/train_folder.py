@@ -17,6 +17,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
+from planner.disk import why
 from planner.metrics import further_names
 from rlplan.actions.train_request import RUNS, TrainingRun
 from runner.ports.backend import Point
@@ -40,7 +41,7 @@ class RunFolder:
             self._lock = os.open(path, os.O_RDONLY)
         except OSError as error:
             raise InputError(
-                f"the run's folder {path} cannot be used ({error.strerror}); give another with --out"
+                f"the run's folder {path} cannot be used ({why(error, path)}); give another with --out"
             ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,6 +61,9 @@ class RunFolder:
         os.close(self._lock)
         if self._is_new:
             with suppress(OSError):  # it holds a run
+                if not (self.path / CONFIG).exists() and not (self.path / METRICS).stat().st_size:
+                    (self.path / METRICS).unlink()
+            with suppress(OSError):
                 self.path.rmdir()
 
     def require_free(self) -> None:
@@ -85,7 +89,7 @@ class RunFolder:
                     aside.replace(copy)
             except OSError as error:
                 raise CheckpointError(
-                    f"the trial in {pilot} cannot be copied to {self.path}: {error.strerror or error}"
+                    f"the trial in {pilot} cannot be copied to {self.path}: {why(error, self.path)}"
                 ) from error
             yield
         except BaseException:
@@ -126,7 +130,7 @@ class RunFolder:
         ]
 
     def _full(self, error: OSError) -> CheckpointError:
-        return CheckpointError(f"{self.path} cannot be written to ({error.strerror or error})")
+        return CheckpointError(f"{self.path} cannot be written to ({why(error, self.path)})")
 
 
 def stored_run(folder: Path) -> TrainingRun:

@@ -1,5 +1,6 @@
 """Draws panels into a file: an HTML page that needs nothing else (plotly inside), or a PNG (matplotlib, no browser)."""
 
+import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from rlplan.actions.fitting import Fits
 from rlplan.actions.law_fitting import LawFits
 from rlplan.charts.chart import text
 from rlplan.charts.fit_panels import MOST_PANELS, Line, Panel, columns, curve_panels, law_panels
+from rlplan.wording.file_writing import write_file
 from rlplan.wording.numbers import count
 
 if TYPE_CHECKING:
@@ -79,16 +81,14 @@ def write_laws(fits: LawFits, path: Path) -> str:
 
 
 def _write(panels: Sequence[Panel], count: int, what: str, path: Path) -> str:
-    try:
-        (write_png if path.suffix.casefold() == ".png" else write_html)(panels, path)
-    except OSError as error:
-        raise InputError(f"--plot {path} cannot be written: {error.strerror or error}; give another path") from error
+    drawn = _png(panels, path) if path.suffix.casefold() == ".png" else _html(panels)
+    write_file(path, drawn, force=True)
     missing = count - len(panels)
     return f"drew {path}" + (f": the first {MOST_PANELS} {what}, without {missing} more" if missing else "")
 
 
-def write_html(panels: Sequence[Panel], path: Path) -> None:
-    """Draw panels in a grid into an HTML file."""
+def _html(panels: Sequence[Panel]) -> bytes:
+    """Draw panels in a grid on a page."""
     from plotly.subplots import make_subplots
 
     wide = columns(len(panels))
@@ -111,7 +111,7 @@ def write_html(panels: Sequence[Panel], path: Path) -> None:
         config={"responsive": True, "displaylogo": False},
     )
     title = titles[0] if len(titles) == 1 else f"{len(titles)} learning curves"
-    path.write_text(PAGE.format(title=title, figure=drawn, narrowest=wide * NARROWEST), encoding="utf-8")
+    return PAGE.format(title=title, figure=drawn, narrowest=wide * NARROWEST).encode()
 
 
 def _draw(figure: "Figure", panel: Panel, cell: dict[str, int], named: set[str]) -> None:
@@ -179,8 +179,8 @@ def _add_points(add: Any, points: Curve, leftmost: float, colour: str, name: str
         add("before training", [leftmost] * int((~trained).sum()), points.y[~trained], mode="markers", marker=marker)
 
 
-def write_png(panels: Sequence[Panel], path: Path) -> None:
-    """Draw panels in a grid into a PNG."""
+def _png(panels: Sequence[Panel], path: Path) -> bytes:
+    """Draw panels in a grid as a PNG, which a path has asked for."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -205,7 +205,9 @@ def write_png(panels: Sequence[Panel], path: Path) -> None:
     named = {label: handles[label] for label in sorted(handles, key=_place)}
     across = min(len(named), 3 if wide == 1 else 5)
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=across, frameon=False, fontsize=9)
-    figure.savefig(path, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return drawn.getvalue()
 
 
 def _draw_axes(axes: "Axes", panel: Panel, small: bool) -> None:

@@ -33,18 +33,10 @@ def init(
 
     Example: rlplan init && $EDITOR rlplan.toml && rlplan propose --budget 5000
     """
-    from budgets.errors import ConfigError  # noqa: PLC0415
     from planner.config import template  # noqa: PLC0415
+    from rlplan.wording.file_writing import write_file  # noqa: PLC0415
 
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(template())
-    except FileExistsError as error:
-        raise ConfigError(f"{path} exists already; give another path, or --force to overwrite it") from error
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be written: {error.strerror}; give a path in a folder that you may write"
-        ) from error
+    write_file(path, template().encode(), force=force)
     typer.echo(
         f"Wrote {path}, every key commented out: '#' before a default, '##' before an example of a key without one.",
         err=True,

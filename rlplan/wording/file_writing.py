@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from budgets.errors import InputError
+from planner.disk import unwritten
 
 _DATABASE_BEGINS = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal")  # files that are a part of the one that they lie beside
@@ -24,7 +25,7 @@ def write_file(path: Path, written: bytes, *, force: bool) -> None:
 def put_file(path: Path, written: bytes, *, force: bool) -> None:
     """Write a file as `write_file` does, at the path itself: a link there is replaced, and not what it leads to."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with _explained(path):
+    with _explained(path, len(written)):
         try:
             _fill(part, written)
             _put(part, path, force=force)
@@ -44,7 +45,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> No
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; all tables go into a folder, or into one .json file")
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    with _explained(folder):
+    with _explained(folder, sum(map(len, files.values()))):
         try:
             part.mkdir()
             for name, written in files.items():
@@ -112,14 +113,12 @@ def _put(part: Path, path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, size: int) -> Iterator[None]:
     """Turn what the file system refuses into a sentence."""
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}; give a path in a folder that you may write"
-        ) from error
+        raise InputError(unwritten(path, error, "give a path in a folder that you may write", size)) from error
 
 
 _END = "\r\n"

@@ -17,6 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError
+from planner.disk import why
 from planner.store.schema import Sweep, Trial
 from runner.training import checkpoints
 from runner.training.trial import replace_file
@@ -67,8 +68,10 @@ def new_folder(above: Path, sweep: str) -> Path:
             own.mkdir(parents=True)
         except OSError as error:
             if not (isinstance(error, FileExistsError) and own.exists()):
-                why = error.strerror or str(error)
-                raise InputError(f"the sweep's folder '{own}' cannot be made ({why}): give another --folder") from error
+                said = why(error, own)
+                raise InputError(
+                    f"the sweep's folder '{own}' cannot be made ({said}): give another --folder"
+                ) from error
             number += 1
             own = above / f"{sweep}-{number}"
         else:
@@ -81,9 +84,9 @@ def mark_folder(folder: Path, sweep: Sweep, database: str) -> None:
     try:
         replace_file(folder / MARK, json.dumps(asdict(mark), indent=2) + "\n")
     except OSError as error:
-        raise InputError(
-            f"the sweep's folder {folder} cannot be written to ({error.strerror or error}): nothing was run"
-        ) from error
+        with suppress(OSError):  # what lies in it stays
+            folder.rmdir()
+        raise InputError(f"the sweep's folder {folder} cannot be written to ({why(error, folder)})") from error
 
 
 def mark_of(folder: Path) -> Mark | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
+from planner.disk import why
 from planner.layering import flattened
 from runner.ports.trial import TrialConfig
 
@@ -85,7 +86,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointForm
         last = _newest_first(folder)[:1]
         stands = f"{last[0].name} stands" if last else "there is none before it"
         raise CheckpointError(
-            f"the checkpoint of step {step} cannot be written to {folder} ({error}); {stands}"
+            f"the checkpoint of step {step} cannot be written to {folder} ({why(error, folder)}); {stands}"
         ) from error
     for old in _newest_first(folder)[KEPT:]:
         old.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import CheckpointError
+from planner.disk import why
 from runner.ports.backend import Point, Segment, TrainerBackend
 
 METRICS = "metrics.jsonl"
@@ -84,11 +85,16 @@ def point_from(values: Mapping[str, Any]) -> Point:
 def replace_file(path: Path, text: str) -> None:
     """Write a file so that it is the old or the new one, whole, whatever happens."""
     aside = path.with_name(f"{path.name}.writing")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
 
 
 def remove_aside_files(folder: Path) -> None:
@@ -120,7 +126,7 @@ def _finite(value: Any) -> Any:
 
 
 def _cannot_write(path: Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be written ({error.strerror or error}); the last checkpoint stands")
+    return CheckpointError(f"{path} cannot be written ({why(error, path)}); the last checkpoint stands")
 
 
 class OpenTrial:

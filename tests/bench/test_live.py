@@ -8,6 +8,8 @@ import pytest
 
 from bench.live_parts.grid import Grid
 from bench.live_parts.loop import Loops, Observed
+from bench.live_parts.pruned import GivenUp, keep, prunings, read
+from bench.live_parts.pruned import report as report_pruned
 from bench.live_parts.rows import NEAR, Row, report, row
 from budgets.errors import InputError
 
@@ -88,3 +90,35 @@ def missed(rows: list[Row], capsys: pytest.CaptureFixture[str]) -> tuple[int, st
     inside, near, trained = capsys.readouterr().out.strip().splitlines()
     assert trained == "pilots trained for at most 8.0% of the grid's cost"
     return count, " ".join(inside.split()[:4]), " ".join(near.split()[:4])
+
+
+def test_what_a_sweep_gave_up_is_read_with_what_it_was_given_up_by(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE trials (id, name, state);
+            INSERT INTO trials VALUES (1, 'n8-B4-s0', 'pruned'), (2, 'n4-B4-s0', 'finished');
+            CREATE TABLE points (trial_id, gpu_hours); INSERT INTO points VALUES (1, 0.1), (1, 0.2), (2, 0.9);
+            CREATE TABLE decisions (number, trial_id, action, seen);
+            INSERT INTO decisions VALUES (1, 2, 'start', '{}'), (2, 1, 'start', '{}'), (3, 1, 'prune', '{"high": 0.7}');
+            """
+        )
+    (found,) = prunings(tmp_path / "s.db")
+    assert (found.trial, found.at, found.seen) == ("n8-B4-s0", 0.2, {"high": 0.7})
+
+
+def test_the_share_above_the_bound_is_the_bar_and_rows_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        GivenUp(0, f"n{place}-B4-s0", 0.001, 0.03, 0.69, 0.62, 0.74, 0.94 if place == 0 else 0.7, 0.03)
+        for place in range(10)
+    ]
+    for each in rows:
+        keep(tmp_path / "pruned.csv", each)
+    assert read(tmp_path / "pruned.csv") == rows
+    assert report_pruned(rows, 2) == 0
+    assert "1 of 10 runs given up in 2 sweeps of 0.05 GPU-hours end above" in capsys.readouterr().out
+    assert report_pruned([*rows, rows[0]], 2) == 1
+    assert "MISSED" in capsys.readouterr().out
+    assert "nothing was given up" in (report_pruned([], 2), capsys.readouterr().out)[1]

@@ -38,7 +38,7 @@ def test_init_writes_a_file_that_loads_and_does_not_overwrite_one(run: Run, tmp_
     (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus = 8\n")
     ran = run("init")
     assert ran.code == 2
-    assert "rlplan.toml exists already; give another path, or --force to overwrite it" in ran.err
+    assert "rlplan.toml exists already; give another path, or --force to replace it" in ran.err
     assert (tmp_path / "rlplan.toml").read_text() == "[hardware]\ngpus = 8\n"
     assert run("init", "--force").code == 0
     assert run("init", "no/such/folder.toml").code == 2

@@ -43,7 +43,7 @@ def test_a_plot_that_cannot_be_written_is_explained(run: Run, tmp_path: Path, on
     (tmp_path / "taken.png").mkdir()
     ran = run("fit", one, "--plot", "taken.png")
     assert ran.code == 2
-    assert "--plot taken.png cannot be written" in ran.err
+    assert "taken.png is no file that can be written" in ran.err
 
 
 def test_a_million_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) -> None:

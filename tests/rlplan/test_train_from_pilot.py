@@ -75,7 +75,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("rlplan.actions.train_folder.shutil.copyfile", full)
-    with pytest.raises(CheckpointError, match="cannot be copied to here: No space left on device"):
+    with pytest.raises(CheckpointError, match="cannot be copied to here: the disk is full"):
         train(request(), backend=Scripted())
     assert not HERE.exists()
 

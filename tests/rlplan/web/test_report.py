@@ -140,7 +140,7 @@ def test_the_old_report_stays_when_the_new_one_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(InputError, match="the disk is full"):
         report.save(out, "new")
     assert out.read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]

@@ -77,7 +77,7 @@ def test_a_full_disk_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
-        CheckpointError, match=r"step 2 cannot be written.*No space left.*checkpoint-00000001.pt stands"
+        CheckpointError, match=r"step 2 cannot be written.*the disk is full: .* MB free.*checkpoint-00000001.pt stands"
     ):
         checkpoints.save(tmp_path, 2, STATE)
     monkeypatch.undo()

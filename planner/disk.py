@@ -1,0 +1,64 @@
+"""A disk that is full is told in one way: where, how much room there is, how much is needed, and what to do."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+LEAST_ROOM = 2**17  # bytes free, below which SQLite may fail to write: its log, the log's index of 32 KiB, a page
+_MB = 1e6
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error, or what led to it, is that no room is left, or none that this user may take."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in FULL:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def has_no_room(path: Path) -> bool:
+    """Whether hardly anything is free where a path lies."""
+    try:
+        usage = shutil.disk_usage(_existing(path))
+    except OSError:
+        return False
+    return usage.total > 0 and usage.free < LEAST_ROOM  # /proc and the like have no size at all
+
+
+def room(path: Path, needed: int | None = None) -> str:
+    """Say that the disk of a path is full, and what would help."""
+    place = _existing(path)
+    wanted = "" if needed is None else f", and {needed / _MB:.2f} MB are needed"
+    try:
+        free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{wanted}"
+    except OSError:
+        free = " has no room"
+    return f"the disk is full: {_mount(place)}{free}. Make room there, or give a path on another disk"
+
+
+def why(error: BaseException, path: Path, needed: int | None = None) -> str:
+    """Say in a few words why a path could not be written."""
+    if is_full(error):
+        return room(path, needed)
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def unwritten(path: Path, error: OSError, remedy: str, needed: int | None = None) -> str:
+    """Say that a path could not be written, why, and what to do: the remedy, or to make room."""
+    said = f"{path} cannot be written: {why(error, path, needed)}"
+    return said if is_full(error) else f"{said}; {remedy}"
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest folder above a path, or the path itself, that is there."""
+    path = Path(os.path.abspath(path))
+    return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+
+
+def _mount(place: Path) -> Path:
+    """Return where the file system of a path begins."""
+    return next(each for each in (place, *place.parents) if os.path.ismount(each) or each == each.parent)

@@ -1,0 +1,100 @@
+"""A disk that is full: every command says so, which disk, how much is free and needed, and leaves no half file."""
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.store.schema import SweepStatus
+from rlplan.actions import sweeping
+from rlplan.actions.sweeping import start
+from tests.rlplan.conftest import Run, Use
+from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.test_sweeping import Simulated, request
+from tests.rlplan.train_backend import Scripted
+
+SIZE = 64  # KiB
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a small disk")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(disk: Path, free: int) -> None:
+    """Leave so many KiB free."""
+    (disk / "filler").write_bytes(bytes(1024 * (SIZE - free)))
+
+
+@pytest.mark.parametrize("free", [0, 4, 36, 60])
+def test_a_database_that_has_no_room_is_not_left_half_made(run: Run, disk: Path, free: int) -> None:
+    fill(disk, free)
+    ran = run("propose", "--budget", "5000", "--db", str(disk / "rlplan.db"))
+    assert ran.code == 2
+    assert f"the disk is full: {disk} has 0.00 MB free" in ran.err
+    assert os.listdir(disk) == ["filler"]
+
+
+def test_what_needs_more_room_than_there_is_says_how_much(run: Run, disk: Path, one: str) -> None:
+    ran = run("fit", one, "--plot", str(disk / "p.html"))
+    assert ran.code == 2
+    assert f"the disk is full: {disk} has 0.07 MB free, and 4." in ran.err
+    assert os.listdir(disk) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("init", "out/rlplan.toml"),
+        ("report", "out/r.html"),
+        ("export", "out/e.json"),
+        ("export", "out/all", "--format", "csv"),
+        ("train", "--task", "sum-easy", "--steps", "2", "--out", "out/run"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_leaves_an_empty_or_half_file(
+    run: Run, use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    seeder = seeded(tmp_path / "rlplan.db")
+    seeder.recommend()
+    seeder.end(SweepStatus.FINISHED)
+    seeder.store.close()
+    use(Scripted())
+    (tmp_path / "out").mkdir()
+    no_room(monkeypatch)
+    ran = run(*command)
+    assert ran.code == 2
+    assert "the disk is full: " in ran.err
+    assert "Make room there" in ran.err
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
+def test_a_sweep_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    no_room(monkeypatch)
+    with pytest.raises(sweeping.InputError, match=r"sweep-1 cannot be written to \(the disk is full"):
+        start(request(budget=0.1), str(tmp_path / "rlplan.db"))
+    assert list((tmp_path / "rlplan-sweeps").iterdir()) == []
+
+
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing that is written reach the disk."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
