@@ -1,6 +1,6 @@
 """A learning curve: scores against compute, cleaned of what cannot be fitted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -19,10 +19,10 @@ class Curve:
     """
 
     name: str
-    x: Vector
-    y: Vector
+    x: Vector = field(repr=False)
+    y: Vector = field(repr=False)
     bounded: bool
-    standard_errors: Vector | None = None
+    standard_errors: Vector | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     x_name: str = "x"
     y_name: str = "score"

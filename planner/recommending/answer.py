@@ -1,6 +1,6 @@
 """The answer: which allocation to run in full, how sure that is, and what speaks for the others; and as plain data."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from planner.axes import named_configuration
@@ -37,14 +37,14 @@ class FinalAnswer:
     target_gpu_hours: float
     chosen: Choice
     why: str
-    runner_up: Rival | None
-    equivalent: tuple[Choice, ...]
-    ranked: tuple[Choice, ...]
-    left_out: Facts
-    budgets: tuple[AtBudget, ...]
-    frontier: Frontier
-    pareto: Pareto
-    cautions: tuple[Caution, ...]
+    runner_up: Rival | None = field(repr=False)
+    equivalent: tuple[Choice, ...] = field(repr=False)
+    ranked: tuple[Choice, ...] = field(repr=False)
+    left_out: Facts = field(repr=False)
+    budgets: tuple[AtBudget, ...] = field(repr=False)
+    frontier: Frontier = field(repr=False)
+    pareto: Pareto = field(repr=False)
+    cautions: tuple[Caution, ...] = field(repr=False)
     seed_sd: float
     draws: int
 

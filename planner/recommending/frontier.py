@@ -1,6 +1,6 @@
 """What is best at which spend: the frontier around the target, and where more money stops to matter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class FrontierPoint:
 class Frontier:
     """The frontier for budgets around the user's, and how its n and its n·B move."""
 
-    points: tuple[FrontierPoint, ...]
+    points: tuple[FrontierPoint, ...] = field(repr=False)
     rollouts_per_prompt: Trend
     rollouts_per_step: Trend
 
@@ -63,7 +63,7 @@ class Pareto:
     target itself.
     """
 
-    points: tuple[Choice, ...]
+    points: tuple[Choice, ...] = field(repr=False)
     enough: Choice | None
 
 

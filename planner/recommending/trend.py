@@ -6,7 +6,7 @@ fitted to the mean over the draws of log2 n of the draw's winner, which knows ho
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -35,10 +35,10 @@ class Trend:
     """
 
     quantity: str
-    gpu_hours: tuple[float, ...]
-    mean: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    gpu_hours: tuple[float, ...] = field(repr=False)
+    mean: tuple[float, ...] = field(repr=False)
+    low: tuple[float, ...] = field(repr=False)
+    high: tuple[float, ...] = field(repr=False)
     grows: float
     stays: float
     falls: float

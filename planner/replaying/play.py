@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from budgets.errors import InputError
@@ -35,7 +35,7 @@ class Played:
     score_at_target: float
     best_at_target: float
     regret: float
-    trace: tuple[ChoiceMark, ...]  # where the choice changed
+    trace: tuple[ChoiceMark, ...] = field(repr=False)  # where the choice changed
     decisions: int  # actions of the policy that were carried out
     wall_hours: float
 

@@ -4,7 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,8 +25,8 @@ class FitJob:
     """A curve of a file, and the part of it that is fitted."""
 
     file: Path
-    whole: Curve
-    used: Curve
+    whole: Curve = field(repr=False)
+    used: Curve = field(repr=False)
     cut: float
 
 
@@ -34,7 +34,7 @@ class FitJob:
 class FittedCurve(FitJob):
     """What the fit says of it; `observed` has one for each target."""
 
-    fit: CurveFit
+    fit: CurveFit = field(repr=False)
     now: Prediction
     observed: tuple[float | None, ...]
     fit_ms: float

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.errors import BudgetError, InputError
@@ -58,11 +58,11 @@ class Replays:
     """What came of a policy with one seed after another."""
 
     request: ReplayRequest
-    read: ReadTable
+    read: ReadTable = field(repr=False)
     budget: float  # GPU-hours
     full_cost: float
     best: Configuration
-    played: tuple[Played, ...]
+    played: tuple[Played, ...] = field(repr=False)
     notes: tuple[str, ...]
 
     @property

@@ -18,7 +18,7 @@ from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import FITS, Frame, Kind, Library, make_frame
 from rlplan.api.laws import FittedLaws, RecipeComparison
 from rlplan.api.tables import Tabular, arrays_of, is_path, is_table, table_of
-from rlplan.api.wording import arguments_named, page_part, reworded
+from rlplan.api.wording import arguments_named, first_few, page_part, reworded
 from rlplan.wording.numbers import interval
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ class Fits(Sequence[Fit]):
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"<Fits of {len(self)} {'curve' if len(self) == 1 else 'curves'}{failed}: {', '.join(map(repr, self))}>"
+        return (
+            f"<Fits of {len(self)} {'curve' if len(self) == 1 else 'curves'}{failed}: {first_few([*map(repr, self)])}>"
+        )
 
     def _repr_html_(self) -> str:
         rows = [

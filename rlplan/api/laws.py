@@ -10,7 +10,7 @@ from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, 
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
 from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import COMPARED, LAWS, Frame, Library, make_frame
-from rlplan.api.wording import page_part
+from rlplan.api.wording import first_few, page_part
 from rlplan.wording.numbers import interval
 
 
@@ -73,7 +73,7 @@ class FittedLaws(Sequence[LawFit]):
         return laws_data(self.found)
 
     def __repr__(self) -> str:
-        return f"<FittedLaws of {self.law}: {', '.join(map(repr, self))}>"
+        return f"<FittedLaws of {self.law}: {first_few([*map(repr, self)])}>"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -113,7 +113,7 @@ class RecipeComparison(Sequence[ComparedRecipe]):
         return comparison_data(self.found)
 
     def __repr__(self) -> str:
-        return f"<RecipeComparison: {', '.join(f'{r.name} (P(best) {r.probability_best:.2f})' for r in self)}>"
+        return f"<RecipeComparison: {first_few([f'{r.name} (P(best) {r.probability_best:.2f})' for r in self])}>"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
+from textwrap import shorten
 
 from budgets.errors import RlplanError
 from rlplan.wording.formats import DEFAULT_DATABASE
+from rlplan.wording.numbers import some_of
+
+FEW, LONGEST = 4, 200  # of the parts of what a console shows of an object: how many, and the signs of each
 
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
 _COMMAND = re.compile(r"`?rlplan [a-z]+ ")
@@ -40,6 +44,11 @@ def page_part(heading: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         f"<div><p>{escape(heading)}</p>"
         f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'
     )
+
+
+def first_few(told: Sequence[str]) -> str:
+    """Write the first texts, each cut short, and how many more there are: what a console has room for."""
+    return some_of([shorten(each, LONGEST, placeholder=" …") for each in told], FEW)
 
 
 def database_at(db: str | Path | None) -> str:

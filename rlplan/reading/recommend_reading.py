@@ -1,7 +1,7 @@
 """What `rlplan recommend` says, callable from Python: the answer for a stored sweep, and how to run it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,8 @@ class Recommended:
     pilot_gpu_hours: float
     spent_gpu_hours: float
     answer: FinalAnswer
-    launch: Launch
-    kept: StoredAnswer | None  # that it is; None where it was worked out now
+    launch: Launch = field(repr=False)
+    kept: StoredAnswer | None = field(repr=False)  # that it is; None where it was worked out now
     asked_for: bool = False  # a final run other than the sweep's own
 
     @property

@@ -1,7 +1,7 @@
 """The story of a sweep at one moment, as rows tell it, and what is believed on their ground."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -77,12 +77,12 @@ class Story:
     """A sweep as its rows tell it; everything is read in one transaction."""
 
     picture: Picture
-    stretches: tuple[Stretch, ...]  # in the order of their start
-    charges: tuple[Charged, ...]
-    decisions: tuple[Decision, ...]  # oldest first
-    cells: tuple[Cell, ...]
-    assumptions: tuple[Assumption, ...]
-    flags: tuple[Flag, ...]
+    stretches: tuple[Stretch, ...] = field(repr=False)  # in the order of their start
+    charges: tuple[Charged, ...] = field(repr=False)
+    decisions: tuple[Decision, ...] = field(repr=False)  # oldest first
+    cells: tuple[Cell, ...] = field(repr=False)
+    assumptions: tuple[Assumption, ...] = field(repr=False)
+    flags: tuple[Flag, ...] = field(repr=False)
     created_at: datetime
     read_at: datetime
     budget_gpu_hours: float
@@ -106,5 +106,5 @@ class Beliefs:
 
     recommended: Recommended | None
     why_not: str | None  # why there is no recommendation
-    bands: Mapping[int, Band]  # by trial
-    cuts: Mapping[int, float]  # GPU-hours from which on a trial's scores count as collapsed, by trial
+    bands: Mapping[int, Band] = field(repr=False)  # by trial
+    cuts: Mapping[int, float] = field(repr=False)  # GPU-hours from which on scores count as collapsed, by trial

@@ -154,8 +154,8 @@ class StoredAnswer:
     probability_best: float
     expected_regret: float
     gpu_hours_to_target: float
-    details: dict[str, Any]
-    ranking: tuple[RankedRow, ...]
+    details: dict[str, Any] = field(repr=False)
+    ranking: tuple[RankedRow, ...] = field(repr=False)
     made_at: datetime
     axes: Axes = ()
 
@@ -163,6 +163,11 @@ class StoredAnswer:
     def so_far(self) -> bool:
         """Whether it was stored before the sweep had ended."""
         return bool(self.details.get(SO_FAR))
+
+    def __str__(self) -> str:
+        from rlplan.reading.sweep_words import sentence  # noqa: PLC0415 (its words need these types)
+
+        return sentence(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +182,13 @@ class Picture:
     status: SweepStatus
     driver: Driver | None  # None when no process holds it
     money: Money
-    trials: tuple[TrialRow, ...]
+    trials: tuple[TrialRow, ...] = field(repr=False)
     decisions: int  # how many there are
-    last_decisions: tuple[Decision, ...]  # the newest last
+    last_decisions: tuple[Decision, ...] = field(repr=False)  # the newest last
     elapsed_seconds: float
     seconds_left: float | None  # at most: until the running trials have used up what is left; None when none runs
-    answer: StoredAnswer | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    answer: StoredAnswer | None = field(default=None, repr=False)
+    config: dict[str, Any] = field(default_factory=dict, repr=False)
     metric: str = "mean@1"  # what all scores here are, such as best@4
     hold: Hold | None = None
 

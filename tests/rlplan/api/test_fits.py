@@ -75,6 +75,21 @@ def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     assert fit.verdict in fits._repr_html_()
 
 
+def test_what_a_console_shows_of_many_curves_is_short() -> None:
+    rows = [
+        {"recipe": f"a-recipe-with-a-long-name-{number}", "compute": float(x), "score": 0.5 - 0.4 / x + 0.001 * number}
+        for number in range(40)
+        for x in range(1, 12)
+    ]
+    fits = rlplan.fit(rows, by="recipe")
+    few = rows[: 5 * 11]
+    laws, compared = rlplan.fit(few, by="recipe", law="power"), rlplan.fit(few, compare_by="recipe")
+    for each in (fits, fits[0], fits[0].fitted, laws, laws[0], compared, compared[0]):
+        assert len(repr(each)) <= 1000, type(each)
+    assert "<Fit of" in repr(fits)
+    assert "more" in repr(fits)
+
+
 def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "one.csv"))
     laws = rlplan.fit(path, law="sigmoid", predict_at=100, level=0.8)
@@ -165,6 +180,7 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     assert [row["regret"] for row in of_file.frame("rows")] == [mark["regret"] for mark in document["trace"]]
     assert "axis_recipe" in of_file.frame().columns
     assert "asha" in of_file._repr_html_()
+    assert max(len(repr(each)) for each in (of_file, of_file.replays, of_file.played[0])) <= 1000
     assert of_file.notes == of_frame.notes
 
 

@@ -48,6 +48,7 @@ def test_a_plan_is_typed_and_keeps_its_promises() -> None:
     assert (plan.recipe, plan.difficulty) == ("easy", "easy")
     assert plan.assumptions
     assert "plan-1" in repr(plan)
+    assert max(map(len, map(repr, (plan, plan.best)))) <= 1000
 
 
 def test_changing_what_was_returned_does_not_change_the_plan() -> None:

@@ -43,6 +43,24 @@ def test_it_tells_where_it_stands(book: Book) -> None:
     assert "sweep-1 of plan-1: finished" in repr(sweep)
 
 
+def test_what_a_console_shows_of_it_is_short(book: Book, sweep: rlplan.Sweep) -> None:
+    sweeps = (book.sweep(), sweep)
+    shown = [
+        *sweeps,
+        *(each.answer for each in sweeps),
+        *(each.picture for each in sweeps),
+        *(each.story for each in sweeps),
+    ]
+    answer = sweep.recommend()
+    shown += [sweep.beliefs, answer, answer.recommended, answer.found, answer.found.frontier, answer.found.pareto]
+    for each in shown:
+        assert len(repr(each)) <= 1000, type(each)
+    told = str(sweep.answer)
+    assert len(told) <= 1000
+    assert told.startswith("Recommended for the remaining")
+    assert "P(best)" in told
+
+
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_are_alike_in_every_library(book: Book, name: str) -> None:
     ask: Callable[..., Any] = getattr(book.sweep(), name)
