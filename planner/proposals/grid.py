@@ -36,6 +36,11 @@ class CellCost:
     variant: Variant
 
     @property
+    def key(self) -> tuple[int, int]:
+        """Its place in the grid, (n, B)."""
+        return self.rollouts_per_prompt, self.prompts_per_batch
+
+    @property
     def run(self) -> Run:
         """What its expected score depends on; groups that are generated anew until they differ all carry signal."""
         signal = 1.0 if self.variant.traits.refills_groups and self.signal_fraction else self.signal_fraction
@@ -121,6 +126,13 @@ class PricedGrid:
             for column, index in enumerate(bought)
         ]
         return sorted(cells, key=_worst_last)  # what is equal in all this stays in the order of the request
+
+    def useful_steps(self, cell: PricedCell, steps: int) -> int:
+        """Return how many of so many steps of a cell are expected to be worth running."""
+        if steps < 1:
+            return 0
+        own = next(i for i, cost in enumerate(self.costs) if cost.key == cell.key and cost.variant is cell.variant)
+        return self.prior.expected([self._places[own]], [steps]).steps[0]
 
 
 def _priced(

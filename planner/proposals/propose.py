@@ -63,6 +63,7 @@ def _van_der_corput(number: int) -> float:
     return mirrored
 
 
+LEVEL_NOTE, USUAL_NOTE = "level with the first", "the usual choice"
 LITTLE_SIGNAL = 0.3
 TIGHT_MEMORY = 0.85
 
@@ -114,7 +115,7 @@ def propose(request: Request) -> Proposal:
         final_gpu_hours=final_gpu_hours,
         candidates=_candidates(request, ranked, grants, standings(ranked, weights, request.usual)),
         outlooks=tuple(_outlook(request, grid, factor) for factor in OUTLOOK_FACTORS),
-        narrower=tuple(_narrower(request, ranked[0], final_gpu_hours)),
+        narrower=tuple(_narrower(request, grid, ranked[0], final_gpu_hours)),
         ranked_by="expected score",
         world_weights=weights,
         grounds=grounds(ranked, weights),
@@ -175,10 +176,17 @@ def _candidate(
         pilot=pilot,
         learning_rate=factor * cell.allocation.learning_rate(rule.base, rule.base_rollouts),
         epochs=cell.allocation.epochs(variant.workload.prompt_set_size),
-        notes=notes_on(cell, request.of(variant)),
+        notes=(*_standing_notes(standing, rank), *notes_on(cell, request.of(variant))),
         standing=standing,
         axes=variant.axes if searched is None else with_rate(variant.axes, searched),
     )
+
+
+def _standing_notes(standing: Standing, rank: int) -> Iterator[str]:
+    if standing.level and rank > 1:
+        yield LEVEL_NOTE
+    if standing.usual:
+        yield f"{USUAL_NOTE} ({standing.median:+.3f} against the first)" if rank > 1 else USUAL_NOTE
 
 
 def _outlook(request: Request, grid: PricedGrid, factor: float) -> Outlook:
@@ -188,7 +196,7 @@ def _outlook(request: Request, grid: PricedGrid, factor: float) -> Outlook:
     return Outlook(factor, factor * request.budget_gpu_hours, best, law)
 
 
-def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Iterator[NarrowerTrial]:
+def _narrower(request: Request, grid: PricedGrid, best: PricedCell, final_gpu_hours: float) -> Iterator[NarrowerTrial]:
     """Price the best cell on a half, a quarter and an eighth of the GPUs, where it fits and saves something."""
     hardware, allocation, variant = request.hardware, best.allocation, best.variant
     for divisor in (2, 4, 8):
@@ -203,8 +211,11 @@ def _narrower(request: Request, best: PricedCell, final_gpu_hours: float) -> Ite
         cost = step_cost(variant.workload, narrower, variant.traits, n, B, variant.coefficients)
         if cost.gpu_hours_per_step > (1 - LEAST_SAVING) * best.cost.gpu_hours_per_step:
             continue
-        steps = steps_for_budget(final_gpu_hours, cost.gpu_hours_per_step, cost.start_up_gpu_hours)
-        yield NarrowerTrial(gpus, cost.gpu_hours_per_step, steps, final_gpu_hours / gpus)
+        steps = grid.useful_steps(
+            best, steps_for_budget(final_gpu_hours, cost.gpu_hours_per_step, cost.start_up_gpu_hours)
+        )
+        used = cost.start_up_gpu_hours + steps * cost.gpu_hours_per_step
+        yield NarrowerTrial(gpus, cost.gpu_hours_per_step, steps, used / gpus)
 
 
 def _too_small(request: Request, costs: list[CellCost]) -> str:

@@ -42,7 +42,7 @@ class Candidate:
     learning_rate: float
     epochs: float
     signal_fraction: float
-    expected_score: Interval | None  # None where no published study lets one expect anything
+    expected_score: Interval | None  # None in old plans, where no published study applied
     pilot_reason: str
     notes: tuple[str, ...]
     axes: tuple[tuple[str, str | float], ...]  # what else tells it from others, such as ("recipe", "scalerl")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, NarrowerTrial, Outlook, PilotGrant, Proposal
+from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
 from rlplan.actions.proposing import StoredPlan
-from rlplan.printing.plan_standing import marked_rank, said_of_the_grounds, said_of_the_ranking
+from rlplan.printing.plan_standing import marked_rank, runs, said_of_the_grounds, said_of_the_ranking
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
@@ -140,24 +141,30 @@ def _split(proposal: Proposal) -> list[str]:
     used = sum(pilot.gpu_hours for pilot in pilots)
     pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
     told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
-    final_time = duration(proposal.final_gpu_hours / hardware.gpus_per_trial)
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     lines = [
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
-        f"final   {hours(proposal.final_gpu_hours)} GPU-hours, about {final_time} on the {hardware.gpus_per_trial} "
-        f"{hardware.gpu.name} of one trial",
+        f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
-    first = proposal.candidates[0]
-    if first.cell.allocation.update_steps < first.cell.affordable_steps:
-        lines.append(
-            f"        row 1 uses {hours(first.cell.gpu_hours)} of them: beyond {first.epochs:,.3g} passes over the "
-            "prompts it is expected to lose more than it gains; more prompts would use the rest"
-        )
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
         )
     return lines
+
+
+def _final_use(proposal: Proposal) -> str:
+    first, hardware = proposal.candidates[0], proposal.request.hardware
+    stops = first.cell.allocation.update_steps < first.cell.affordable_steps
+    used = first.cell.gpu_hours if stops else proposal.final_gpu_hours
+    machine = f"{hardware.gpus_per_trial} {hardware.gpu.name} of one trial"
+    time = f", about {duration(used / hardware.gpus_per_trial)} on the {machine}"
+    if not stops:
+        return time
+    return (
+        f", of which row 1 uses {hours(used)}{time}: beyond {first.epochs:,.3g} passes over the prompts it is expected "
+        "to lose more than it gains; more prompts would use the rest"
+    )
 
 
 def _segments(pilots: Sequence[PilotGrant]) -> str:
@@ -204,11 +211,10 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     """Gather the notes of the candidates that are shown, each with the rows it holds for."""
     rows: dict[str, list[int]] = {}
     for candidate in shown:
-        for note in candidate.notes:
-            rows.setdefault(note.split(" (")[0], []).append(candidate.rank)
-    lines = [
-        f"{note}: {'row' if len(ranks) == 1 else 'rows'} {', '.join(map(str, ranks))}" for note, ranks in rows.items()
-    ]
+        for note in (note.split(" (")[0] for note in candidate.notes):
+            if note not in (LEVEL_NOTE, USUAL_NOTE):  # of which the ranking's own lines tell
+                rows.setdefault(note, []).append(candidate.rank)
+    lines = [f"{note}: {'row' if len(ranks) == 1 else 'rows'} {runs(ranks)}" for note, ranks in rows.items()]
     lines += _unseen(candidates)
     without = sum(not candidate.pilot.steps for candidate in shown)
     if 0 < without < len(shown):

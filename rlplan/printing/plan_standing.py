@@ -27,7 +27,7 @@ def _level(proposal: Proposal) -> str:
     decides = "The pilots decide" if proposal.pilot_gpu_hours else "Only pilots could decide"
     return (
         f"= Level with the first, that is, better than it with a probability of {LEVEL:.0%} or more: rows "
-        f"{_runs(level)}. {decides} between them."
+        f"{runs(level)}. {decides} between them."
     )
 
 
@@ -50,7 +50,7 @@ def _behind(score: float) -> str:
     return f"{abs(score):.3f} {'behind' if score >= 0 else 'ahead'}"
 
 
-def _runs(ranks: list[int]) -> str:
+def runs(ranks: list[int]) -> str:
     """Write ranks as runs, such as 1–4, 6."""
     breaks = [place for place, (a, b) in enumerate(pairwise(ranks), start=1) if b != a + 1]
     parts = [ranks[start:end] for start, end in pairwise([0, *breaks, len(ranks)])]
