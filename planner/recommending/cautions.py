@@ -108,7 +108,7 @@ def _separation(prospect: Prospect, choice: Choice, equivalent: int, seed_sd: fl
         yield Caution(
             "unsure",
             f"P(within {NEAR:g} of the best) is {choice.probability_within_002:.2f}, and {equivalent} of {count} "
-            "configurations cannot be told apart: more pilot GPU-hours would",
+            "configurations cannot be told apart: more pilot GPU-hours may (the last decision says why they ended)",
         )
 
 

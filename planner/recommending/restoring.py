@@ -53,8 +53,8 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
 
 def _made(kind: type[Record], values: Document, **others: Any) -> Record:
     """Make a record of what is written of its fields; what stands beside them is not its own."""
-    names = [each.name for each in fields(kind) if each.name not in others]  # type: ignore[arg-type]  # a dataclass
-    return kind(**{name: values[name] for name in names}, **others)
+    known = [each.name for each in fields(kind) if each.name in values]  # type: ignore[arg-type]  # a dataclass
+    return kind(**{name: values[name] for name in known} | others)
 
 
 def _choice(values: Document) -> Choice:

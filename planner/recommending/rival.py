@@ -1,5 +1,6 @@
 """The runner-up, and what would have to be true for it to win: read off the draws in which it does."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ class Rival:
     overtakes_at_gpu_hours: float | None  # the compute nearest to the target where it is expected to score higher
     shifts: dict[str, float]
     sentence: str
+    taken_at_gpu_hours: float | None = None  # the compute nearest to the target where it would be chosen
 
 
 def runner_up(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
@@ -45,15 +47,18 @@ def runner_up(joint: Joint, choices: Choices, chosen: int) -> Rival | None:
     known = int(wins.sum()) >= FEWEST_WINS
     won_by = float((scores[wins, row] - scores[wins, chosen]).mean()) if known else None
     shifts = _shifts(joint, prospect, row, chosen) if known else {}
-    overtakes = _overtakes(prospect, row, chosen)
+    overtakes, taken = _overtakes(prospect, row, chosen), _taken(choices, lambda each: each == row)
     return Rival(
         choice=choices.described(rung, row),
         probability_wins=probability,
         gap=gap,
         gap_where_it_wins=won_by,
-        overtakes_at_gpu_hours=overtakes,
+        overtakes_at_gpu_hours=None if overtakes is None else float(prospect.gpu_hours[overtakes]),
         shifts=shifts,
-        sentence=_sentence(prospect, row, chosen, probability, gap, shifts, overtakes),
+        sentence="; ".join(
+            [*_sentence(prospect, row, chosen, probability, gap, shifts), _elsewhere(choices, row, chosen, overtakes)]
+        ),
+        taken_at_gpu_hours=None if taken is None else float(prospect.gpu_hours[taken]),
     )
 
 
@@ -81,42 +86,64 @@ def _shifts(joint: Joint, prospect: Prospect, row: int, chosen: int) -> dict[str
     }
 
 
-def _overtakes(prospect: Prospect, row: int, chosen: int) -> float | None:
+def _nearest(prospect: Prospect) -> list[int]:
+    """Return the computes from ¼ to 4 × the target, the nearest first, without the target itself."""
     target = prospect.rung(0)
-    rungs = sorted(prospect.rungs(*OCTAVES), key=lambda rung: (abs(rung - target), -rung))
-    for rung in rungs:
-        able = prospect.able[rung, row]
-        if rung != target and able and prospect.expected[rung, row] > prospect.expected[rung, chosen]:
-            return float(prospect.gpu_hours[rung])
+    around = [rung for rung in prospect.rungs(*OCTAVES) if rung != target]
+    return sorted(around, key=lambda rung: (abs(rung - target), -rung))
+
+
+def _overtakes(prospect: Prospect, row: int, chosen: int) -> int | None:
+    """Return the nearest compute at which one is expected to score higher than the chosen one."""
+    for rung in _nearest(prospect):
+        if prospect.able[rung, row] and prospect.expected[rung, row] > prospect.expected[rung, chosen]:
+            return rung
     return None
 
 
+def _taken(choices: Choices, of: Callable[[int], bool]) -> int | None:
+    """Return the nearest compute at which such a one would be taken, as the table of other final runs has it."""
+    return next((rung for rung in _nearest(choices.prospect) if of(choices.settled(rung).row)), None)
+
+
+def _elsewhere(choices: Choices, row: int, chosen: int, overtakes: int | None) -> str:
+    """Say what would be taken where the final run is another: the same choices as in the table of those."""
+    prospect = choices.prospect
+    if (taken := _taken(choices, lambda each: each == row)) is not None:
+        target, around = prospect.rung(0), prospect.rungs(*OCTAVES)
+        beyond = [rung for rung in around if (rung >= taken if taken > target else rung <= taken)]
+        always = all(choices.settled(rung).row == row for rung in beyond)
+        word = ("from" if taken > target else "up to") if always else "at"
+        return f"{word} {_times(prospect, taken)} it would be taken"
+    if overtakes is not None and choices.settled(overtakes).row not in (row, chosen):
+        third = named_configuration(prospect.configurations[choices.settled(overtakes).row])
+        return f"at {_times(prospect, overtakes)} it is expected to be ahead, and {third} would be taken"
+    third_at = _taken(choices, lambda each: each != chosen)
+    if third_at is None:
+        return "no final run of ¼ to 4 × the GPU-hours would take it or another"
+    third = named_configuration(prospect.configurations[choices.settled(third_at).row])
+    return (
+        f"no final run of ¼ to 4 × the GPU-hours would take it; at {_times(prospect, third_at)} {third} would be taken"
+    )
+
+
+def _times(prospect: Prospect, rung: int) -> str:
+    gpu_hours = float(prospect.gpu_hours[rung])
+    return f"{gpu_hours / prospect.target_gpu_hours:.2g} × the final run ({gpu_hours:.3g} GPU-hours)"
+
+
 def _sentence(
-    prospect: Prospect,
-    row: int,
-    chosen: int,
-    probability: float,
-    gap: float,
-    shifts: dict[str, float],
-    overtakes: float | None,
-) -> str:
+    prospect: Prospect, row: int, chosen: int, probability: float, gap: float, shifts: dict[str, float]
+) -> Iterator[str]:
     it, other = named_configuration(prospect.configurations[row]), named_configuration(prospect.configurations[chosen])
     if gap > 0:
-        need = f"{it} wins if it ends {gap:.3f} or more higher against {other} than expected, P = {probability:.2g}"
+        yield f"{it} wins if it ends {gap:.3f} or more higher against {other} than expected, P = {probability:.2g}"
     else:
-        need = f"{it} is expected {-gap:.3f} higher and was given up in the tie, P(it wins) = {probability:.2g}"
-    said = [need]
+        yield f"{it} is expected {-gap:.3f} higher and was given up in the tie, P(it wins) = {probability:.2g}"
     if shifts:
         cause = max(shifts, key=lambda name: shifts[name])
         reached = [prospect.facts[each].reached_gpu_hours for each in (row, chosen)]
-        said.append(f"where it wins, {_cause(cause, shifts[cause], reached, other)}")
-    if gap > 0 and overtakes is not None:
-        times = overtakes / prospect.target_gpu_hours
-        word = "from" if overtakes > prospect.target_gpu_hours else "at"
-        said.append(f"{word} {times:.2g} × the final run ({overtakes:.3g} GPU-hours) it is expected to be ahead")
-    elif gap > 0:
-        said.append("no final run of ¼ to 4 × the GPU-hours is expected to put it ahead")
-    return "; ".join(said)
+        yield f"where it wins, {_cause(cause, shifts[cause], reached, other)}"
 
 
 def _cause(name: str, shift: float, reached: list[float], other: str) -> str:

@@ -113,7 +113,11 @@ class InformedPolicy:
             left -= granted.gpu_hours
             value.expect(open_places[pick])
             open_places = [place for place in open_places if offered[place].trial is not offer.trial]
-        return [*pruned, *(bought or self._nothing_left(view, chances))]
+        if bought:
+            return [*pruned, *bought]
+        gains = value.gains(list(range(len(offered))))
+        worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
+        return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
 
     def _may_propose(self) -> bool:
         """Whether the number of trials that were proposed during the sweep leaves room for another."""
@@ -180,8 +184,7 @@ class InformedPolicy:
             )
         )
 
-    def _nothing_left(self, view: View, chances: Chances | None = None) -> list[Action]:
-        done = "no trial can be trained, and none has a curve" if chances is None else nothing_to_gain(view, chances)
+    def _nothing_left(self, view: View, done: str = "no trial can be trained, and none has a curve") -> list[Action]:
         affordable = self._table.affordable(view.gpu_hours_left)
         wanted = self._table["ready"] if not affordable.any() else np.zeros(len(self._table), dtype=bool)
         return nothing_left(view, self._table, wanted, done)

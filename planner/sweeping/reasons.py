@@ -13,6 +13,7 @@ from planner.sweeping.chances import NEAR, Chances
 from planner.sweeping.offers import Offer
 from planner.view import TrialView, View
 
+SETTLED = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do
 FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
 
 
@@ -89,11 +90,29 @@ def why_pruned(view: View, chances: Chances, trial: TrialView, place: int, limit
     )
 
 
-def nothing_to_gain(view: View, chances: Chances) -> str:
-    """Say that no segment is worth anything to the choice."""
+def nothing_to_gain(view: View, chances: Chances, worth: Sequence[Offer]) -> str:
+    """Say why no segment is bought: of those that are `worth` something none is paid for, or there is none."""
     leader = chances.leader
     return (
-        f"nothing can be gained by what could still be trained; P({named_configuration(chances.candidates[leader])} is "
-        f"best at {hours(view.target_gpu_hours)} GPU-hours) is {chances.best[leader]:.3f}, within {NEAR:g} of it "
-        f"{chances.near[leader]:.3f}"
+        f"{_what_is_so(view, worth, settled=bool(chances.near[leader] >= SETTLED))}; "
+        f"P({named_configuration(chances.candidates[leader])} is best at {hours(view.target_gpu_hours)} GPU-hours) is "
+        f"{chances.best[leader]:.3f}, within {NEAR:g} of it {chances.near[leader]:.3f}"
+    )
+
+
+def _what_is_so(view: View, worth: Sequence[Offer], *, settled: bool) -> str:
+    if worth:
+        least = min(worth, key=lambda offer: offer.price)
+        name = named_configuration(least.configuration)
+        return (
+            f"too little is left for what would tell more: the cheapest of it, {name} up to step {least.to_step:,}, "
+            f"takes {hours(least.price)} with its start-up, to which a margin is kept; more pilot GPU-hours would do"
+        )
+    if not view.open_cells and not any(trial.ready for trial in view.trials.values()):
+        return "nothing is left to be trained: every trial has come to its end"
+    if settled:
+        return "the choice is settled: no segment that is paid for is expected to change it"
+    return (
+        "no more can be learnt before the pilots' GPU-hours are out: what they still pay for is too little to change "
+        "the choice, and more of them may"
     )

@@ -5,6 +5,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration
@@ -125,6 +127,43 @@ def test_the_runner_up_wins_later_if_it_is_slower_and_higher() -> None:
     assert sum(found.shifts.values()) == pytest.approx(found.gap_where_it_wins + found.gap)
 
 
+def test_where_a_third_one_overtakes_the_runner_up_the_sentence_says_who_would_be_taken() -> None:
+    """The second overtakes the first at a longer run, and there the third is ahead of both."""
+    tops, middles = {(8, 32): 0.7, (32, 32): 0.72, (64, 32): 1.0}, {(8, 32): 1.0, (32, 32): 20.0, (64, 32): 110.0}
+    found = answered(sigmoids(tops, middle=middles, sd=0.005))
+    assert found.runner_up is not None
+    assert (found.chosen.rollouts_per_prompt, found.runner_up.choice.rollouts_per_prompt) == (8, 32)
+    assert found.runner_up.taken_at_gpu_hours is None
+    assert found.runner_up.sentence.endswith("it is expected to be ahead, and n=64, B=32 would be taken")
+
+
+SAID = re.compile(
+    r"(?:(from|up to|at) ([\d.e+-]+) × the final run \(\S+ GPU-hours\) (?:it is [^;]*, and )?(.*?) would be taken)$"
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.3, 0.9), st.floats(0.5, 300.0)), min_size=2, max_size=5), st.integers(0, 99))
+def test_the_sentence_of_the_runner_up_agrees_with_the_other_final_runs(cells: Any, seed: int) -> None:
+    places = [(2 ** (k + 2), 32) for k in range(len(cells))]
+    tops, middles = (dict(zip(places, each, strict=True)) for each in zip(*cells, strict=True))
+    found = answered(sigmoids(tops, middle=middles, sd=0.02, seed=seed, draws=60))
+    assert found.runner_up is not None
+    points = {f"{each.gpu_hours / TARGET:.2g}": each for each in found.frontier.points}
+    said = SAID.search(found.runner_up.sentence)
+    if said is None:
+        assert found.runner_up.sentence.endswith("would take it or another")
+        assert {each.choice.configuration for each in points.values()} == {found.chosen.configuration}
+        return
+    word, times, who = said.groups()
+    who = named_configuration(found.runner_up.choice.configuration) if who == "it" else who
+    compared = [each for each in points.values() if each.gpu_hours >= 0.99 * float(times) * TARGET]
+    if word == "up to":
+        compared = [each for each in points.values() if each.gpu_hours <= 1.01 * float(times) * TARGET]
+    for point in compared if word != "at" else [points[times]]:
+        assert named_configuration(point.choice.configuration) == who
+
+
 def test_a_runner_up_without_a_pilot_is_told_by_its_neighbours() -> None:
     joint = sigmoids({(8, 32): 0.7, (16, 32): 0.69}, sd=0.02)
     known, unseen = facts(joint), facts(joint, reached_gpu_hours=0.0, seeds_seen=0)
@@ -140,7 +179,7 @@ def test_a_runner_up_that_never_wins_has_nothing_that_would_make_it() -> None:
     found = answered(sigmoids({(8, 32): 0.7, (16, 32): 0.3}, sd=0.001)).runner_up
     assert found is not None
     assert (found.probability_wins, found.gap_where_it_wins, found.shifts) == (0, None, {})
-    assert "no final run of ¼ to 4 × the GPU-hours is expected to put it ahead" in found.sentence
+    assert "no final run of ¼ to 4 × the GPU-hours would take it or another" in found.sentence
 
 
 def test_a_runner_up_given_up_in_a_tie_says_so() -> None:
@@ -184,7 +223,7 @@ def test_the_edge_of_the_grid_and_what_cannot_be_told_apart_are_said() -> None:
     found = answered(sigmoids({(2**k, 32): 0.6 + 0.02 * k for k in range(1, 9)}, sd=0.2))
     assert {"edge-n", "unsure"} <= kinds(found)
     assert "n = 256 is the largest of the grid: more rollouts per prompt may be better still" in text(found, "edge-n")
-    assert "more pilot GPU-hours would" in text(found, "unsure")
+    assert "more pilot GPU-hours may" in text(found, "unsure")
     assert "edge-B" not in kinds(found)  # there is one B
 
 

@@ -139,11 +139,29 @@ def test_without_free_workers_nothing_is_bought() -> None:
     assert decided(seen) == []
 
 
-def test_when_nothing_can_be_gained_it_says_so() -> None:
-    seen = view([along(1, LINE[0], GOOD, 100), along(2, LINE[4], POOR, 100)])
+TOLD = [replace(along(n, LINE[n], curve, 60), most_steps=100) for n, curve in ((1, GOOD), (3, POOR))]
+UNTOLD = [along(1, LINE[0], GOOD, 6), along(2, LINE[4], GOOD, 6)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (view(TOLD), "the choice is settled: no segment"),
+        (
+            view([replace(along(k + 1, LINE[k], GOOD, 40), most_steps=40) for k in (0, 4)]),
+            "nothing is left to be trained: every trial has come to its end",
+        ),
+        (
+            view([replace(each, start_up_gpu_hours=4.0, gpu_hours_per_step=0.1) for each in UNTOLD], left=6.0),
+            "too little is left for what would tell more: the cheapest of it, n=",
+        ),
+        (view(UNTOLD, left=0.0), "the money is out: 0 GPU-hours are left, and one more step of the cheapest trial"),
+    ],
+)
+def test_it_says_why_it_stops(seen: View, said: str) -> None:
     reasons = [each.why.reason for each in decided(seen) if isinstance(each, Stop)]
     assert len(reasons) == 1
-    assert "nothing can be gained" in reasons[0]
+    assert reasons[0].startswith(said)
 
 
 def test_a_run_that_begins_at_the_ceiling_is_no_error() -> None:
