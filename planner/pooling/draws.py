@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import STEEPEST, JointFit, alike, logistic, sigmoid
+from planner.pooling.model import STEEPEST, JointFit, alike, left, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.view import Configuration
 
 EARLIEST = 1e-12
 FARTHEST = 60.0  # |log(C_mid / target)| that is told
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
+# How far all curves leave alike what was foretold of them, per squared unit of the clock since each was last seen.
+# Where their shape is not quite the one assumed, all are foretold wrong in the same direction, and more so the farther.
+AHEAD = 0.012
 LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
 
@@ -43,7 +46,8 @@ class Worlds:
     runs: Runs
     noise_of_a_score: float  # variance
     departed: Vector  # (s, i) at that point
-    noise: Vector  # (s, i) standard normal, of what is still to come
+    together: Vector  # (s,) standard normal, of what is still to come of all curves alike
+    noise: Vector  # (s, i) and of each
     unseen_noise: Vector  # (s, c)
 
     def scores(self, gpu_hours: Sequence[float]) -> Vector:
@@ -84,26 +88,31 @@ class Worlds:
         `run` is the place of a curve, or −1 for a run of the configuration that has not begun; such a one departs
         from its sigmoid `departing` times as far as others.
         """
-        steep, middle, top = self._shapes
+        steep, middle, gain = self._shapes
         # In place from here on: a decision spends much of its time on these.
         scores = np.log(np.maximum(x, EARLIEST)) - middle[:, configuration, None]
         scores *= steep[:, configuration, None]
-        logistic(scores)
-        scores *= top[:, configuration, None]
-        scores += self.start[:, None, None]
+        left(scores)
+        scores *= -gain[:, configuration, None]
+        scores += (self.start[:, None] + gain[:, configuration])[:, :, None]
         scores += self.alike(x)
         begun = run >= 0
         seen = run[begun]
-        noise, since, scale = self.unseen_noise[:, configuration], np.zeros_like(x), np.full(len(run), departing)
+        noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
-        since[begun] = clock(self.runs.reached[seen])[:, None]
+        reached = clock(self.runs.reached)
+        alone, together = np.zeros_like(x), np.full_like(x, reached.max(initial=0.0))  # since when each departs
+        alone[begun] = together[begun] = reached[seen][:, None]
         scores[:, begun] += self.departed[:, seen, None]
         # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
         ahead = pass_rate_variance(scores)
         np.sqrt(ahead, out=ahead)
-        ahead *= 2 * np.sqrt(np.maximum(clock(x) - since, 0.0))
-        ahead *= (self.drift[:, None] * scale * noise)[:, :, None]
-        scores += ahead
+        time = clock(x)
+        strayed = (self.drift[:, None] * scale * noise)[:, :, None] * np.sqrt(np.maximum(time - alone, 0.0))
+        strayed += (AHEAD * self.together)[:, None, None] * np.maximum(time - together, 0.0) ** 2
+        strayed *= ahead
+        strayed *= 2
+        scores += strayed
         level = np.full(len(run), np.nan)
         level[begun] = self.runs.collapsed[seen]
         collapsed = ~np.isnan(level)
@@ -170,6 +179,7 @@ def draw(
         runs,
         fit.points.of_one_score,
         departed,
+        generator.standard_normal(size),
         generator.standard_normal((size, curves)),
         generator.standard_normal((size, known)),
     )
@@ -212,13 +222,13 @@ def _departed(
     white = fit.whitening[member]
     seen = np.einsum("ijk,ik->ij", white, towards)
     weight = np.einsum("ijk,ij->ik", white, seen)
-    left = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
+    rest = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
     steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, base[:, 0]))
     gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
     gained *= steep[:, :, None]
-    logistic(gained)
+    np.subtract(1.0, left(gained), out=gained)
     # By weight at once, so that no array of what is left of the scores, draws × curves × bins, has to be made.
     expected = gain * np.einsum("sij,ij->si", gained, weight) + base[:, :1] * weight.sum(axis=1)
     expected += base[:, 1:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
     mean = (points.score * weight).sum(axis=1) - expected
-    return np.asarray(mean + np.sqrt(left) * generator.standard_normal(mean.shape))
+    return np.asarray(mean + np.sqrt(rest) * generator.standard_normal(mean.shape))

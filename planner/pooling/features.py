@@ -11,7 +11,7 @@ from planner.view import Configuration
 
 TOP, MIDDLE, STEEPNESS = 0, 1, 2
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.
-INTERCEPTS = ((0.6, 2.5), (-1.6, 0.9), (0.5, 0.3))
+INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
 # Standard deviations per half of the grid's width: slope, curvature, product.
 SLOPES = (0.4, 0.6, 0.15)
 CURVATURES = (0.4, 0.4, 0.0)
@@ -27,7 +27,8 @@ class Features:
     design: Vector
     mean: Vector
     sd: Vector
-    middle: int  # the coefficient that is the intercept of log C_mid
+    top: int  # the coefficients that are the intercepts of logit A and of log C_mid
+    middle: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def features(configurations: Sequence[Configuration]) -> Features:
             means.append(column.means[local])
             sds.append(column.sds[local])
         blocks.append(block)
-    return Features(np.concatenate(blocks, axis=2), np.array(means), np.array(sds), blocks[0].shape[2])
+    return Features(np.concatenate(blocks, axis=2), np.array(means), np.array(sds), 0, blocks[0].shape[2])
 
 
 def places(configurations: Sequence[Configuration]) -> Vector:

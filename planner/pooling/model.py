@@ -1,11 +1,11 @@
 """Sigmoids whose parameters are smooth in the configuration, fitted to all curves at once by Laplace's approximation.
 
-A configuration's mean score is R0 + (A − R0)·g(C), g = 1 / (1 + (C_mid / C)^B), with (logit A, log C_mid, log B) =
-features · coefficients + its own deviation. A curve departs from its sigmoid by a Brownian motion in log compute of its
-own, by another one that all curves share (no curve is quite a sigmoid, and those of one task are off alike), and by the
-noise of its scores. Given how far configurations and curves may depart, everything is normal about the mode; a small
-grid of those two is averaged by its evidence, so that where configurations tell nothing of each other, or curves are no
-sigmoids, the data say so.
+A configuration's mean score is R0 + (A − R0)·g(C), 1 − g = (1 + (2^(1/k) − 1)·(C / C_mid)^B)^−k (Burr's distribution;
+with k = 1 the sigmoid), with (logit A, log C_mid, log B) = features · coefficients + its own deviation. A curve departs
+from that by a Brownian motion in log compute of its own, by another one that all curves share (those of one task are
+off alike), and by the noise of its scores. Given how far configurations and curves may depart, and where the common A
+and C_mid lie, everything is normal about the mode; a small grid of those four is averaged by its evidence, so that
+where configurations tell nothing of each other, or curves have hardly risen, the data say so.
 
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
@@ -26,9 +26,14 @@ LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
 SCATTERS = (0.35, 1.2, 4.0)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
-MIDDLES = (-2.4, -0.8)  # where the common log(C_mid / target) is thought to lie
-MIDDLE_WEIGHTS = (0.5, 0.5)
+# Where the common logit A and log(C_mid / target) are thought to lie: a normal about one pair alone is far too narrow
+# where curves have hardly risen, for what is left open then is bent.
+TOPS = (-1.6, 0.7, 3.0)
+TOP_WEIGHTS = (0.3, 0.4, 0.3)
+MIDDLES = (-3.6, -2.0, -0.6)
+MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)
 DRIFT_WEIGHTS = (0.5, 0.5)
+TAIL = 0.7  # k; runs of AllocBench come in more slowly than they rose, as with 0.5, and others as sigmoids do
 SCATTER: Vector = np.array([0.30, 0.25, 0.12])
 COMMON = 1.0  # how far all curves depart alike, in terms of how far each does
 KNOTS = 4  # between which the common departure is linear in log compute
@@ -40,7 +45,10 @@ ROUNDS = 12
 SETTLED = 0.02  # change of the objective
 HELD = 1e3  # damping beyond which a member that does not get better is at its mode
 STRANGE, MOST_WANDERING = 3.0, 10.0  # misfit per point beyond which a curve is left to itself, and how far
-TRIED, BEHIND = 4, 14.0  # round after which members so far behind, in log posterior, are left out
+FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over
+# First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
+# out, and the others go on with every scatter and drift, of which some are left out in turn.
+TRIED, SCREENED, BEHIND = 4, 4.0, 5.0
 LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e8
 
 
@@ -68,21 +76,21 @@ class JointFit:
         return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
 
 
-def logistic(x: Vector) -> Vector:
-    """Return 1 / (1 + e⁻ˣ) in the place of `x`, in a third of the time that SciPy takes for it."""
-    x *= 0.5
-    np.tanh(x, out=x)
-    x += 1
-    x *= 0.5
-    return x
+def left(z: Vector) -> Vector:
+    """Return what is left of the gain, 1 − g, in the place of `z` = B·log(C / C_mid); a half at 0."""
+    np.clip(z, -FARTHEST_RISE, FARTHEST_RISE, out=z)
+    np.exp(z, out=z)
+    z *= 2 ** (1 / TAIL) - 1
+    z += 1
+    return np.power(z, -TAIL, out=z)
 
 
 def sigmoid(local: Vector, start: Vector, log_x: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """Return the score, g, A and B; the last axis of `local` is taken away."""
+    """Return the score, 1 − g, A and B; the last axis of `local` is taken away."""
     top = start + (1 - start) * expit(local[..., 0])
     steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
-    gained = logistic(steep * (log_x - local[..., 1]))
-    return start + (top - start) * gained, gained, top, steep
+    missing = left(steep * (log_x - local[..., 1]))
+    return top - (top - start) * missing, missing, top, steep
 
 
 def alike(x: Vector) -> Vector:
@@ -100,14 +108,13 @@ class JointModel:
 
     def __init__(self, features: Features, points: Points, of: NDArray[np.intp]) -> None:
         self.features, self.points, self.of = features, points, of
-        middle, scale, drift = (each.ravel() for each in np.meshgrid(MIDDLES, SCATTERS, DRIFTS, indexing="ij"))
-        weight = np.einsum("i,j,k", MIDDLE_WEIGHTS, SCATTER_WEIGHTS, DRIFT_WEIGHTS).ravel()
-        self.scatter = scale[:, None] * SCATTER  # (h, 3)
-        self.drift = drift
+        top, middle = (each.ravel() for each in np.meshgrid(TOPS, MIDDLES, indexing="ij"))
+        self.mean = np.tile(features.mean, (len(top), 1))
+        self.mean[:, features.top], self.mean[:, features.middle] = top, middle
+        self.log_prior = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
+        self.scatter = np.full((len(top), 1), SCATTERS[1]) * SCATTER  # (h, 3)
+        self.drift = np.full(len(top), DRIFTS[0])
         self.steps = alike(points.x)  # (i, j, k)
-        self.mean = np.tile(features.mean, (len(drift), 1))
-        self.mean[:, features.middle] = middle
-        self.log_prior = np.log(weight / weight.sum())
         with np.errstate(divide="ignore"):
             self.log_x = np.where(points.x > 0, np.log(np.maximum(points.x, 1e-30)), -40.0)
         self.wander = np.ones(len(of))
@@ -121,44 +128,18 @@ class JointModel:
         self.design = features.design  # (c, 3, p)
 
     def fit(self) -> JointFit:
-        """Find the modes by Levenberg's steps; members that fall behind early are left out."""
-        members, known = len(self.drift), len(self.design)
-        base = np.tile(self.base_mean, (members, 1))
-        state: FitState = base, self.mean.copy(), np.zeros((members, known, LOCAL))
-        value, rows = self._objective(state)
-        damping = np.full(members, 1e-2)
-        for number in range(ROUNDS):
-            step = self._step(state, rows, damping)
-            trial = tuple(now + change for now, change in zip(state, step, strict=True))
-            new_value, new_rows = self._objective(trial)
-            better = new_value <= value
-            gained = np.where(better, value - new_value, damping < HELD)
-            state = tuple(_chosen(better, new, old) for new, old in zip(trial, state, strict=True))
-            rows, value = _chosen(better, new_rows, rows), np.where(better, new_value, value)
-            damping = np.clip(np.where(better, damping / 10, damping * 10), LEAST_DAMPING, MOST_DAMPING)
-            if number == TRIED:
-                kept = self._near(value)
-                state, rows, value = tuple(part[kept] for part in state), rows[kept], value[kept]
-                damping, gained = damping[kept], gained[kept]
-                self._keep(kept)
-                if self._let_wander(rows[int(np.argmin(value + self.log_noise - self.log_prior))]):
-                    value, rows = self._objective(state)
-                    gained = np.full(len(value), np.inf)
-            if gained.max() < SETTLED:
-                break
-        own, cross, shared, _, _ = self._curvature(state, rows)
-        log_own = np.linalg.slogdet(own)[1]
-        inner = inverse(own) @ cross
-        shared = shared - _over_configurations(cross, inner)
-        log_shared = np.linalg.slogdet(shared)[1]
-        log_evidence = (
-            self.log_prior
-            - value
-            - self.log_noise
-            - known * np.log(self.scatter).sum(axis=1)
-            - np.log(self._base_sd).sum(axis=1)
-            - 0.5 * (log_own.sum(axis=1) + log_shared)
-        )
+        """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
+        members, known = len(self.mean), len(self.design)
+        state: FitState = np.tile(self.base_mean, (members, 1)), self.mean, np.zeros((members, known, LOCAL))
+        state, rows, value = self._climbed(state, TRIED)
+        state = _of(state, self._spread(self._near(state, rows, value, SCREENED)))
+        state, rows, value = self._climbed(state, TRIED)
+        kept = self._near(state, rows, value, BEHIND)
+        self._keep(kept)
+        state = _of(state, kept)
+        self._let_wander(rows[kept[0]])
+        state, rows, value = self._climbed(state, ROUNDS)
+        log_evidence, own, cross, shared = self._evidence(state, rows, value)
         base, coefficients, deviation = state
         return JointFit(
             self.features,
@@ -176,29 +157,64 @@ class JointModel:
             log_evidence,
         )
 
+    def _evidence(self, state: FitState, rows: Vector, value: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        """Return the log evidence by Laplace's approximation, with the curvature that it rests on."""
+        own, cross, shared, _, _ = self._curvature(state, rows)
+        shared = shared - _over_configurations(cross, inverse(own) @ cross)
+        volume = np.linalg.slogdet(own)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
+        scales = len(self.design) * np.log(self.scatter).sum(axis=1) + np.log(self._base_sd).sum(axis=1)
+        return self.log_prior - value - self.log_noise - scales - 0.5 * volume, own, cross, shared
+
     @property
     def _base_sd(self) -> Vector:
         steps = COMMON * self.drift * float(np.sqrt(clock(np.array(1.0)) / KNOTS))
         return np.stack([np.full(len(self.drift), START_SD), *[steps] * KNOTS], axis=1)
 
-    def _near(self, value: Vector) -> NDArray[np.intp]:
-        height = value + self.log_noise - self.log_prior
-        return np.flatnonzero(height <= height.min() + BEHIND)
+    def _climbed(self, state: FitState, rounds: int) -> tuple[FitState, Vector, Vector]:
+        """Return where so many steps lead at most, with the whitened rows and the objective there."""
+        value, rows = self._objective(state)
+        damping = np.full(len(value), 1e-2)
+        for _ in range(rounds):
+            step = self._step(state, rows, damping)
+            trial = tuple(now + change for now, change in zip(state, step, strict=True))
+            new_value, new_rows = self._objective(trial)
+            better = new_value <= value
+            gained = np.where(better, value - new_value, damping < HELD)
+            state = tuple(_chosen(better, new, old) for new, old in zip(trial, state, strict=True))
+            rows, value = _chosen(better, new_rows, rows), np.where(better, new_value, value)
+            damping = np.clip(np.where(better, damping / 10, damping * 10), LEAST_DAMPING, MOST_DAMPING)
+            if gained.max() < SETTLED:
+                break
+        return state, rows, value
+
+    def _near(self, state: FitState, rows: Vector, value: Vector, behind: float) -> NDArray[np.intp]:
+        """Return the members that are not so far behind the best one, which comes first."""
+        log_evidence = self._evidence(state, rows, value)[0]
+        order = np.argsort(-log_evidence, kind="stable")
+        return order[: int((log_evidence >= log_evidence.max() - behind).sum())]
 
     def _keep(self, members: NDArray[np.intp]) -> None:
         self.scatter, self.drift, self.mean = self.scatter[members], self.drift[members], self.mean[members]
         self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
         self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
 
-    def _let_wander(self, rows: Vector) -> bool:
+    def _spread(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Go on with some members, each with every scatter and drift; return which of them each comes from."""
+        scale, drift = (each.ravel() for each in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
+        weight = np.log(np.outer(SCATTER_WEIGHTS, DRIFT_WEIGHTS)).ravel()
+        of = np.repeat(members, len(scale))
+        self.mean, self.log_prior = self.mean[of], self.log_prior[of] + np.tile(weight, len(members))
+        self.scatter, self.drift = np.tile(scale, len(members))[:, None] * SCATTER, np.tile(drift, len(members))
+        self._whiten()
+        return of
+
+    def _let_wander(self, rows: Vector) -> None:
         """Let curves that fit far worse than the others depart more, so that they do not bend what all share."""
         filled = (self.points.variance < EMPTY).sum(axis=1)
         misfit = (rows[..., -1] ** 2).sum(axis=1) / filled
         self.wander = np.where(misfit > STRANGE, np.minimum(np.sqrt(misfit), MOST_WANDERING), 1.0)
-        if (self.wander == 1).all():
-            return False
-        self._whiten()
-        return True
+        if (self.wander > 1).any():
+            self._whiten()
 
     def _whiten(self) -> None:
         drift, member = np.unique(self.drift, return_inverse=True)  # many members have the same
@@ -211,15 +227,15 @@ class JointModel:
         base, coefficients, deviation = state
         local = _along(self.design, coefficients) + deviation
         from_start = base[:, :1, None]
-        score, gained, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
+        score, missing, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
         share = expit(local[:, self.of, 0, None])
-        moved = (top - from_start) * gained
-        by_middle = moved * (1 - gained) * steep
+        moved = score - from_start
+        by_middle = (top - from_start) * steep * TAIL * missing * (1 - missing ** (1 / TAIL))
         rows = np.empty((*score.shape, LOCAL + 2))
         rows[..., 0] = (1 - share) * moved
         rows[..., 1] = -by_middle
         rows[..., 2] = by_middle * np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)
-        rows[..., 3] = 1 - share * gained
+        rows[..., 3] = 1 - share * (1 - missing)
         rows[..., 4] = self.points.score - score - _along(self.steps, base[:, 1:])
         rows = self.whitening @ rows
         white = np.concatenate([rows[..., :-1], self.white_steps, rows[..., -1:]], axis=-1)  # (h, i, j, 5 + k)
@@ -308,6 +324,10 @@ def _over_configurations(left: Vector, right: Vector) -> Vector:
     """Σ over configurations and their parameters of leftᵀ · right."""
     rows = left.reshape(*left.shape[:-3], -1, left.shape[-1])
     return np.asarray(rows.swapaxes(-1, -2) @ right.reshape(len(right), -1, right.shape[-1]))
+
+
+def _of(state: FitState, members: NDArray[np.intp]) -> FitState:
+    return tuple(part[members] for part in state)
 
 
 def _chosen(better: NDArray[np.bool_], new: Vector, old: Vector) -> Vector:

@@ -137,6 +137,7 @@ def _some(worlds: Worlds) -> Worlds:
         local=worlds.local[kept],
         start=worlds.start[kept],
         common=worlds.common[kept],
+        together=worlds.together[kept],
         drift=worlds.drift[kept],
         departed=worlds.departed[kept],
         noise=worlds.noise[kept],

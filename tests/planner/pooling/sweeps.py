@@ -20,11 +20,13 @@ class Curve:
     asymptote: float
     middle: float  # of the target
     exponent: float
+    tail: float = 1.0  # below 1 it comes in more slowly than a sigmoid
 
     def at(self, x: float) -> float:
         if x <= 0:
             return self.start
-        return self.start + (self.asymptote - self.start) / (1 + math.exp(self.exponent * math.log(self.middle / x)))
+        gone = 1 + (2 ** (1 / self.tail) - 1) * math.exp(self.exponent * math.log(x / self.middle))
+        return self.asymptote - (self.asymptote - self.start) * gone**-self.tail
 
 
 def smooth(seed: int, cells: Sequence[Cell] = CELLS) -> dict[Cell, Curve]:

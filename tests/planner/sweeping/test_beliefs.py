@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from planner.curves.verdicts import Verdict
+from planner.pooling.model import TAIL
 from planner.pooling.pool import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
 from planner.trials import TrialState
@@ -42,7 +43,7 @@ def test_a_prediction_is_that_of_its_own_run() -> None:
 
 
 def test_parameters_are_those_of_the_configuration_under_the_same_model() -> None:
-    """One belief: the sigmoid whose parameters are told is the one that the prediction follows."""
+    """One belief: the curve whose parameters are told is the one that the prediction follows."""
     seen = sweep(TRUTH, dict.fromkeys(CELLS, 100), noise=0.002)
     worlds = joint_of(seen)
     for number, belief in believed(seen).items():
@@ -51,7 +52,8 @@ def test_parameters_are_those_of_the_configuration_under_the_same_model() -> Non
         for name, value in (("R0", truth.start), ("A", truth.asymptote), ("C_mid", 100 * truth.middle)):
             assert told[name].low - 0.02 * value <= value <= told[name].high + 0.02 * value, name
         draws = worlds.parameters(worlds.place[seen.trials[number].configuration])
-        by_hand = draws["R0"] + (draws["A"] - draws["R0"]) / (1 + (draws["C_mid"] / 50) ** draws["B"])
+        grown = 1 + (2 ** (1 / TAIL) - 1) * (50 / draws["C_mid"]) ** draws["B"]
+        by_hand = draws["A"] - (draws["A"] - draws["R0"]) * grown**-TAIL
         assert by_hand == pytest.approx(worlds.smooth(0.5)[:, worlds.place[seen.trials[number].configuration]])
 
 
