@@ -10,6 +10,7 @@ from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
 from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
+from planner.proposals.elsewhere import elsewhere
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
 from planner.proposals.published import (
@@ -119,6 +120,7 @@ def propose(request: Request) -> Proposal:
         ranked_by="expected score",
         world_weights=weights,
         grounds=grounds(ranked, weights),
+        elsewhere=tuple(elsewhere(costs, final_gpu_hours)),
     )
 
 

@@ -69,13 +69,8 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
     ),
 }
 
-# Where the study has runs; outside of it nothing is said. Models: 4B–8B tried, half an octave of slack either way.
-SUPPORTED_PARAMETERS: Final = (2.5e9, 16e9)
 STUDIED_ROLLOUTS: Final = (5e4, 1e7)
-FARTHEST_ROLLOUTS: Final = 2e8  # the law has saturated; beyond the study only the interval grows
-SUPPORTED_RESPONSE_TOKENS: Final = (1024, 16384)
 FEWEST_SUPPORTED_UPDATES: Final = 50
-STUDIED_PARAMETERS: Final = 7.6e9
 
 # "No clear loss to 25 passes over the data; degradation by 100" (arXiv 2509.25300, Qwen2.5-7B base).
 HARMLESS_EPOCHS: Final = 25.0

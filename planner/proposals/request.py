@@ -222,6 +222,14 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The best cell for the same GPU-hours in other circumstances."""
+
+    what: str
+    best: PricedCell
+
+
+@dataclass(frozen=True, slots=True)
 class NarrowerTrial:
     """The best cell run on fewer GPUs: cheaper per step, for a step waits for its longest response, but slower."""
 
@@ -244,6 +252,7 @@ class Proposal:
     ranked_by: str
     world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
     grounds: tuple[Ground, ...]  # the weightiest first
+    elsewhere: tuple[Elsewhere, ...]
 
     @property
     def level(self) -> tuple[Candidate, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.group_law import OptimalGroupLaw
-from planner.proposals.published import FRONTIERS
+from planner.proposals.published import FRONTIERS, STUDIED_ROLLOUTS
 
 Values = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def _iso_compute() -> tuple[World, ...]:
     are .039 and .032 of the gain per unit of loss [D]; of B .019 points over 5 octaves at n = 16, .08 at the best n.
     """
     easy, hard, frontier = FRONTIERS["easy"].optimal_group, FRONTIERS["hard"].optimal_group, FRONTIERS["easy"]
-    studied = Studied(7.6e9, (HARD_BASE, EASY_BASE), 8192, (5e4, 1e7))
+    studied = Studied(7.6e9, (HARD_BASE, EASY_BASE), 8192, STUDIED_ROLLOUTS)
     return tuple(
         World(
             "IsoCompute, Qwen2.5-7B",

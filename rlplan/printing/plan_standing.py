@@ -1,9 +1,11 @@
 """What a plan's ranking can bear, in sentences: which rows are level, where the usual choice stands, who says so."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from planner.proposals import Candidate, Ground, Proposal
 from planner.proposals.comparing import LEVEL
+from rlplan.wording.numbers import steps
 
 FAR = 1.0  # the distance from which on a study counts less than half
 LEAST_WEIGHT = 0.01  # of a study that is worth a line
@@ -58,11 +60,23 @@ def runs(ranks: list[int]) -> str:
 
 
 def said_of_the_grounds(proposal: Proposal) -> list[str]:
-    """List the studies with their weights and what each would put first by itself."""
-    return [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
+    """List the studies with their weights and own first choices, and what else would change the first place."""
+    grounds = [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
+    return [*grounds, *_elsewhere(proposal)]
 
 
 def _ground(ground: Ground) -> str:
     far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
     first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
     return f"{ground.weight:>4.0%}  {ground.study}{far}: {first}"
+
+
+def _elsewhere(proposal: Proposal) -> Iterator[str]:
+    first = proposal.candidates[0].cell.key
+    same = [each.what for each in proposal.elsewhere if each.best.key == first]
+    if same:
+        yield f"the same with {' or '.join(same)}"
+    for each in proposal.elsewhere:
+        n, B = each.best.key
+        if (n, B) != first:
+            yield f"with {each.what}: n = {n}, B = {B}, M = {steps(each.best.allocation.update_steps)}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Outlook, Proposal
+from planner.proposals import Candidate, Outlook, PricedCell, Proposal
 from planner.store.records import NewCandidate, NewPlan
 
 # Of a stored candidate, by the names that `propose` prints too.
@@ -54,6 +54,7 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "ranked_by": proposal.ranked_by,
         "baseline": baseline_data(proposal),
         "rests_on": [asdict(ground) for ground in proposal.grounds],
+        "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
         "narrower_trials": [asdict(narrower) for narrower in proposal.narrower],
@@ -167,12 +168,16 @@ def outlook_data(outlook: Outlook) -> dict[str, Any]:
         **({"axes": axes} if axes else {}),
         "budget_factor": outlook.factor,
         "budget_gpu_hours": outlook.budget_gpu_hours,
-        "rollouts_per_prompt": best.allocation.rollouts_per_prompt if best else None,
-        "prompts_per_batch": best.allocation.prompts_per_batch if best else None,
-        "update_steps": best.allocation.update_steps if best else None,
-        "expected_score": asdict(best.expected_score) if best else None,
+        **best_data(best),
         "published_rollouts_per_prompt": round(law) if law is not None and math.isfinite(law) else None,
     }
+
+
+def best_data(best: PricedCell | None) -> dict[str, Any]:
+    """Return the cell that other circumstances would put first, each field empty where there is none."""
+    if best is None:
+        return dict.fromkeys(("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score"))
+    return {**asdict(best.allocation), "expected_score": asdict(best.expected_score)}
 
 
 def _new_candidate(candidate: Candidate) -> NewCandidate:

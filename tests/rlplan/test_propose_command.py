@@ -107,11 +107,16 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
     assert set(row["against_first"]) == {"median", "low", "high"}
     assert plan["candidates"][0]["level_with_first"]
     assert sum(ground["weight"] for ground in plan["rests_on"]) == pytest.approx(1)
+    more, harder, easier = plan["elsewhere"]
+    assert more["what"] == "60,000 prompts"
+    assert more["update_steps"] * more["prompts_per_batch"] / 60_000 < plan["candidates"][0]["epochs"]
+    assert harder["expected_score"]["median"] < easier["expected_score"]["median"]
     out = run("propose", "--budget", "5000").out
     told = " ".join(out.split())
     assert "= Level with the first" in told
     assert "* The usual choice, n = 16, B = 128, is row" in told
     assert "What the first place rests on" in told
+    assert "with 60,000 prompts" in told
     assert re.search(r"^ *\*=?\d+ +16 +128 ", out, re.MULTILINE)
 
 
