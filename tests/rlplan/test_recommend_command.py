@@ -130,7 +130,7 @@ def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path, monkeypat
 def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path, use: Use) -> None:
     """The printed command is run as it is, over a backend that trains nothing."""
     ended(tmp_path / "rlplan.db", saved=True)
-    found = document(run, "--target", "0.3")
+    found = document(run, "--target", "0.6")
     launch, steps = found["launch"], found["recommendation"]["update_steps"]
     pilot = launch["continues"]
     chosen = found["recommendation"]
