@@ -154,10 +154,14 @@ def _table(rows: Sequence[RankedRow], canvas: Canvas) -> "Table":
         *SIZE,
         Column("score", _score),
         Column("P(best)", lambda row: probability(row.probability_best)),
-        Column("spent", lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN),
+        Column(
+            "spent",
+            lambda row: aligned_hours(row.gpu_hours_spent) if row.gpu_hours_spent else UNKNOWN,
+            gives_way=True,
+        ),
         Column("to target", lambda row: aligned_hours(row.gpu_hours_to_target), shown=wide),
         Column("learning rate", lambda row: f"{row.learning_rate:.2g}", shown=wide),
-        Column("status", attrgetter("status"), Cells.NAMES),
+        Column("status", attrgetter("status"), Cells.NAMES, gives_way=True),
         axes,
         Column("recipe", attrgetter("recipe"), Cells.TEXTS, shown=wide and not axes.shown),
     )

@@ -13,6 +13,7 @@ from rlplan.printing.show_trial import drawn as trial_drawn
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.plan_data import STORED
+from rlplan.reading.plans import about_plan
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.show_reading import Kind, Named, Sheet, continuation, named, read_sheet
 from rlplan.reading.sweep_data import SCORE_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
@@ -211,7 +212,7 @@ def _values(candidate: Candidate) -> dict[str, Any]:
 
 
 def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas) -> "Iterator[RenderableType]":
-    yield from canvas.lines(_plan_title(plan), "bold")
+    yield from canvas.lines(f"{plan.name}: {hours(plan.budget_gpu_hours)} GPU-hours for {about_plan(plan)}", "bold")
     pilots = [each for each in plan.candidates if each.pilot_steps]
     used = sum(each.pilot_gpu_hours for each in pilots)
     taken = f"{hours(plan.pilot_gpu_hours)} GPU-hours for pilots, of which {len(pilots):,} take {hours(used)}"
@@ -235,15 +236,6 @@ def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas
         yield from canvas.lines(ran or f"No sweep has run it yet: `{run}`.")
 
 
-def _plan_title(plan: Plan) -> str:
-    model, gpu = plan.workload.get("model", "a model"), plan.hardware.get("gpu", "GPUs")
-    where = f"{plan.hardware['gpus']} {gpu}" if "gpus" in plan.hardware else gpu
-    return (
-        f"{plan.name}: {hours(plan.budget_gpu_hours)} GPU-hours for {model} on {where}, {plan.difficulty} problems, "
-        f"recipe {plan.recipe}"
-    )
-
-
 def _assumed(each: Any) -> tuple[str, str]:
     known = each if isinstance(each, dict) else {}
     source = f" ({known['source']})" if known.get("source") else ""
@@ -254,7 +246,7 @@ def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> "Table":
     columns: Sequence[Column[Candidate]] = (
         RANK,
         *SIZE,
-        Column("GPU-h/step", lambda each: aligned_hours(each.gpu_hours_per_step)),
+        Column("GPU-h/step", lambda each: aligned_hours(each.gpu_hours_per_step), gives_way=True),
         Column("score", lambda each: interval(each.expected_score, each.score_low, each.score_high)),
         Column("pilot", lambda each: f"{steps(each.pilot_steps)} steps" if each.pilot_steps else UNKNOWN),
         axes_column(candidates),

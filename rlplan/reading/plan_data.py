@@ -135,8 +135,10 @@ def axes_data(proposal: Proposal) -> dict[str, Any]:
 def workload_data(proposal: Proposal) -> dict[str, Any]:
     """Return what is trained, on what."""
     workload = proposal.request.workload
+    models = list(dict.fromkeys(variant.workload.model.name for variant in proposal.request.all_variants))
     return {
         "model": workload.model.name,
+        **({"models": models} if len(models) > 1 else {}),
         "parameters": workload.model.parameters,
         "prompt_tokens": workload.prompt_tokens,
         "response_tokens": workload.responses.cap,

@@ -29,6 +29,16 @@ def unrun_plans(session: Session) -> tuple[UnrunPlan, ...]:
     return tuple(UnrunPlan(plan, best.get(plan.id, "none"), pilots.get(plan.id, 0)) for plan in plans)
 
 
+def about_plan(plan: Plan) -> str:
+    """Say what a plan is for: model, machine, problems and recipe."""
+    models = ", ".join(plan.workload.get("models") or [plan.workload.get("model", "a model")])
+    gpus, each = plan.hardware.get("gpus"), plan.hardware.get("gpus_per_trial")
+    machine = " ".join(str(part) for part in (gpus, plan.hardware.get("gpu", "GPUs")) if part)
+    share = f", {each} a trial" if gpus and each and each < gpus else ""
+    recipes = f"{'recipes' if ',' in plan.recipe else 'recipe'} {plan.recipe}"
+    return f"{models} on {machine}{share}, {plan.difficulty} problems, {recipes}"
+
+
 def plan_meant(session: Session, name: str | None) -> Plan | None:
     """Return the plan of a name that no sweep has, or the newest plan where there is no sweep at all."""
     ran = select(Sweep.id) if name is None else select(Sweep.id).where(Sweep.name == name)

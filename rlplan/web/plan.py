@@ -46,9 +46,3 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "outlook_axes": any(each.get("axes") for each in plan.outlook),
     }
     return [page.rendered(f"plan/{name}.html", **shown) for name in TITLES]
-
-
-def about_plan(plan: Plan) -> str:
-    """Say what a plan is for."""
-    model, gpu = plan.workload.get("model", "a model"), plan.hardware.get("gpu", "GPUs")
-    return f"{model} on {plan.hardware.get('gpus', '')} {gpu}, {plan.difficulty} problems, recipe {plan.recipe}"

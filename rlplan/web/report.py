@@ -9,12 +9,12 @@ from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.store.sweeps import plan_named
-from rlplan.reading.plans import plan_meant
+from rlplan.reading.plans import about_plan, plan_meant
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_words import tally
 from rlplan.web import page
 from rlplan.web.plan import TITLES as PLAN_TITLES
-from rlplan.web.plan import about_plan, plan_sections
+from rlplan.web.plan import plan_sections
 from rlplan.wording.file_writing import put_file, refuse_database
 
 SUFFIXES = (".html", ".htm")

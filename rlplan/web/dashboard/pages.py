@@ -18,7 +18,7 @@ from planner.store.schema import Plan, Transition
 from rlplan.charts.chart import Chart
 from rlplan.charts.curves import curve_panels
 from rlplan.printing.sweep_output import command
-from rlplan.reading.plans import UnrunPlan
+from rlplan.reading.plans import UnrunPlan, about_plan
 from rlplan.reading.story import Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.reading.sweep_words import tally, time_of
@@ -27,7 +27,7 @@ from rlplan.web.dashboard.assets import address
 from rlplan.web.dashboard.snapshots import ALL, FRONT, LARGE, NOW, Fitted, Snapshot
 from rlplan.web.page import TITLES, encodable, environment, section
 from rlplan.web.plan import TITLES as PLAN_TITLES
-from rlplan.web.plan import about_plan, plan_sections
+from rlplan.web.plan import plan_sections
 from rlplan.web.sections import answer_section, ranking_section
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def test_until_the_beliefs_are_there_the_stored_answer_stands_in() -> None:
     assert told.picture.answer is not None
     shown = text_of(page.section("answer", told, None))
     assert f"n = {told.picture.answer.rollouts_per_prompt}, B = {told.picture.answer.prompts_per_batch}" in shown
-    assert "fitted anew" in shown
+    assert "being fitted" in shown
 
 
 def test_the_ranking_lists_every_configuration_and_what_is_left_out() -> None:

@@ -47,6 +47,11 @@ def test_no_number_of_a_large_plan_is_cut_at_80_columns(run: Run, further: tuple
     shown = run("propose", *further).out
     assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"[\d,.]+ ?\w*…", shown) is None
+    models = ", ".join(further[3].split(",")) if "--models" in further else ""
+    assert f"GPU-hours for {models}" in run("show").out
+    for line in run("show").out.splitlines() + run("rank").out.splitlines():
+        assert len(line) <= 80
+        assert "…" not in line
     plan = json.loads(run("propose", *further, "--format", "json").out)
     for candidate in plan["candidates"]:
         if candidate["pilot_steps"]:
