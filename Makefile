@@ -11,7 +11,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 
-.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-coverage bench-live allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -109,6 +109,9 @@ $(PEERS)/.installed:
 LIVE := bench-live
 bench-live: setup  ## the whole loop on the embedded tasks, ten times (a quarter of an hour on a quiet machine)
 	-$(BIN)/python bench/live.py --db-folder $(LIVE)
+
+bench-pruned: setup  ## trains what twenty live sweeps gave up to the end: how many beat their bound (hours, over many sittings)
+	-$(BIN)/python bench/live.py --db-folder $(LIVE) --pruned
 
 ALLOCBENCH := allocbench
 allocbench: setup  ## make the table of real runs, over as many sittings as it takes (hours), and its page

@@ -158,9 +158,11 @@ def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> Gi
         say(f"{pruning.trial} in {database} is left out, for it cannot be trained on: {shown['train_on']['note']}")
         return None
     final = folder / f"pruned-s{seed}-{pruning.trial}"
-    ended = trained(arguments, final, int(arguments[arguments.index("--steps") + 1]))
-    said, last = pruning.seen, float(curve(final)[-1]["gpu_hours"])
-    say(f"{pruning.trial} of seed {seed} was predicted {said['median']:.3f} and reached {ended.score:.3f}")
+    trained(arguments, final, int(arguments[arguments.index("--steps") + 1]))
+    said = pruning.seen
+    points = [(float(row["gpu_hours"]), float(row["score"])) for row in curve(final)]
+    score, at = reached(points, said["target_gpu_hours"])
+    say(f"{pruning.trial} of seed {seed} was predicted {said['median']:.3f} and reached {score:.3f}")
     return GivenUp(
         seed,
         pruning.trial,
@@ -169,6 +171,17 @@ def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> Gi
         said["median"],
         said["low"],
         said["high"],
-        ended.score,
-        last,
+        score,
+        at,
     )
+
+
+def reached(points: Sequence[tuple[float, float]], target: float) -> tuple[float, float]:
+    """Return the mean score over the last tenth of the compute up to a target, and where that ends.
+
+    The price of a step rests on few steps when a run is given up: it may be trained beyond the target, or stay below.
+    """
+    upto = [point for point in points if point[0] <= target] or list(points[:1])
+    end = upto[-1][0]
+    near = [score for at, score in upto if at >= 0.9 * end]
+    return sum(near) / len(near), end

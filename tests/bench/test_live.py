@@ -8,7 +8,7 @@ import pytest
 
 from bench.live_parts.grid import Grid
 from bench.live_parts.loop import Loops, Observed
-from bench.live_parts.pruned import GivenUp, keep, prunings, read
+from bench.live_parts.pruned import GivenUp, keep, prunings, reached, read
 from bench.live_parts.pruned import report as report_pruned
 from bench.live_parts.rows import NEAR, Row, report, row
 from budgets.errors import InputError
@@ -122,3 +122,10 @@ def test_the_share_above_the_bound_is_the_bar_and_rows_are_kept(
     assert report_pruned([*rows, rows[0]], 2) == 1
     assert "MISSED" in capsys.readouterr().out
     assert "nothing was given up" in (report_pruned([], 2), capsys.readouterr().out)[1]
+
+
+def test_a_run_is_judged_where_its_sweep_predicted_it_and_not_where_it_happens_to_end() -> None:
+    points = [(0.1 * place, 0.1 * place) for place in range(1, 10)]
+    assert reached(points, 0.55) == pytest.approx((0.5, 0.5))
+    assert reached(points, 2.0) == pytest.approx((0.9, 0.9))
+    assert reached(points, 0.01) == pytest.approx((0.1, 0.1))
