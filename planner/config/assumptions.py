@@ -109,7 +109,7 @@ def _prompts(request: Request, resolved: Resolved) -> Assumption:
     workload = request.workload
     value = f"{workload.prompt_set_size:,} of {workload.prompt_tokens:,.0f} tokens"
     if counted_prompts(resolved, workload.pass_rates) is not None:
-        return Assumption("prompts", value, "as many as there are pass rates")
+        return Assumption("prompts", value, "one a pass rate; if these are a sample, set prompt_set_size")
     return Assumption("prompts", value, resolved.source("workload.prompt_set_size"))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ COLUMNS = (
     *("pass_rate", "pass_rates", "base_pass_rate", "*pass_rate*", "solve_rate", "success_rate", "rate"),
     *("pass@1", "avg@*", "mean@*", "accuracy", "acc", "mean_score", "score", "mean_reward", "reward"),
 )
+NUMBERING = re.compile(r"(^|_)(id|idx|index|number|seed)$|^n$", re.IGNORECASE)  # columns that only say which prompt
 READ = "one rate a line, a CSV with a header, JSON lines or a JSON array"
 
 
@@ -100,8 +102,9 @@ def _guessed(table: "Table", path: Path) -> str:
     for pattern in COLUMNS:
         if len(found := matching(pattern, table.columns)) == 1:
             return found[0]
-    if len(table.columns) == 1:
-        return next(iter(table.columns))
+    unnamed = [name for name in table.columns if not NUMBERING.search(name)]
+    if len(unnamed) == 1:
+        return unnamed[0]
     raise InputError(
         f"pass rates file {path}: which column holds the rates? Its columns of numbers are {listing(table.columns)}; "
         "call that one pass_rate"

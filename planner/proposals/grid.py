@@ -66,7 +66,8 @@ def legal_cells(request: Request) -> list[tuple[int, int]]:
             f"no power of two lies within the grid's bounds: {bounds.fewest_rollouts_per_prompt}–"
             f"{bounds.most_rollouts_per_prompt} rollouts × {bounds.fewest_prompts_per_batch}–"
             f"{bounds.most_prompts_per_batch} prompts, {bounds.fewest_rollouts_per_step}–"
-            f"{bounds.most_rollouts_per_step} rollouts a step, {prompts} prompts in the set; widen [grid]"
+            f"{bounds.most_rollouts_per_step} rollouts a step, {prompts} prompts in the set; widen [grid], "
+            "or set workload.prompt_set_size if there are more prompts"
         )
     return cells
 

@@ -69,7 +69,7 @@ def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp
     file = tmp_path / "rates.csv"
     file.write_text("pass_rate\n" + "0.5\n0.25\n" * 1000)
     for own, prompts, source in (
-        ({}, 2000, "as many as there are pass rates"),
+        ({}, 2000, "one a pass rate; if these are a sample, set prompt_set_size"),
         ({"prompt_set_size": 9000}, 9000, "test"),
     ):
         workload = {"pass_rates_file": str(file), **own}
@@ -80,6 +80,9 @@ def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp
         told = {each.what: each for each in assumptions(propose(request), resolved)}
         assert (told["prompts"].value, told["prompts"].source) == (f"{prompts:,} of 256 tokens", source)
         assert told["base pass rate"].source == "measured, your file, column 'pass_rate'"
+    file.write_text("0.5\n0.25\n")
+    with pytest.raises(InputError, match=r"2 prompts in the set; widen \[grid\], or set workload.prompt_set_size if"):
+        propose(built(workload={"pass_rates_file": str(file)}))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,7 @@ def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp
         (b"nan\n", "must lie between 0 and 1"),
         (b"half\n", "give one rate a line, a CSV with a header"),
         (b"id,length,seconds\n1,2,3\n", "Its columns of numbers are id, length, seconds; call that one"),
+        (b"prompt_id\n1\n2\n", "which column holds the rates"),
         (b"id,rate\n1,0.5\n2,\n", "row 2 below the header has no number in 'rate'"),
         (b"[0.5, null]", "give one rate a line, a CSV with a header"),
         (b"", "no pass rates given"),
