@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from budgets.errors import InputError
 
@@ -10,6 +11,11 @@ USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and gra
 NODE_GPUS = 8
 
 SECONDS_PER_HOUR = 3600.0
+
+
+def whole_share(gpus: int) -> int:
+    """Return the fewest GPUs, at least so many, that are an even part of a node or whole nodes."""
+    return next(share for share in count(gpus) if NODE_GPUS % share == 0 or share % NODE_GPUS == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,4 @@ class Hardware:
     @property
     def even_shares(self) -> Iterator[int]:
         """How many GPUs a trial may be offered: a part of a node or whole ones, without GPUs that no trial gets."""
-        return (
-            share
-            for share in range(1, self.gpus + 1)
-            if self.gpus % share == 0 and (NODE_GPUS % share == 0 or share % NODE_GPUS == 0)
-        )
+        return (share for share in range(1, self.gpus + 1) if self.gpus % share == 0 and whole_share(share) == share)

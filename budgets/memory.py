@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from budgets.errors import InfeasibleError
-from budgets.hardware import NODE_GPUS, Gpu, Hardware
+from budgets.hardware import NODE_GPUS, Gpu, Hardware, whole_share
 from budgets.models import BYTES_PER_WEIGHT
 from budgets.workload import RecipeTraits, Workload
 
@@ -109,13 +109,13 @@ def _remedy(
 ) -> str:
     offers = []
     if needed is not None:
-        offers.append(f"{needed} {hardware.gpu.name}")
+        offers.append(f"{whole_share(needed)} {hardware.gpu.name}")
     alternatives = (
         (fewest, gpu.name)
         for gpu in others
         if gpu.name not in ("cpu", hardware.gpu.name) and (fewest := fewest_gpus(workload, traits, gpu)) is not None
     )
-    offers += [f"{fewest} {name}" for fewest, name in sorted(alternatives)[:2]]
+    offers += [f"{whole_share(fewest)} {name}" for fewest, name in sorted(alternatives)[:2]]
     if needed is None:
         lead = f"No number of {hardware.gpu.name} will do"
         return f"{lead}; it fits {' or '.join(offers)}" if offers else f"{lead}; shorten the response or the model"
