@@ -7,6 +7,7 @@ from pathlib import Path
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 LEAST_ROOM = 2**17  # bytes free, below which SQLite may fail to write: its log, the log's index of 32 KiB, a page
+DISK_IS_FULL = "the disk is full"  # also how the driver of a sweep knows it in what a worker reports
 _MB = 1e6
 
 
@@ -37,7 +38,7 @@ def room(path: Path, needed: int | None = None) -> str:
         free = f" has {shutil.disk_usage(place).free / _MB:.2f} MB free{wanted}"
     except OSError:
         free = " has no room"
-    return f"the disk is full: {_mount(place)}{free}. Make room there, or give a path on another disk"
+    return f"{DISK_IS_FULL}: {_mount(place)}{free}. Make room there, or give a path on another disk"
 
 
 def why(error: BaseException, path: Path, needed: int | None = None) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from budgets.errors import NotFoundError
+from budgets.errors import CheckpointError, NotFoundError
+from planner.disk import DISK_IS_FULL
 from planner.store import Store
 from planner.store.driving import Driver, LeaseLostError
 from planner.store.schema import Decision, SweepStatus
@@ -129,13 +130,25 @@ class SweepDriver:
             self._heed(self._executor.wait(self._tick))
 
     def _heed(self, events: Sequence[Event]) -> None:
-        """Take in what happened; a trial that fails because its folder was taken away has not failed."""
+        """Take in what happened; a trial that fails for want of its folder, or of room in it, has not failed."""
         try:
             self._require_folder()
-        except NotFoundError:
+            self._require_room(events)
+        except (NotFoundError, CheckpointError):
             self._take([event for event in events if not isinstance(event, Failed)])
             raise
         self._take(events)
+
+    def _require_room(self, events: Sequence[Event]) -> None:
+        """Raise CheckpointError when a trial has found the disk full twice in a row: nothing else would fare better."""
+        for event in events:
+            segment = self._board.running.get(event.segment) if isinstance(event, Failed) else None
+            if segment is None or not isinstance(event, Failed) or DISK_IS_FULL not in event.message:
+                continue
+            if self._board.facts[segment.trial].failures:
+                raise CheckpointError(
+                    f"{event.message}. The sweep was stopped and its state is saved; go on with `rlplan resume` then"
+                )
 
     def _decide(self) -> None:
         self._intake.again(self._executor.clock.seconds())

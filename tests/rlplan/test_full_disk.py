@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from budgets.errors import CheckpointError
+from planner.disk import unwritten
 from planner.store.schema import SweepStatus
+from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import start
+from runner.ports.executor import Ended, Event, Failed
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.sweep_rows import seeded
-from tests.rlplan.test_sweeping import Simulated, request
+from tests.rlplan.test_sweeping import Simulated, request, stored, trials
 from tests.rlplan.train_backend import Scripted
 
 SIZE = 64  # KiB
@@ -89,6 +93,28 @@ def test_a_sweep_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch:
     with pytest.raises(sweeping.InputError, match=r"sweep-1 cannot be written to \(the disk is full"):
         start(request(budget=0.1), str(tmp_path / "rlplan.db"))
     assert list((tmp_path / "rlplan-sweeps").iterdir()) == []
+
+
+def test_a_sweep_that_finds_its_disk_full_stops_and_fails_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(Simulated):
+        def wait(self, seconds: float) -> list[Event]:
+            said = unwritten(tmp_path, OSError(errno.ENOSPC, ""), "")
+            return [
+                Failed(each.segment, each.worker, each.worker_seconds, "checkpoint", said)
+                if isinstance(each, Ended)
+                else each
+                for each in super().wait(seconds)
+            ]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweeping, "RayExecutor", Full)
+    database = str(tmp_path / "rlplan.db")
+    with pytest.raises(CheckpointError, match=r"the disk is full.*go on with `rlplan resume`"):
+        start(request(budget=0.1), database)
+    assert stored(database).status is SweepStatus.INTERRUPTED
+    assert TrialState.FAILED not in {trial.state for trial in trials(database).values()}
 
 
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
