@@ -53,7 +53,7 @@ def news(session: Session, sweep_id: int, picture: Picture, seen: Position) -> l
     ]
     lines = [text for _, text in sorted(events, key=itemgetter(0))]
     newest = select(func.max(Recommendation.id)).where(Recommendation.sweep_id == sweep_id)
-    if picture.answer and (session.scalar(newest) or 0) > seen.recommendation:
+    if picture.answer and not picture.answer.so_far and (session.scalar(newest) or 0) > seen.recommendation:
         lines.append(sentence(picture.answer))
     return lines
 

@@ -44,6 +44,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | N
     planned = candidates(session, sweep.plan_id)
     # Sweeps of older versions compare at the plan's final run.
     target = float(sweep.config.get("target_gpu_hours") or plan.final_gpu_hours)
+    final = target if seen.answer is None else seen.answer.target_gpu_hours
     return Story(
         picture=seen,
         stretches=ran,
@@ -51,7 +52,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | N
         decisions=_decisions(session, sweep.id, memory),
         cells=tuple(each.cell for each in planned.values()),
         assumptions=tuple(map(_assumption, plan.assumptions or ())),
-        flags=flags(seen, ran, charged, planned, target, _slots(sweep, plan.hardware)),
+        flags=flags(seen, ran, charged, planned, final, _slots(sweep, plan.hardware)),
         created_at=sweep.created_at,
         read_at=now,
         budget_gpu_hours=plan.budget_gpu_hours,

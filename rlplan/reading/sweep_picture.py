@@ -164,6 +164,11 @@ class StoredAnswer:
         """Whether it was stored before the sweep had ended."""
         return bool(self.details.get(SO_FAR))
 
+    @property
+    def target_gpu_hours(self) -> float:
+        """The final run that it is for: with what the pilots have left over, where they may leave something."""
+        return float(self.details.get("target_gpu_hours") or self.gpu_hours_to_target)
+
     def __str__(self) -> str:
         from rlplan.reading.sweep_words import sentence  # noqa: PLC0415 (its words need these types)
 

@@ -254,7 +254,6 @@ def foretold(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple
     """Return trials that have a curve with what the answer says of their configurations: one figure for all faces."""
     if answer is None:
         return trials
-    target = float(answer.details.get("target_gpu_hours") or answer.gpu_hours_to_target)
     ranked = {(row.rollouts_per_prompt, row.prompts_per_batch, row.axes): row for row in answer.ranking}
 
     def told(trial: TrialRow) -> TrialRow:
@@ -264,6 +263,8 @@ def foretold(trials: tuple[TrialRow, ...], answer: StoredAnswer | None) -> tuple
         if row.expected_score is None or row.score_low is None or row.score_high is None:
             return replace(trial, forecast=None)
         figures = (row.expected_score, row.score_low, row.score_high, ANSWER_LEVEL, trial.forecast.verdict)
-        return replace(trial, forecast=Forecast(*figures, target, row.probability_best, answer.made_at))
+        return replace(
+            trial, forecast=Forecast(*figures, answer.target_gpu_hours, row.probability_best, answer.made_at)
+        )
 
     return tuple(map(told, trials))

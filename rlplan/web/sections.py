@@ -195,7 +195,7 @@ class RankedLine:
 
 def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows."""
-    answer = answer_in(beliefs)
+    answer = answer_in(beliefs) or (story.picture.answer if beliefs is None else None)
     lines = list(_lines(story, beliefs))
     known = [
         each for line in lines for each in (line.score_low, line.score_high, line.expected_score) if each is not None
@@ -205,7 +205,7 @@ def ranking_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "low": min(known, default=0.0),
         "high": max(known, default=1.0),
         "with_axes": any(line.axes for line in lines),
-        "believed": answer is not None,
+        "believed": answer_in(beliefs) is not None,
         "target": answer.target_gpu_hours if answer is not None else story.target_gpu_hours,
     }
 

@@ -135,7 +135,10 @@ def stored(faces: Faces) -> dict[tuple[Any, str], float]:
     (spent,), *_ = faces.sql.execute(
         "select (select sum(charged_gpu_hours) from segments) + (select coalesce(sum(gpu_hours), 0) from charges)"
     )
-    return true | {(None, "spent"): spent}
+    (target,), *_ = faces.sql.execute(
+        f"select json_extract(details, '$.target_gpu_hours') from recommendations where id = ({ranked})"
+    )
+    return true | {(None, "spent"): spent, (None, "target"): target}
 
 
 def cells(rows: Iterable[Any]) -> Iterator[Said]:
@@ -194,6 +197,7 @@ def by_status(faces: Faces) -> Iterator[Said]:
     yield from answer(document["recommendation"])
     yield from cells(document["ranking"])
     yield from cells(document["trials"])
+    yield from ((None, "target", each["target_gpu_hours"]) for each in document["trials"] if each["target_gpu_hours"])
     yield None, "spent", document["budget"]["spent_gpu_hours"]
     yield from cells(faces.csv("status"))
     text = faces.out("status")
@@ -229,6 +233,7 @@ def by_recommend(faces: Faces) -> Iterator[Said]:
     yield from cells(document["ranking"])
     yield from cells(faces.csv("recommend"))
     yield None, "spent", document["spent_gpu_hours"]
+    yield None, "target", document["target_gpu_hours"]
     yield None, "update_steps", _steps(document["launch"]["arguments"])
     (same,) = (each["choice"] for each in document["budgets"] if each["factor"] == 1)
     yield from answer(same)
@@ -258,8 +263,9 @@ def by_show(faces: Faces) -> Iterator[Said]:
         yield from cells([known])
         if known["train_on"]["arguments"]:
             yield cell, "update_steps", _steps(known["train_on"]["arguments"])
-        line = rf"is expected to score {SCORE}, 90 % interval, P\(best\) ([\d.<>]+\d)"
-        ((*figures,),) = re.findall(line, _flat(faces.out("show", trial)))
+        line = rf"At {NUMBER} a new run of its configuration is expected to score {SCORE}, .*? P\(best\) ([\d.<>]+\d)"
+        ((target, *figures),) = re.findall(line, _flat(faces.out("show", trial)))
+        yield None, "target", target
         yield from ((cell, name, said) for name, said in zip(FIGURES[1:], figures, strict=True))
 
 
@@ -284,6 +290,7 @@ def _ranked(html: str) -> Iterator[Said]:
         _, n, B, *figures = map(float, re.findall(r'data-value="([^"]*)"', row))
         names = ("update_steps", "expected_score", "score_low", "probability_best")
         yield from (((int(n), int(B)), name, value) for name, value in zip(names, figures[:4], strict=True))
+    yield from _said(rf"configurations</span> at {NUMBER} GPU-hours", html, "target")
 
 
 def _page(html: str) -> Iterator[Said]:
