@@ -238,10 +238,10 @@ def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str,
 
 
 def test_a_trial_that_fails_is_a_result_and_stops_nothing_else(tmp_path: Path) -> None:
-    given = sweep(tmp_path, choice=failing(most_rollouts=300))
+    given = sweep(tmp_path, choice=failing(most_rollouts=200))
     outcome = given.run(open_policy("full"))
     trials = rows(given, Trial)
-    too_large = {t.name for t in trials if t.rollouts_per_prompt * t.prompts_per_batch > 300}
+    too_large = {t.name for t in trials if t.rollouts_per_prompt * t.prompts_per_batch > 200}
     assert {t.name for t in trials if t.state is TrialState.FAILED} == too_large
     assert {t.failure_class for t in trials if t.state is TrialState.FAILED} == {"out-of-memory"}
     assert all(t.state is TrialState.FINISHED for t in trials if t.name not in too_large)
