@@ -40,8 +40,19 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         Assumption(
             "start-up", f"{cost.start_up_seconds:,.0f} s a trial, first validation included", "assumed; see [gpus]"
         ),
-        Assumption("pilot share", f"{request.pilots.fraction:.0%} of the budget", resolved.source("pilot.fraction")),
+        _pilot_share(proposal, resolved),
     ]
+
+
+def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
+    sharing = proposal.sharing
+    gain = f", expected to add {sharing.expected_gain:+.3f} to the final score" if sharing.fraction else ""
+    source = resolved.source("pilot.fraction")
+    return Assumption(
+        "pilot share",
+        f"{sharing.fraction:.0%} of the budget{gain}",
+        source if source != DEFAULT else "the best share by expected score",
+    )
 
 
 def _cost(request: Request, cost: StepCost) -> Assumption:

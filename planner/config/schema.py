@@ -7,7 +7,7 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
@@ -24,7 +24,8 @@ def named_sizes(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
+Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 
 
 class BudgetSection(Section):
@@ -174,7 +175,12 @@ class ProposalSection(Section):
 class PilotSection(Section):
     """The part of the budget that buys evidence."""
 
-    fraction: Share = Field(0.2, description="share of the budget for pilots; 0 for a plan without any")
+    fraction: Share = Field(
+        None,
+        examples=[AUTO],
+        description="share of the budget for pilots (--pilot-fraction); 0: no pilots; auto: what the final score "
+        "is expected to gain most by",
+    )
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
     cells: Literal["informative", "all"] = Field(

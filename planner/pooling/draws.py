@@ -16,9 +16,9 @@ from planner.view import Configuration
 EARLIEST = 1e-12
 FARTHEST = 60.0  # |log(C_mid / target)| that is told
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
-# How far all curves leave alike what was foretold of them, a unit of the clock after they were last seen, and by which
-# power of it: where their shape is not quite the one assumed, all are foretold wrong in the same direction.
-AHEAD, BENDING = 0.02, 1.5
+# How far all curves leave alike what was foretold of them, per squared unit of the clock since each was last seen.
+# Where their shape is not quite the one assumed, all are foretold wrong in the same direction, and more so the farther.
+AHEAD = 0.012
 LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
 
@@ -100,16 +100,16 @@ class Worlds:
         seen = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
-        alone = np.zeros_like(x)  # since when it departs
-        together = np.broadcast_to(self._foretold[configuration, None], x.shape).copy()
-        alone[begun] = together[begun] = clock(self.runs.reached)[seen][:, None]
+        reached = clock(self.runs.reached)
+        alone, together = np.zeros_like(x), np.full_like(x, reached.max(initial=0.0))  # since when each departs
+        alone[begun] = together[begun] = reached[seen][:, None]
         scores[:, begun] += self.departed[:, seen, None]
         # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
         ahead = pass_rate_variance(scores)
         np.sqrt(ahead, out=ahead)
         time = clock(x)
         strayed = (self.drift[:, None] * scale * noise)[:, :, None] * np.sqrt(np.maximum(time - alone, 0.0))
-        strayed += (AHEAD * self.together)[:, None, None] * np.maximum(time - together, 0.0) ** BENDING
+        strayed += (AHEAD * self.together)[:, None, None] * np.maximum(time - together, 0.0) ** 2
         strayed *= ahead
         strayed *= 2
         scores += strayed
@@ -133,13 +133,6 @@ class Worlds:
     def run_of(self) -> Mapping[int, int]:
         """The curve of each trial that was fitted."""
         return {trial: curve for curve, trial in enumerate(self.runs.trials)}
-
-    @cached_property
-    def _foretold(self) -> Vector:
-        """From when on each configuration is foretold: the longest of its runs, without one the middle of all runs."""
-        reached, longest = clock(self.runs.reached), np.zeros(len(self.configurations))
-        np.maximum.at(longest, self.runs.of, reached)
-        return np.where(longest > 0, longest, np.median(reached) if len(reached) else 0.0)
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:

@@ -28,7 +28,7 @@ SCATTERS = (0.35, 1.2, 4.0)  # times those below
 SCATTER_WEIGHTS = (0.5, 0.3, 0.2)
 # Where the common logit A and log(C_mid / target) are thought to lie: a normal about one pair alone is far too narrow
 # where curves have hardly risen, for what is left open then is bent.
-TOPS = (-2.2, 0.4, 3.0)
+TOPS = (-1.6, 0.7, 3.0)
 TOP_WEIGHTS = (0.3, 0.4, 0.3)
 MIDDLES = (-3.6, -2.0, -0.6)
 MIDDLE_WEIGHTS = (0.3, 0.4, 0.3)

@@ -14,6 +14,7 @@ from planner.proposals.request import (
     Proposal,
     Request,
     ScoreInterval,
+    Sharing,
     Standing,
     Variant,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "Proposal",
     "Request",
     "ScoreInterval",
+    "Sharing",
     "Standing",
     "Variant",
     "propose",

@@ -11,7 +11,7 @@ from budgets.signal import signal_fraction
 from planner.proposals.prior import Prior, Run
 from planner.proposals.published import HARMLESS_EPOCHS
 from planner.proposals.request import PricedCell, Request, ScoreInterval, Variant
-from planner.proposals.worlds import CRITICAL_ROLLOUTS
+from planner.proposals.worlds import CRITICAL_ROLLOUTS, Values
 
 
 def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
@@ -105,6 +105,10 @@ class PricedGrid:
         self.prior = Prior(distinct)
         places = {run: place for place, run in enumerate(distinct)}
         self._places = [places[run] for run in runs]
+
+    def in_worlds(self, steps: Sequence[int]) -> Values:
+        """Return the score of every cell in every world after so many steps of each, or the best before that."""
+        return self.prior.expected(self._places, steps).scores
 
     def ranked(self, gpu_hours: float) -> list[PricedCell]:
         """Return the cells that the GPU-hours buy at least one step of, best expected score first."""

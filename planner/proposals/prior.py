@@ -47,6 +47,11 @@ class Run:
     signal: float
     workload: Workload
 
+    @property
+    def rollouts_per_step(self) -> int:
+        """n·B."""
+        return self.rollouts_per_prompt * self.prompts_per_batch
+
 
 @dataclass(frozen=True, slots=True)
 class Expected:
@@ -114,11 +119,14 @@ class Prior:
     def _sds(self, rows: Places, scores: Values, medians: Values, steps: Sequence[int]) -> Values:
         """Return the spread between the worlds and within them, which grows with the distance from all of them."""
         between = self.weights @ (scores - medians) ** 2
-        within = [
-            within_sd(run.workload, run.rollouts_per_prompt * run.prompts_per_batch * its)
-            for run, its in zip((self.runs[row] for row in rows), steps, strict=True)
-        ]
-        return np.sqrt(between + np.square(within))
+        runs = [self.runs[row] for row in rows]
+        rollouts = np.array([run.rollouts_per_step * its for run, its in zip(runs, steps, strict=True)], dtype=float)
+        within = np.zeros(len(runs))
+        for workload in {id(run.workload): run.workload for run in runs}.values():
+            own = np.array([run.workload is workload for run in runs])
+            within[own] = within_sd(workload, rollouts[own])
+        sds: Values = np.hypot(np.sqrt(between), within)
+        return sds
 
 
 def kept_of_gain(epochs: Values) -> Values:
@@ -150,20 +158,20 @@ def _nearness(studied: Studied | None, workload: Workload) -> float:
     return 1.0 if studied is None else 1 / (1 + distance(studied, workload) ** 2)
 
 
-def within_sd(workload: Workload, rollouts: float) -> float:
+def within_sd(workload: Workload, rollouts: Values) -> Values:
     """Return the uncertainty of the level that all worlds share, at a workload and so many rollouts."""
-    apart = min(
-        math.hypot(distance(world.studied, workload), _octaves_beyond(world.studied, rollouts) / COMPUTE_OCTAVES)
-        for world in WORLDS
-        if world.studied is not None
-    )
+    each = [world.studied for world in WORLDS if world.studied is not None]
+    far = np.array([[distance(studied, workload)] for studied in each])
+    beyond = np.array([_octaves_beyond(studied, rollouts) for studied in each]) / COMPUTE_OCTAVES
+    apart: Values = np.hypot(far, beyond).min(axis=0)
     base = workload.pass_rates.mean
     return LEVEL_SD * (1 - base) * ceiling(base) * (1 + PER_DISTANCE * apart)
 
 
-def _octaves_beyond(studied: Studied, rollouts: float) -> float:
+def _octaves_beyond(studied: Studied, rollouts: Values) -> Values:
     low, high = studied.rollouts
-    return max(0.0, math.log2(rollouts / high), math.log2(low / rollouts))
+    beyond: Values = np.maximum(0.0, np.maximum(np.log2(rollouts / high), np.log2(low / rollouts)))
+    return beyond
 
 
 def is_near(workload: Workload) -> bool:

@@ -12,7 +12,7 @@ from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
 from planner.proposals.elsewhere import elsewhere
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
-from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal, grant_pilots
+from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
@@ -30,6 +30,7 @@ from planner.proposals.request import (
     Request,
     Standing,
 )
+from planner.proposals.sharing import SHARES, Shares, rounded_up
 from planner.proposals.worlds import published_group
 from planner.view import Configuration
 
@@ -102,43 +103,41 @@ def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
     costs = price_cells(request)
     _require_signal(request, costs)
-    pilot_gpu_hours = request.pilots.fraction * request.budget_gpu_hours
-    final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
     grid = PricedGrid(costs)
-    ranked = grid.ranked(final_gpu_hours)
+    decided = Shares(request, grid).decided()
+    if decided is None:
+        most = max(SHARES) if request.pilots.fraction is None else request.pilots.fraction
+        raise BudgetError(_too_small(request.with_share(most), costs))
+    split, sharing = decided
     weights = tuple(grid.prior.weights.tolist())
-    grants = grant_pilots(ranked, weights, pilot_gpu_hours, request.pilots, request.workload.validation)
-    if not _suffices(request, ranked, grants):
-        raise BudgetError(_too_small(request, costs))
+    request = request.with_share(split.fraction)
+    pilot_gpu_hours = split.fraction * request.budget_gpu_hours
+    final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
     return Proposal(
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=_candidates(request, ranked, grants, standings(ranked, weights, request.usual)),
-        outlooks=tuple(_outlook(request, grid, factor) for factor in OUTLOOK_FACTORS),
-        narrower=tuple(_narrower(request, grid, ranked[0], final_gpu_hours)),
+        candidates=_candidates(request, split.ranked, split.grants, standings(split.ranked, weights, request.usual)),
+        outlooks=tuple(_outlook(request, grid, split.fraction, factor) for factor in OUTLOOK_FACTORS),
+        narrower=tuple(_narrower(request, grid, split.ranked[0], final_gpu_hours)),
         ranked_by="expected score",
         world_weights=weights,
-        grounds=grounds(ranked, weights),
+        sharing=sharing,
+        grounds=grounds(split.ranked, weights),
         elsewhere=tuple(elsewhere(costs, final_gpu_hours)),
     )
-
-
-def _suffices(request: Request, ranked: list[PricedCell], grants: dict[Configuration, PilotGrant]) -> bool:
-    if not request.pilots.fraction:
-        return any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked)
-    return sum(grant.steps > 0 for grant in grants.values()) >= 2
 
 
 def smallest_budget(request: Request, costs: list[CellCost]) -> float:
     """Return the fewest GPU-hours that pay for pilots of the two cheapest cells and a shortest final run of each."""
     rules = request.pilots
+    share = rules.fraction
     useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
-    if not rules.fraction:
+    if not share:
         return min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) * COST_TIE
     second = sorted(useful, key=lambda cell: cell.gpu_hours(rules.fewest_steps))[1]
     least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
-    least = max(2 * second.gpu_hours(rules.fewest_steps) / rules.fraction, least_final / (1 - rules.fraction))
+    least = max(2 * second.gpu_hours(rules.fewest_steps) / share, least_final / (1 - share))
     return least * COST_TIE  # a cell may be left out in favour of one that costs as much up to this factor
 
 
@@ -191,8 +190,8 @@ def _standing_notes(standing: Standing, rank: int) -> Iterator[str]:
         yield f"{USUAL_NOTE} ({standing.median:+.3f} against the first)" if rank > 1 else USUAL_NOTE
 
 
-def _outlook(request: Request, grid: PricedGrid, factor: float) -> Outlook:
-    ranked = grid.ranked(factor * request.budget_gpu_hours * (1 - request.pilots.fraction))
+def _outlook(request: Request, grid: PricedGrid, share: float, factor: float) -> Outlook:
+    ranked = grid.ranked(factor * request.budget_gpu_hours * (1 - share))
     best = ranked[0] if ranked else None
     law = published_group(best.variant.workload.pass_rates.mean, best.allocation.rollouts) if best else None
     return Outlook(factor, factor * request.budget_gpu_hours, best, law)
@@ -222,7 +221,7 @@ def _narrower(request: Request, grid: PricedGrid, best: PricedCell, final_gpu_ho
 
 def _too_small(request: Request, costs: list[CellCost]) -> str:
     rules, hardware = request.pilots, request.hardware
-    needed = _rounded_up(smallest_budget(request, costs))
+    needed = rounded_up(smallest_budget(request, costs))
     if not rules.fraction:
         return (
             f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
@@ -256,11 +255,5 @@ def _on_fewer_gpus(request: Request) -> str:
     if share >= hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
     narrow = replace(request, hardware=replace(hardware, gpus_per_trial=share))
-    needed = _rounded_up(smallest_budget(narrow, price_cells(narrow)))
+    needed = rounded_up(smallest_budget(narrow, price_cells(narrow)))
     return f", or {needed:,.10g} with --gpus-per-trial {share}"
-
-
-def _rounded_up(gpu_hours: float) -> float:
-    """Round up to two significant digits, so that the figure can be typed and still suffices."""
-    unit = 10.0 ** (math.floor(math.log10(gpu_hours)) - 1)
-    return math.ceil(gpu_hours / unit) * unit

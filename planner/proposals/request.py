@@ -13,6 +13,7 @@ from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
 USUAL = (16, 128)  # n and B as most published recipes have them: 8 or 16 answers to 128 to 512 prompts
+LEAST_GAIN = 0.0005  # in expected score: what is printed as nothing is not worth a sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,14 @@ class GridBounds:
 class PilotRules:
     """How much of the budget buys evidence, and the least that a pilot must be."""
 
-    fraction: float = 0.2
+    fraction: float | None = None  # None: the share whose final run is expected to end highest
+    required: bool = False  # whether one without pilots is no answer
     most_pilots: int = 12
     fewest_steps: int = 40
     cells: Literal["informative", "all"] = "informative"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.fraction < 1:
+        if self.fraction is not None and not 0 <= self.fraction < 1:
             raise InputError(
                 f"pilot fraction {self.fraction}: it must be 0, for a plan without pilots, or more, and less than 1"
             )
@@ -110,6 +112,10 @@ class Request:
     def all_variants(self) -> tuple[Variant, ...]:
         """The variants that the grid is laid over, at least one."""
         return self.variants or (Variant((), self.workload, self.traits, 1.0, self.coefficients),)
+
+    def with_share(self, fraction: float) -> "Request":
+        """Return the same request with a share of the budget for pilots that is fixed."""
+        return replace(self, pilots=replace(self.pilots, fraction=fraction))
 
     def of(self, variant: Variant) -> "Request":
         """Return the same request for one variant alone."""
@@ -240,6 +246,34 @@ class NarrowerTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the share of the pilots is expected to bring: the final run's score, with them and without."""
+
+    fraction: float
+    given: bool  # else it is the best one
+    expected_score: float
+    score_without: float  # of the first row with the whole budget
+    best_fraction: float  # of those above nought, where others than the share were looked at
+    best_score: float
+    pays_from: float | None  # GPU-hours, where pilots are not expected to pay and a budget was found at which they are
+
+    @property
+    def pays(self) -> bool:
+        """Whether the share is expected to add anything to speak of."""
+        return self.expected_gain >= LEAST_GAIN
+
+    @property
+    def best_pays(self) -> bool:
+        """Whether any share is."""
+        return self.best_score - self.score_without >= LEAST_GAIN
+
+    @property
+    def expected_gain(self) -> float:
+        """What the pilots are expected to add to the final run's score."""
+        return self.expected_score - self.score_without
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """The ranked candidates, how the budget is split, and what other budgets would choose."""
 
@@ -251,6 +285,7 @@ class Proposal:
     narrower: tuple[NarrowerTrial, ...]
     ranked_by: str
     world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
+    sharing: Sharing
     grounds: tuple[Ground, ...]  # the weightiest first
     elsewhere: tuple[Elsewhere, ...]
 

@@ -1,22 +1,28 @@
 """A stored plan as it would be with other shares for the pilots, and the worlds that it may meet."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
+
+import numpy as np
 
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
-from planner.proposals.prior import is_near
+from planner.proposals.grid import PricedGrid, price_cells
+from planner.proposals.request import PricedCell
+from planner.proposals.worlds import WORLDS
 from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration
 from rlplan.actions.calibrating import coefficients_of
-from runner.simulation.drawn import INTERESTING, DrawnCell, Setting
+from runner.simulation.drawn import APART, DrawnCell, Setting, curve_through
+from runner.simulation.surfaces import Shape
 
-DIFFICULTIES: Final[dict[str, tuple[Literal["easy", "hard"], ...]]] = {"easy": ("easy",), "hard": ("hard",)}
+LEAST_NAMED: Final = 0.01  # of the weight, from which a study is named
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Split:
     @property
     def fraction(self) -> float:
         """The share."""
-        return self.proposal.request.pilots.fraction
+        return self.proposal.sharing.fraction
 
     def pilots(self) -> dict[Configuration, PilotTerms]:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
@@ -67,40 +73,50 @@ def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split]
     return splits, refused
 
 
-def setting_of(splits: Sequence[Split]) -> Setting:
-    """Return what all worlds of the plan have in common."""
-    widest = splits[-1].proposal
-    request = widest.request
+def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
+    """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
+    grid = PricedGrid(price_cells(request))
+    bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
+    curves = _curves(request, grid, {key: cell.allocation.update_steps for key, cell in bought.items()})
     return Setting(
-        cells=tuple(_cell(each, request) for each in _candidates(widest)),
-        difficulties=DIFFICULTIES.get(request.difficulty, ("easy", "hard")),
+        cells=tuple(_cell(cell, request, curves[key]) for key, cell in bought.items()),
+        weights=grid.prior.weights.tolist(),
         answers=request.workload.validation.rollouts,
-        longest_pilot=widest.pilot_gpu_hours,
+        longest_pilot=max(split.proposal.pilot_gpu_hours for split in splits),
         longest_final=request.budget_gpu_hours,
-        studied=is_near(request.workload),
     )
+
+
+def _curves(
+    request: Request, grid: PricedGrid, steps: Mapping[tuple[int, int], int]
+) -> dict[tuple[int, int], tuple[Shape, ...]]:
+    """Return the curve of every cell in each world of the prior, through what it says along so many steps."""
+    keys = [cell.key for cell in grid.costs]
+    each = [steps.get(key, 1) for key in keys]
+    scores = np.stack([grid.in_worlds([max(1, count // part) for count in each]) for part in (APART**2, APART, 1)])
+    base = request.workload.pass_rates.mean
+    return {
+        key: tuple(curve_through(base, count * math.prod(key), one) for one in scores[:, :, place].T.tolist())
+        for place, (key, count) in enumerate(zip(keys, each, strict=True))
+    }
 
 
 def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) -> Iterator[str]:
     """Say what the worlds take for granted; `one_of_several` when the plan has further axes, which they have not."""
     rates = setting.pathologies
+    counted: dict[str, float] = {}
+    for world, weight in zip(WORLDS, setting.weights, strict=True):
+        counted[world.study] = counted.get(world.study, 0.0) + weight
+    named = sorted(((weight, study) for study, weight in counted.items() if weight >= LEAST_NAMED), reverse=True)
     yield (
-        f"scores follow sigmoids drawn around published constants (ScaleRL, IsoCompute) for "
-        f"{' and '.join(setting.difficulties)} problems; {rates.crossing:.0%} of the cells rise late and end higher, "
-        f"{rates.late_start:.0%} start late, {rates.second_rise:.0%} rise twice, {rates.slide:.0%} slide after a peak, "
-        f"and {rates.collapse:.0%} of the runs collapse"
+        "worlds are drawn from the prior by which the plan ranks, as widely as it is uncertain of it: "
+        f"{', '.join(f'{study} {weight:.0%}' for weight, study in named)}"
     )
-    if not setting.studied:
-        low, high = INTERESTING
-        yield (
-            f"no published study covers {request.workload.model.name}: its grid is moved to the middle of the studied "
-            f"one, and its final run to somewhere between {low:,.0f} and {high:,.0f} rollouts there"
-        )
-    if setting.studied:
-        yield (
-            "the worlds keep the law by which the plan ranks, give or take its spread: that favours the plan's first, "
-            "and says nothing of how well the law holds for this workload"
-        )
+    yield (
+        f"of their curves {rates.crossing:.0%} of the cells' rise late and end higher, {rates.late_start:.0%} start "
+        f"late, {rates.second_rise:.0%} rise twice, {rates.slide:.0%} slide after a peak, and {rates.collapse:.0%} of "
+        "the runs collapse"
+    )
     if one_of_several:
         yield (
             f"of the plan's recipes, models and learning rates one is simulated: {request.traits.name} on "
@@ -128,12 +144,14 @@ def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:
     )
 
 
-def _cell(candidate: Candidate, request: Request) -> DrawnCell:
-    allocation, cost = candidate.cell.allocation, candidate.cell.cost
+def _cell(cell: PricedCell, request: Request, curves: Sequence[Shape]) -> DrawnCell:
+    allocation, cost = cell.allocation, cell.cost
     return DrawnCell(
         allocation.rollouts_per_prompt,
         allocation.prompts_per_batch,
         cost.gpu_hours_per_step,
         cost.start_up_gpu_hours,
         request.workload.validation.steps_between(allocation.rollouts_per_step),
+        allocation.update_steps,
+        tuple(curves),
     )

@@ -180,7 +180,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     splits, refused = splits_of(asked, request.fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
-    setting = setting_of(splits)
+    setting = setting_of(asked, splits)
     first_ranked = first_of(asked)
     workers = max(1, asked.hardware.gpus // asked.hardware.gpus_per_trial)
     piloted = [split for split in splits if split.fraction]

@@ -101,9 +101,13 @@ def _as_configured(name: str, value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def make_plan(resolved: Resolved, database: str) -> StoredPlan:
-    """Propose allocations with what the database knows about costs, store the plan, and return it with its name."""
+def make_plan(resolved: Resolved, database: str, *, for_sweep: bool = False) -> StoredPlan:
+    """Propose allocations with what the database knows about costs, store the plan, and return it with its name.
+
+    A plan that is made for a sweep has pilots, whether or not they are expected to pay.
+    """
     request = build_request(resolved)
+    request = replace(request, pilots=replace(request.pilots, required=for_sweep))
     # From a new database there is nothing to learn yet, and a refused proposal should leave no file behind.
     proposal = propose(request) if _is_new(database) else None
     with open_store(database) as store:

@@ -12,6 +12,8 @@ from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.proposing import AskedSection, flagged, load_configuration, make_plan
+from rlplan.wording.sharing import warned_of_pilots
+from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.sweep.planning import Place, SweepChoice, shortfall, sweep_spec, trial_name
@@ -92,7 +94,10 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
             "own, leave one of them out"
         )
     given = flagged(asked) | (request.further or {})
-    return make_plan(load_configuration(request.config, request.task, given), database).name
+    plan = make_plan(load_configuration(request.config, request.task, given), database, for_sweep=True)
+    if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
+        tell(warned)
+    return plan.name
 
 
 def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:

@@ -13,6 +13,7 @@ from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.tables import Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -45,6 +46,8 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
     proposal = plan.proposal
     shown = _shown(proposal.candidates, top)
     yield Text(_title(plan), style="bold")
+    if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
+        yield Text(warned, style="yellow")
     yield Text(_legend(proposal), style="dim")
     yield ""
     yield _ranking(proposal, shown, canvas)
@@ -142,10 +145,16 @@ def _split(proposal: Proposal) -> list[str]:
     pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
     told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
+    sharing = proposal.sharing
     lines = [
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
+    if pilots and sharing.pays:
+        lines.append(
+            f"gain    the final run is expected to end at {sharing.expected_score:.3f} with pilots, at "
+            f"{sharing.score_without:.3f} without"
+        )
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Outlook, PricedCell, Proposal
+from planner.proposals import Candidate, Outlook, PricedCell, Proposal, Sharing
 from planner.store.records import NewCandidate, NewPlan
 
 # Of a stored candidate, by the names that `propose` prints too.
@@ -55,11 +55,17 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "baseline": baseline_data(proposal),
         "rests_on": [asdict(ground) for ground in proposal.grounds],
         "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],
+        "pilots": pilots_data(proposal.sharing),
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
         "narrower_trials": [asdict(narrower) for narrower in proposal.narrower],
         "assumptions": [asdict(assumption) for assumption in taken_for_granted],
     }
+
+
+def pilots_data(sharing: Sharing) -> dict[str, Any]:
+    """Return the share of the pilots, and what they are expected to bring."""
+    return asdict(sharing) | {"expected_gain": sharing.expected_gain, "expected_to_pay": sharing.best_pays}
 
 
 def candidate_data(candidate: Candidate) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from planner.axes import said
-from planner.proposals.propose import LEVEL_NOTE
 from planner.store.schema import Plan
 from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
@@ -30,7 +29,6 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "candidates": candidates,
         "best": candidates[0] if candidates else None,
         "pilots": pilots,
-        "level": sum(LEVEL_NOTE in each.notes for each in candidates),
         "taken": sum(each.pilot_gpu_hours for each in pilots),
         "split": split_chart(
             [(f"n={each.rollouts_per_prompt}, B={each.prompts_per_batch}", each.pilot_gpu_hours) for each in pilots],

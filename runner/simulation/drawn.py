@@ -1,42 +1,50 @@
-"""Runs of a plan's cells on a surface that is drawn: what a sweep might meet, before a GPU-hour is spent.
+"""Runs of a plan's cells in a world that is drawn from its prior: what a sweep might meet before a GPU-hour is spent.
 
-Where the plan lies within the published studies its rollouts are those of the surface. Elsewhere nothing is known of
-its compute: the surface is then moved so that the middle of the plan's grid lies where the studies' grid has its own,
-and the final run somewhere between the first rise and saturation.
+The prior is a mixture of worlds, each a study with a curve for every cell. One of them is drawn by its weight; the
+level that all cells share, and what each cell has of its own, are drawn as widely as the prior is uncertain of them;
+and cells and runs depart from their curves as real ones do.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from planner.curves.curve import Vector
+from planner.proposals.prior import LEVEL_SD
+from planner.proposals.worth import OWN_SD, own_likeness
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
-from runner.simulation.chance import log_uniform, mixed
-from runner.simulation.surfaces import Shape, Surface
+from runner.simulation.chance import mixed, uniform
+from runner.simulation.surfaces import Shape, departed, of_one_run
 
 # What the public runs that we have read show now and then; the rates themselves are an assumption.
 MODERATE: Final = Pathologies(crossing=0.15, late_start=0.05, second_rise=0.1, slide=0.1, collapse=0.02)
-STUDIED_OCTAVES: Final = 6.0  # log2, the middle of the n and of the B that were studied
-INTERESTING: Final = (2e5, 1e7)  # rollouts: from the midpoint of small groups to the saturation of large ones
+GOLDEN: Final = (math.sqrt(5) - 1) / 2  # worlds that are drawn in these steps are spread over the studies evenly
+HIGHEST: Final = 0.98  # share of what a base model lacks that any run gains
+LOWEST_LEVEL: Final = 0.3  # of what a study says, however low the level that is drawn
 FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie farther and farther apart
 WIDENING: Final = 1.03
+APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
+EXPONENTS: Final = (0.3, 3.0)  # of a curve, over and under those of the studies
+FARTHEST_ASYMPTOTE: Final = 3.0  # times the gain at the last of the three
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnCell:
-    """One (n, B) as a plan prices it."""
+    """One (n, B) as a plan prices it, with its curve in each world of the prior."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
     gpu_hours_per_step: float
     start_up_gpu_hours: float
     steps_between_scores: int
+    most_steps: int  # after which more passes over the prompts are expected to do harm
+    curves: tuple[Shape, ...]
 
     @property
     def configuration(self) -> Configuration:
@@ -44,8 +52,9 @@ class DrawnCell:
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch)
 
     def rollouts(self, gpu_hours: float) -> float:
-        """Return the rollouts that so many GPU-hours of training make."""
-        return gpu_hours / self.gpu_hours_per_step * self.rollouts_per_prompt * self.prompts_per_batch
+        """Return the rollouts that so many GPU-hours of training make, as far as a run is expected to gain by them."""
+        steps = min(gpu_hours / self.gpu_hours_per_step, self.most_steps)
+        return steps * self.rollouts_per_prompt * self.prompts_per_batch
 
     def trained(self, gpu_hours: float) -> float:
         """Return what a start-up leaves of a final run's GPU-hours."""
@@ -57,48 +66,54 @@ class Setting:
     """What all worlds of a plan have in common."""
 
     cells: Sequence[DrawnCell]
-    difficulties: Sequence[Literal["easy", "hard"]]  # that the worlds have in turn
+    weights: Sequence[float]  # of the prior's worlds
     answers: int  # behind each score
     longest_pilot: float  # GPU-hours up to which scores can matter
     longest_final: float
-    studied: bool  # whether the published compute is the plan's
     pathologies: Pathologies = field(default_factory=lambda: MODERATE)
 
-    @property
-    def centre(self) -> tuple[float, float]:
-        """Mean log2 of n and of B."""
-        octaves = np.log2([(cell.rollouts_per_prompt, cell.prompts_per_batch) for cell in self.cells])
-        n, B = octaves.mean(axis=0).tolist()
-        return n, B
+
+def curve_through(base: float, rollouts: float, scores: Sequence[float]) -> Shape:
+    """Return the sigmoid through the last of three scores, at a 16th, a quarter and all of so many rollouts.
+
+    With u = 1 / gain = α + β C^-b, the differences of the three are as 4^b; b is kept within bounds.
+    """
+    first, second, last = (max(score - base, 1e-6) for score in scores)
+    second = min(second, last * 0.999)
+    first = min(first, second * 0.999)
+    u1, u2, u3 = 1 / first, 1 / second, 1 / last
+    low, high = EXPONENTS
+    exponent = min(high, max(low, math.log((u1 - u2) / (u2 - u3)) / math.log(APART)))
+    beta = (u2 - u3) / (APART**exponent - 1)
+    alpha = max(u3 - beta, u3 / FARTHEST_ASYMPTOTE, 1 / max(last, HIGHEST * (1 - base)))
+    middle = (max(u3 - alpha, 1e-9 * u3) / alpha) ** (1 / exponent)
+    return Shape(base=base, asymptote=base + 1 / alpha, middle=rollouts * middle, exponent=exponent)
 
 
 class DrawnWorld:
-    """One surface with the plan's cells on it; equal arguments make equal worlds."""
+    """One world with the plan's cells in it; equal arguments make equal worlds."""
 
     def __init__(self, setting: Setting, seed: int, number: int) -> None:
-        """Draw the surface and, outside of what was studied, where on it the plan lies."""
-        key = mixed(seed, number)
-        self._setting, self._key = setting, key
-        choice = SimulationChoice(
-            seed=key % 2**31,
-            difficulty=setting.difficulties[number % len(setting.difficulties)],
-            pathologies=setting.pathologies,
-        )
-        self._surface = Surface(choice)
-        self._moved = (0, 0)
-        self._scale = 1.0
-        if not setting.studied:
-            n, B = setting.centre
-            self._moved = round(STUDIED_OCTAVES - n), round(STUDIED_OCTAVES - B)
-            final = np.median([cell.rollouts(cell.trained(setting.longest_final)) for cell in setting.cells])
-            self._scale = log_uniform(*INTERESTING, key, 41) / max(1.0, float(final))
+        """Draw the study, the level and what each cell has of its own."""
+        self._setting, self._key = setting, mixed(seed, number)
+        place = (uniform(seed, 40) + number * GOLDEN) % 1.0
+        ends = np.cumsum(setting.weights) / math.fsum(setting.weights)
+        world = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
+        rng = np.random.default_rng([self._key, 41])
+        configurations = [cell.configuration for cell in setting.cells]
+        own = OWN_SD * np.linalg.cholesky(own_likeness(configurations)) @ rng.standard_normal(len(configurations))
+        level = max(LOWEST_LEVEL, 1 + LEVEL_SD * rng.standard_normal())
+        self._shapes = {
+            cell.configuration: departed(
+                _raised(cell.curves[world], level * (1 + each)), setting.pathologies, self._key_of(cell)
+            )
+            for cell, each in zip(setting.cells, own.tolist(), strict=True)
+        }
 
     def truth(self, gpu_hours: float) -> dict[Configuration, float]:
         """Return the mean score of each cell, over its seeds, after a final run of so many GPU-hours."""
         return {
-            cell.configuration: self._surface.cell(*self._place(cell)).score(
-                cell.rollouts(cell.trained(gpu_hours)) * self._scale
-            )
+            cell.configuration: self._shapes[cell.configuration].score(cell.rollouts(cell.trained(gpu_hours)))
             for cell in self._setting.cells
         }
 
@@ -107,19 +122,17 @@ class DrawnWorld:
         """One run of each cell, with the scores that validations would have measured."""
         return Recorded(tuple(self._run(cell) for cell in self._setting.cells))
 
-    def _place(self, cell: DrawnCell) -> tuple[int, int]:
-        """Return n and B where the surface has what stands for the cell."""
-        n, B = (
-            max(least, round(value * 2.0**octaves))
-            for value, octaves, least in zip(cell.configuration[:2], self._moved, (2, 1), strict=True)
-        )
-        return n, B
+    def _key_of(self, cell: DrawnCell) -> int:
+        return mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)
 
     def _run(self, cell: DrawnCell) -> RecordedRun:
         n, B = cell.configuration[:2]
-        shape: Shape = self._surface.run(*self._place(cell), seed=0)
+        noise = SimulationChoice().score_noise
+        shape = of_one_run(
+            self._shapes[cell.configuration], noise, self._setting.pathologies, mixed(self._key_of(cell), 0)
+        )
         hours = self._hours(cell)
-        means = np.array([shape.score(cell.rollouts(hour) * self._scale) for hour in hours.tolist()])
+        means = np.array([shape.score(cell.rollouts(hour)) for hour in hours.tolist()])
         answers = self._setting.answers
         scores = np.random.default_rng([self._key, n, B]).binomial(answers, means) / answers
         errors = np.sqrt(np.maximum(scores * (1 - scores), 0.25 / answers) / answers)
@@ -133,3 +146,9 @@ class DrawnWorld:
         hours = np.concatenate([[0.0], np.cumsum(gaps)])
         last = max(cell.trained(setting.longest_final), math.ulp(0.0))
         return np.append(hours[hours <= min(setting.longest_pilot, (1 - 1e-6) * last)], last)
+
+
+def _raised(curve: Shape, factor: float) -> Shape:
+    """Return a curve whose gain is so many times as large, as far as there is anything to gain."""
+    gain = (curve.asymptote - curve.base) * max(0.0, factor)
+    return replace(curve, asymptote=curve.base + min(gain, HIGHEST * (1 - curve.base)))

@@ -88,24 +88,14 @@ class Surface:
         key = rollouts_per_prompt, prompts_per_batch
         if key not in self._cells:
             plain = self._sigmoid(*key)
-            self._cells[key] = _departed(plain, self._pathologies, mixed(self._seed, *key))
+            self._cells[key] = departed(plain, self._pathologies, mixed(self._seed, *key))
         return self._cells[key]
 
     def run(self, rollouts_per_prompt: int, prompts_per_batch: int, seed: int) -> Shape:
         """Return the curve of one run of a cell, which its seed moves and may make collapse."""
         cell = self.cell(rollouts_per_prompt, prompts_per_batch)
         key = mixed(self._seed, rollouts_per_prompt, prompts_per_batch, seed)
-        # Two standard deviations and no more: what is published is a largest difference.
-        moved = self._noise * max(-1.0, min(1.0, normal(key, 11) / 2))
-        collapse = NEVER
-        if uniform(key, 12) < self._pathologies.collapse:
-            collapse = cell.onset + cell.middle * log_uniform(0.3, 5, key, 13)
-        return replace(
-            cell,
-            asymptote=max(0.0, cell.asymptote + moved),
-            middle=cell.middle * math.exp(RUN_MIDDLE * normal(key, 14)),
-            collapse=collapse,
-        )
+        return of_one_run(cell, self._noise, self._pathologies, key)
 
     def _sigmoid(self, n: int, B: int) -> Shape:
         published, law = self._published, self._published.optimal_group
@@ -134,7 +124,22 @@ class Surface:
         )
 
 
-def _departed(plain: Shape, rates: Pathologies, key: int) -> Shape:
+def of_one_run(cell: Shape, noise: float, rates: Pathologies, key: int) -> Shape:
+    """Return the curve of one run of a cell, which its seed moves and may make collapse."""
+    # Two standard deviations and no more: what is published is a largest difference.
+    moved = noise * max(-1.0, min(1.0, normal(key, 11) / 2))
+    collapse = NEVER
+    if uniform(key, 12) < rates.collapse:
+        collapse = cell.onset + cell.middle * log_uniform(0.3, 5, key, 13)
+    return replace(
+        cell,
+        asymptote=max(0.0, cell.asymptote + moved),
+        middle=cell.middle * math.exp(RUN_MIDDLE * normal(key, 14)),
+        collapse=collapse,
+    )
+
+
+def departed(plain: Shape, rates: Pathologies, key: int) -> Shape:
     """Return the shape with the departures that its cell has; the ranges hold the public runs that we have read."""
     shape, gain = plain, plain.asymptote - plain.base
     if uniform(key, 21) < rates.crossing:

@@ -51,7 +51,7 @@ def test_json_has_every_fraction_with_its_figures_and_their_errors(planned: Run)
     assert without["best"]["score"]["mean"] >= max(
         without[name]["score"]["mean"] for name in ("first_ranked", "random")
     )
-    assert any("no published study covers" in each for each in document["assumptions"])
+    assert any("AllocBench, tiny models on sums" in each for each in document["assumptions"])
 
 
 def test_the_seed_decides_everything(planned: Run) -> None:
@@ -61,12 +61,27 @@ def test_the_seed_decides_everything(planned: Run) -> None:
     assert json.loads(first)["fractions"] != json.loads(other)["fractions"]
 
 
-def test_a_plan_within_the_studies_is_not_moved(run: Run) -> None:
+def test_the_worlds_are_those_that_the_plan_ranks_by(run: Run) -> None:
     run("propose", "--budget", "5000", "--gpus-per-trial", "8")
     ran = run("preview", "plan-1", *QUICK, "--pilot-fractions", "0.1", "--format", "json")
     document = json.loads(ran.out)
     assert document["workers"] == 8
-    assert any("the worlds keep the law by which the plan ranks" in each for each in document["assumptions"])
+    assert any("drawn from the prior by which the plan ranks" in each for each in document["assumptions"])
+    assert any("ScaleRL, 8B and Scout" in each for each in document["assumptions"])
+
+
+@pytest.mark.parametrize(
+    "asked", [("--budget", "2000"), ("--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0.1")]
+)
+def test_the_share_that_a_plan_has_is_among_those_that_cannot_be_told_from_the_best(
+    run: Run, asked: tuple[str, ...]
+) -> None:
+    plan = json.loads(run("propose", *asked, "--format", "json").out)
+    share = f"{plan['pilots']['fraction']:g}"
+    others = [each for each in ("0", "0.1", "0.4") if each != share]
+    call = ("preview", "--draws", "4", "--pilot-fractions", ",".join((share, *others)), "--format", "json")
+    document = json.loads(run(*call).out)
+    assert float(share) in (document["best_pilot_fraction"], *document["as_good"])
 
 
 def test_of_a_plan_with_further_axes_one_value_of_each_is_simulated_and_told(run: Run, tmp_path: Path) -> None:

@@ -38,5 +38,5 @@ def request(
         traits=load_recipe(recipe).traits(),
         difficulty=difficulty,
         grid=grid or GridBounds(),
-        pilots=pilots or PilotRules(),
+        pilots=pilots or PilotRules(fraction=0.2),
     )

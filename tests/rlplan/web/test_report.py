@@ -185,15 +185,6 @@ def test_a_plan_without_a_sweep_has_a_report(tmp_path: Path, planned: Path, name
         assert {"data", "layout", "height"} <= set(block)
 
 
-def test_the_report_of_a_proposed_plan_says_what_its_ranking_can_bear(tmp_path: Path) -> None:
-    plan = rlplan.propose(budget=5000, db=tmp_path / "own.db")
-    level = sum(each["level_with_first"] for each in plan.document["candidates"]) - 1
-    shown = text_of(plan.report(tmp_path / "out.html").read_text(encoding="utf-8"))
-    assert f"; {level} others are level with it" in shown
-    assert shown.count("level with the first") == level
-    assert "the usual choice (-0." in shown
-
-
 def test_python_writes_the_report_of_a_plan(tmp_path: Path, planned: Path) -> None:
     out = rlplan.open(planned).plan("plan-1").report(tmp_path / "out.html")
     assert "<title>plan-1" in out.read_text(encoding="utf-8")

@@ -1,13 +1,16 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 from planner.view import Configuration
-from runner.simulation.drawn import INTERESTING, DrawnCell, DrawnWorld, Setting
+from runner.simulation.drawn import DrawnCell, DrawnWorld, Setting, curve_through
+from runner.simulation.surfaces import Shape
 
-CELLS = tuple(DrawnCell(n, B, 0.01 * n * B / 64, 0.05, 10) for n in (2, 8, 32) for B in (4, 16))
-SETTING = Setting(CELLS, ("easy", "hard"), answers=500, longest_pilot=20, longest_final=100, studied=False)
+EASY, HARD = Shape(0.4, 0.9, 2000.0, 1.0), Shape(0.1, 0.3, 500.0, 1.5)
+CELLS = tuple(DrawnCell(n, B, 0.01 * n * B / 64, 0.05, 10, 10**6, (EASY, HARD)) for n in (2, 8, 32) for B in (4, 16))
+SETTING = Setting(CELLS, (0.75, 0.25), answers=500, longest_pilot=20, longest_final=100)
 
 
 def test_equal_arguments_make_equal_worlds() -> None:
@@ -41,28 +44,31 @@ def test_scores_scatter_about_the_curve_as_their_errors_say() -> None:
     assert 0.5 < np.std(off) < 1.7
 
 
-def test_worlds_take_their_difficulties_in_turn() -> None:
-    starts = [min(DrawnWorld(SETTING, 0, number).truth(0.0).values()) for number in range(6)]
-    assert all(easy > 0.25 > hard for easy, hard in zip(starts[::2], starts[1::2], strict=True))
+def test_worlds_are_drawn_as_often_as_the_prior_counts_them() -> None:
+    starts = [max(DrawnWorld(SETTING, 5, number).truth(0.0).values()) for number in range(20)]
+    assert set(starts) == {0.4, 0.1}
+    assert starts.count(0.4) in (14, 15, 16)
 
 
-def test_outside_of_the_studies_the_final_run_lies_where_curves_rise() -> None:
-    easy = dataclasses.replace(SETTING, difficulties=("easy",))
-    gained = []
-    for number in range(12):
-        world = DrawnWorld(easy, 0, number)
-        start, end, beyond = (max(world.truth(hours).values()) for hours in (0.0, 100.0, 1e6))
-        gained.append((end - start) / (beyond - start))
-    assert 0.2 < np.mean(gained) < 0.95
+def test_a_run_makes_nothing_of_more_passes_than_are_expected_to_do_good() -> None:
+    short = dataclasses.replace(SETTING, cells=[dataclasses.replace(cell, most_steps=50) for cell in CELLS])
+    world = DrawnWorld(short, 0, 0)
+    assert world.truth(100) == world.truth(1000)
 
 
-def test_within_the_studies_rollouts_are_those_of_the_surface() -> None:
-    small, large = (DrawnCell(n, 64, n / 16, 0.0, 10) for n in (16, 256))  # alike in rollouts per GPU-hour
-    studied = Setting((small, large), ("easy",), 1000, longest_pilot=20, longest_final=1000, studied=True)
+@pytest.mark.parametrize("curve", [EASY, HARD, Shape(0.45, 0.7, 1e6, 0.75)])
+def test_a_curve_is_read_through_three_scores(curve: Shape) -> None:
+    rollouts = 3 * curve.middle
+    found = curve_through(curve.base, rollouts, [curve.score(rollouts / part) for part in (16, 4, 1)])
+    assert found.asymptote == pytest.approx(curve.asymptote, rel=0.01)
+    assert found.middle == pytest.approx(curve.middle, rel=0.05)
 
-    def lead_of_small_groups(rollouts: float) -> float:
-        truths = (DrawnWorld(studied, 0, number).truth(rollouts / (16 * 64)) for number in range(20))
-        return float(np.mean([truth[small.configuration] - truth[large.configuration] for truth in truths]))
 
-    early, late = (lead_of_small_groups(rollouts) for rollouts in INTERESTING)
-    assert early > 0 > late  # the published law: the best n grows with compute
+@pytest.mark.parametrize(
+    "scores", [(0.4, 0.4, 0.4), (0.3, 0.2, 0.1), (0.4, 0.7, 0.6), (0.41, 0.42, 0.9), (0.9, 0.91, 0.92)]
+)
+def test_no_scores_make_a_curve_that_is_none(scores: tuple[float, ...]) -> None:
+    found = curve_through(0.4, 1e5, scores)
+    assert 0.4 <= found.asymptote <= 1
+    assert all(math.isfinite(each) and each > 0 for each in (found.middle, found.exponent))
+    assert found.score(1e5) == pytest.approx(max(0.4, scores[-1]), abs=0.02) or scores[-1] < scores[1]

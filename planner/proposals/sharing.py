@@ -1,0 +1,103 @@
+"""The share of the budget that is for pilots: the one whose final run is expected to end highest, none included."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.proposals.grid import PricedGrid
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots
+from planner.proposals.request import LEAST_GAIN, PilotGrant, PricedCell, Request, Sharing
+from planner.proposals.worth import score_after_pilots
+from planner.view import Configuration
+
+SHARES: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+FIRST_TO_PAY: Final = (0.2, 0.4)  # where the smallest budget is sought at which pilots pay: they come farthest
+DOUBLINGS, HALVINGS = 12, 3  # of the budget, in that search
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The cells as the final part of a budget buys them, what its pilots are granted, and what to expect of both."""
+
+    fraction: float
+    ranked: list[PricedCell]
+    grants: dict[Configuration, PilotGrant]
+    score: float
+
+
+class Shares:
+    """A request's budget, split in every way."""
+
+    def __init__(self, request: Request, grid: PricedGrid) -> None:
+        self._request, self._grid = request, grid
+        self._weights = tuple(grid.prior.weights.tolist())
+
+    def split(self, fraction: float, budget: float | None = None) -> Split | None:
+        """Split the budget, or another; None where that pays for no comparison, or without pilots for no run."""
+        budget = self._request.budget_gpu_hours if budget is None else budget
+        rules, validation = self._request.pilots, self._request.workload.validation
+        ranked = self._grid.ranked((1 - fraction) * budget)
+        grants = grant_pilots(ranked, self._weights, fraction * budget, rules, validation)
+        if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
+            return None
+        if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
+            return None
+        return Split(fraction, ranked, grants, score_after_pilots(ranked, grants, self._weights))
+
+    def decided(self) -> tuple[Split, Sharing] | None:
+        """Return the split that is given, or else the best one, and what it is worth; None where there is none."""
+        rules = self._request.pilots
+        none = self.split(0.0)
+        given = None if rules.fraction is None else none if rules.fraction == 0 else self.split(rules.fraction)
+        if none is None or (rules.fraction is not None and given is None):
+            return None
+        if given is not None and given.score - none.score >= LEAST_GAIN:
+            return given, _told(given, none, given, given=True)
+        piloted = self._piloted(SHARES)
+        if given is None and not piloted:
+            return None
+        pays = max(piloted, key=_score, default=none)
+        best = pays if pays.score - none.score >= LEAST_GAIN else none
+        counts = given or (pays if rules.required else best)
+        pays_from = None if best.fraction else self._pays_from()
+        return counts, _told(counts, none, pays, given=given is not None, pays_from=pays_from)
+
+    def _piloted(self, fractions: Sequence[float], budget: float | None = None) -> list[Split]:
+        splits = (self.split(fraction, budget) for fraction in fractions)
+        return [split for split in splits if split is not None]
+
+    def _pays_from(self) -> float | None:
+        """Return about the smallest budget at which pilots are expected to pay, when they do not at the request's."""
+        low = self._request.budget_gpu_hours
+        for _ in range(DOUBLINGS):
+            if self._pay_at(2 * low):
+                break
+            low *= 2
+        else:
+            return None
+        high = 2 * low
+        for _ in range(HALVINGS):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self._pay_at(middle) else (middle, high)
+        return rounded_up(high)
+
+    def _pay_at(self, budget: float) -> bool:
+        none = self.split(0.0, budget)
+        return none is not None and any(
+            split.score - none.score >= LEAST_GAIN for split in self._piloted(FIRST_TO_PAY, budget)
+        )
+
+
+def _score(split: Split) -> float:
+    return split.score
+
+
+def _told(split: Split, none: Split, best: Split, *, given: bool, pays_from: float | None = None) -> Sharing:
+    return Sharing(split.fraction, given, split.score, none.score, best.fraction, best.score, pays_from)
+
+
+def rounded_up(gpu_hours: float) -> float:
+    """Round up to two significant digits, so that the figure can be typed and still suffices."""
+    unit = 10.0 ** (math.floor(math.log10(gpu_hours)) - 1)
+    return math.ceil(gpu_hours / unit) * unit

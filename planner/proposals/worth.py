@@ -1,0 +1,99 @@
+"""What pilots are worth: at which score the final run is expected to end that a sweep chooses after them.
+
+Final scores are drawn from the prior: the worlds' mean and spread, and what each cell has of its own, which neighbours
+share. A pilot shows its cell's score with an error that grows with how far the final run lies beyond it. A sweep judges
+by what it has seen: it knows that neighbours are alike, and nothing of the studies. So the cell that it would choose is
+worked out for every draw, and what that is worth there; with short pilots it is often not the one that the studies put
+first. The final run's being shorter by the pilots' money is in the means that are given.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.proposals.pilots import octaves
+from planner.proposals.request import PilotGrant, PricedCell
+from planner.view import Axes, Configuration
+
+Values = NDArray[np.float64]
+
+OWN_SD: Final = 0.05  # of the gain: what no study foretells of a cell; AllocBench's cells lie 0.044 apart in all
+OWN_OCTAVES: Final = 3.0  # over which neighbours have less and less of that in common [A]
+DRAWS: Final = 1024  # of scores and of what pilots show of them, each with its mirror image
+# The error of what a pilot shows, by how many times as far the final run goes, over the spread of the cells' scores:
+# what `python -m bench.pilot_worth` prints for AllocBench and the held-out tables together.
+ERRORS: Final = ((1.0, 0.4), (2.0, 0.65), (5.0, 1.3), (10.0, 2.1), (20.0, 2.4), (50.0, 2.9))
+# How much farther than by equal shares contenders come, since a sweep gives up the others: with 3 the expectations are
+# those of `rlplan preview`, which plays it.
+FARTHER: Final = 3.0
+
+
+def score_after_pilots(
+    cells: Sequence[PricedCell], grants: Mapping[Configuration, PilotGrant], weights: Sequence[float]
+) -> float:
+    """Return the expected final score of the cell that a sweep of the pilots chooses; without any, of the best."""
+    means: Values = np.array([cell.expected_score.median for cell in cells])
+    piloted = [place for place, cell in enumerate(cells) if grants[cell.configuration].steps]
+    first = int(means.argmax())
+    if not piloted:
+        return float(means[first])
+    likeness = own_likeness([cell.configuration for cell in cells])
+    spread = _covariance(cells, np.asarray(weights), likeness)
+    # Between two cells of the grid, as of a table's: by what is expected of them, and by what is not known of them.
+    between = math.sqrt(means.var() + spread.diagonal().mean())
+    errors = between * np.array([error_at(_distance(cells[place], grants)) for place in piloted])
+    draws = np.random.default_rng(0).standard_normal((DRAWS, len(cells) + len(piloted)))  # the same for all shares
+    draws = np.concatenate([draws, -draws])
+    scores = means + draws[:, : len(cells)] @ np.linalg.cholesky(spread).T
+    shown = scores[:, piloted] + draws[:, len(cells) :] * errors
+    chosen = _judged(shown, between**2 * likeness[piloted], piloted, errors).argmax(axis=1)
+    return float(means[first] + (scores[np.arange(len(scores)), chosen] - scores[:, first]).mean())
+
+
+def _judged(shown: Values, together: Values, piloted: Sequence[int], errors: Values) -> Values:
+    """Return what is believed of all cells, over their mean, by what pilots show and by how neighbours are alike."""
+    seen = together[:, piloted] + np.diag(errors**2)
+    counts = np.linalg.solve(seen, np.ones(len(piloted)))
+    level = shown @ counts / counts.sum()
+    believed: Values = (shown - level[:, np.newaxis]) @ np.linalg.solve(seen, together)
+    return believed
+
+
+def error_at(distance: float) -> float:
+    """Return the error of what a pilot shows for a final run so many times as long, over the cells' spread."""
+    distances, errors = np.array(ERRORS).T
+    return float(np.interp(np.log(max(1.0, distance)), np.log(distances), errors))
+
+
+def _distance(cell: PricedCell, grants: Mapping[Configuration, PilotGrant]) -> float:
+    return cell.allocation.update_steps / (FARTHER * grants[cell.configuration].steps)
+
+
+def _covariance(cells: Sequence[PricedCell], weights: Values, likeness: Values) -> Values:
+    """Return how the cells' scores vary together: over the worlds, their common level left out, and by themselves."""
+    by_world = np.array([cell.score_by_world for cell in cells]).T
+    apart = by_world - by_world.mean(axis=1, keepdims=True)
+    apart -= weights @ apart
+    gain = max(0.0, float((weights @ by_world).max()) - cells[0].variant.workload.pass_rates.mean)
+    over_worlds: Values = (apart * weights[:, np.newaxis]).T @ apart
+    return over_worlds + (OWN_SD * max(gain, 1e-6)) ** 2 * likeness
+
+
+def own_likeness(configurations: Sequence[Configuration]) -> Values:
+    """Return the correlations of what cells have of their own, by the distances that pilots are chosen by."""
+    place = np.log2([configuration[:2] for configuration in configurations])
+    square = ((place[:, np.newaxis] - place) ** 2).sum(axis=-1)
+    axes = list(dict.fromkeys(configuration.axes for configuration in configurations))
+    if len(axes) > 1:
+        apart = np.array([[octaves(_alone(a), _alone(b)) ** 2 for b in axes] for a in axes])
+        variant = [axes.index(configuration.axes) for configuration in configurations]
+        square += apart[np.ix_(variant, variant)]
+    likeness: Values = np.exp(-np.sqrt(square) / OWN_OCTAVES)
+    return likeness
+
+
+def _alone(axes: Axes) -> Configuration:
+    return Configuration(1, 1, axes)
