@@ -24,7 +24,6 @@ class FrontierPrior:
     optimal_log2_prompts: tuple[tuple[float, float], ...]
     loss_per_group_octave: float
     loss_per_prompt_octave: float
-    score_sd: float
 
     def frontier_score(self, rollouts: float, base_pass_rate: float) -> float:
         """Return the best score reachable at so many rollouts, scaled to the base model's own pass rate."""
@@ -53,7 +52,6 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
         optimal_log2_prompts=((5.0, 7.0), (5.5, 6.0), (6.1, 5.5), (6.4, 5.0)),
         loss_per_group_octave=0.013,
         loss_per_prompt_octave=0.006,
-        score_sd=0.07,
     ),
     # Gain: best values .09–.12 between 1 and 4 M rollouts from a base of .03; the shape is assumed. Loss per octave:
     # range 3.1 points over 5 octaves of n, 2.2 over 5 of B. Steepness 50 in the paper is pinned, really a step.
@@ -65,7 +63,6 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
         optimal_log2_prompts=((5.0, 6.0), (6.0, 6.0), (6.16, 5.0)),
         loss_per_group_octave=0.006,
         loss_per_prompt_octave=0.004,
-        score_sd=0.03,
     ),
 }
 
