@@ -1,15 +1,9 @@
 """How a sweep is followed: the lines of a pipe, the screen of a terminal, and a database that cannot be read."""
 
-import fcntl
 import io
-import os
-import pty
 import re
 import sqlite3
-import struct
-import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +18,7 @@ from rlplan.live.sweep_display import READY, STOPPING, Display, Lines, Terminal
 from rlplan.live.sweep_running import Follower
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
+from tests.rlplan.pseudo_terminal import at_a_terminal
 from tests.rlplan.sweep_rows import Seeder, seeded
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -224,32 +219,10 @@ def test_no_color_is_heeded(seeder: Seeder) -> None:
 
 def test_watching_at_a_real_terminal_ends_with_the_sweep(seeder: Seeder, tmp_path: Path) -> None:
     seeder.end(SweepStatus.FINISHED)
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen(
-        [str(Path(sys.executable).with_name("rlplan")), "status", "--watch"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=follower,
-        text=True,
-        env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color"},
-    )
-    os.close(follower)
-    err = b""
-    while chunk := _read(leader):
-        err += chunk
-    out, _ = process.communicate(timeout=60)
-    os.close(leader)
-    assert process.returncode == 0
+    code, out, err = at_a_terminal([str(Path(sys.executable).with_name("rlplan")), "status", "--watch"], tmp_path)
+    assert code == 0
     assert out.splitlines()[0] == "sweep-1 of plan-1: qwen3-8b, policy rlplan, finished"
     assert "n64-B128" not in out.splitlines()[4]
-    drawn = CODES.sub("", err.decode()).replace("\r", "\n").splitlines()
+    drawn = CODES.sub("", err).replace("\r", "\n").splitlines()
     assert any(line.startswith("state ") for line in drawn)
     assert max(len(line) for line in drawn) <= 76
-
-
-def _read(leader: int) -> bytes:
-    try:
-        return os.read(leader, 65536)
-    except OSError:  # Linux says so when the other end is closed
-        return b""

@@ -1,12 +1,9 @@
-import fcntl
 import io
 import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,7 @@ from rlplan.actions.training import History
 from rlplan.live.train_display import Pace, TrainTerminal
 from rlplan.wording.sparkline import sparkline, thinned
 from runner.ports.backend import Point
+from tests.rlplan.pseudo_terminal import at_a_terminal
 
 ROOT = Path(__file__).parents[2]
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -112,41 +110,23 @@ def test_the_pace_is_that_of_the_last_points() -> None:
     assert pace.left(61) == "4 s"
 
 
-def at_a_terminal(tmp_path: Path, **env: str) -> tuple[int, str, str]:
-    """Run the command line with a real pseudo-terminal of 80 columns as stderr; return code, stdout, stderr."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+def trained(tmp_path: Path, **env: str) -> tuple[int, str, str]:
+    """Train at a terminal, with updates that are there at once."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
+
+    @contextmanager
+    def fed() -> Iterator[None]:
+        with pipe.open("wb", buffering=0) as updates:
+            updates.write(b"....")
+            yield
+
     command = [sys.executable, "-m", "tests.rlplan.train_backend", str(pipe), "train", "--task", "sum-easy"]
-    process = subprocess.Popen(
-        [*command, "--steps", "4", "--out", str(tmp_path / "here")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=follower,
-        text=True,
-        env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", **env},
-    )
-    os.close(follower)
-    with pipe.open("wb", buffering=0) as updates:
-        updates.write(b"....")
-        err = b""
-        while chunk := _read(leader):
-            err += chunk
-    out, _ = process.communicate(timeout=60)
-    os.close(leader)
-    return process.returncode, out, err.decode()
-
-
-def _read(leader: int) -> bytes:
-    try:
-        return os.read(leader, 65536)
-    except OSError:  # Linux says so when the other end is closed
-        return b""
+    return at_a_terminal([*command, "--steps", "4", "--out", str(tmp_path / "here")], ROOT, fed, **env)
 
 
 def test_a_terminal_gets_a_panel_that_goes_away_and_stdout_only_the_result(tmp_path: Path) -> None:
-    code, out, err = at_a_terminal(tmp_path)
+    code, out, err = trained(tmp_path)
     assert code == 0
     assert "rollouts/s" in err
     assert err.count("\x1b[?25l") == err.count("\x1b[?25h") == 1  # the cursor is hidden and shown again
@@ -158,8 +138,8 @@ def test_a_terminal_gets_a_panel_that_goes_away_and_stdout_only_the_result(tmp_p
 def test_no_color_is_heeded_and_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    assert "\x1b[3" not in at_a_terminal(tmp_path / "a", NO_COLOR="1")[2]
-    code, _, err = at_a_terminal(tmp_path / "b", TERM="dumb")
+    assert "\x1b[3" not in trained(tmp_path / "a", NO_COLOR="1")[2]
+    code, _, err = trained(tmp_path / "b", TERM="dumb")
     assert code == 0
     assert "\x1b" not in err
     assert "step 4/4, 2,048 rollouts" in err
