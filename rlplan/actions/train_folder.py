@@ -159,7 +159,12 @@ def _saved(pilot: Path, run: TrainingRun) -> list[Path]:
     """Return the checkpoints of a sweep's trial that a run can go on from."""
     found = {path: int(match[1]) for path in sorted(pilot.glob("checkpoint-*")) if (match := _STEP.search(path.name))}
     if not found:
-        raise NotFoundError(f"there is no trial with a checkpoint in {pilot}: give the folder of a sweep's trial")
+        moved = (
+            "" if pilot.exists() else "; it is not there: where its sweep's folder was moved, name the trial in that"
+        )
+        raise NotFoundError(
+            f"there is no trial with a checkpoint in {pilot}: give the folder of a sweep's trial{moved}"
+        )
     last = max(found.values())
     if last >= run.update_steps:
         raise InputError(

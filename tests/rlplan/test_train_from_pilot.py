@@ -46,7 +46,7 @@ def test_the_run_goes_on_from_the_trials_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"from_pilot": Path("nowhere")}, NotFoundError, "no trial with a checkpoint in nowhere"),
+        ({"from_pilot": Path("nowhere")}, NotFoundError, "in nowhere: .* where its sweep's folder was moved"),
         ({"steps": 5}, InputError, "has made 5 updates already, and --steps is 5"),
         ({"resume": True}, InputError, "--from-pilot begins a run, and --resume goes on with one"),
     ],
