@@ -129,7 +129,8 @@ def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:
     assert failed
     assert all(each.expected_score is None and each.probability_best is None for each in failed)
     assert [each.rank for each in failed] == list(range(len(ranking) - len(failed) + 1, len(ranking) + 1))
-    assert row.rollouts_per_prompt * row.prompts_per_batch <= 200
+    sizes = {(each.rollouts_per_prompt, each.prompts_per_batch) for each in failed}
+    assert (row.rollouts_per_prompt, row.prompts_per_batch) not in sizes
     assert any(each["kind"] == "failed" for each in row.details["warnings"])
 
 

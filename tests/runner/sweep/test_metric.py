@@ -82,6 +82,7 @@ def test_a_world_that_knows_the_mean_alone_is_refused(tmp_path: Path) -> None:
     validation = {**sweep.plan.config["validation"], "metric": "best"}
     plan = Plan(**{name: getattr(sweep.plan, name) for name in ("name", "workload", "hardware", "recipe")})
     plan.pilot_gpu_hours, plan.final_gpu_hours = sweep.plan.pilot_gpu_hours, sweep.plan.final_gpu_hours
+    plan.candidates = list(sweep.plan.candidates)
     plan.config = {**sweep.plan.config, "validation": validation}
     simulation = SimulationChoice().model_dump(mode="json")
     with pytest.raises(InputError, match=r"compares by the best .* knows their mean alone"):
