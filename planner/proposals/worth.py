@@ -26,9 +26,6 @@ DRAWS: Final = 1024  # of scores and of what pilots show of them, each with its 
 # The error of what a pilot shows, by how many times as far the final run goes, over the spread of the cells' scores:
 # what `python -m bench.pilot_worth` prints for AllocBench and the held-out tables together.
 ERRORS: Final = ((1.0, 0.4), (2.0, 0.65), (5.0, 1.3), (10.0, 2.1), (20.0, 2.4), (50.0, 2.9))
-# How much farther than by equal shares contenders come, since a sweep gives up the others: with 3 the expectations are
-# those of `rlplan preview`, which plays it.
-FARTHER: Final = 3.0
 
 
 def score_after_pilots(
@@ -69,7 +66,7 @@ def error_at(distance: float) -> float:
 
 
 def _distance(cell: PricedCell, grants: Mapping[Configuration, PilotGrant]) -> float:
-    return cell.allocation.update_steps / (FARTHER * grants[cell.configuration].steps)
+    return cell.allocation.update_steps / grants[cell.configuration].steps
 
 
 def _covariance(cells: Sequence[PricedCell], weights: Values, likeness: Values) -> Values:

@@ -172,7 +172,7 @@ def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
 
 
 def test_a_full_grid_has_a_pilot_in_every_cell_with_signal_while_the_budget_pays_for_its_least_one() -> None:
-    wanted = request(200_000, difficulty="easy", pilots=PilotRules(cells="all", fewest_steps=5))
+    wanted = request(200_000, difficulty="easy", pilots=PilotRules(fraction=0.2, cells="all", fewest_steps=5))
     proposal = propose(wanted)
     assert all(candidate.pilot.steps > 0 for candidate in proposal.candidates if candidate.cell.signal_fraction > 0.05)
     assert sum(candidate.pilot.gpu_hours for candidate in proposal.candidates) <= proposal.pilot_gpu_hours
