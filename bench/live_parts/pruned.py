@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from .loop import ENDED, curve, rlplan, say, trained
+from .loop import ENDED, curve, last_step, rlplan, say, trained
 
 TASK, BUDGET = "sum-easy", 0.05
+NEAR_TARGET = 0.95  # of it, where a run that is shorter is trained on
 MOST_ABOVE = 0.10  # of them may end above the upper bound of a 90 % interval
 COLUMNS = "| seed | run | given up after | at | predicted there, 90 % | reached | after | above |"
 
@@ -160,14 +162,17 @@ def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> Gi
     final = folder / f"pruned-s{seed}-{pruning.trial}"
     trained(arguments, final, int(arguments[arguments.index("--steps") + 1]))
     said = pruning.seen
-    points = [(float(row["gpu_hours"]), float(row["score"])) for row in curve(final)]
-    score, at = reached(points, said["target_gpu_hours"])
+    target = said["target_gpu_hours"]
+    while (took := (points := _points(final))[-1][0]) < NEAR_TARGET * target:
+        longer = math.ceil(last_step(final) * 1.05 * target / took)
+        rlplan("train", "--resume", "--out", str(final), "--steps", str(longer), "--format", "json")
+    score, at = reached(points, target)
     say(f"{pruning.trial} of seed {seed} was predicted {said['median']:.3f} and reached {score:.3f}")
     return GivenUp(
         seed,
         pruning.trial,
         pruning.at,
-        said["target_gpu_hours"],
+        target,
         said["median"],
         said["low"],
         said["high"],
@@ -176,10 +181,14 @@ def _to_the_end(seed: int, pruning: Pruning, database: Path, folder: Path) -> Gi
     )
 
 
+def _points(folder: Path) -> list[tuple[float, float]]:
+    return [(float(row["gpu_hours"]), float(row["score"])) for row in curve(folder)]
+
+
 def reached(points: Sequence[tuple[float, float]], target: float) -> tuple[float, float]:
     """Return the mean score over the last tenth of the compute up to a target, and where that ends.
 
-    The price of a step rests on few steps when a run is given up: it may be trained beyond the target, or stay below.
+    The price of a step rests on few steps when a run is given up, so that it may be trained beyond the target.
     """
     upto = [point for point in points if point[0] <= target] or list(points[:1])
     end = upto[-1][0]
