@@ -97,4 +97,4 @@ def test_errors_speak_of_arguments(meanwhile: Calls, monkeypatch: pytest.MonkeyP
         rlplan.run("plan-9")
     monkeypatch.setattr(sweeping, "machine", lambda: (1.0, 0.0))
     with pytest.raises(rlplan.InputError, match="plan-"):
-        rlplan.run(rlplan.propose(budget=5000))
+        rlplan.run(rlplan.propose(budget=5000, pilot_fraction=0.2))
