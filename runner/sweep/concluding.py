@@ -39,7 +39,8 @@ class Conclusions:
         self._growth = growth
         self._pool, self._spec, self._prompt_set_size = pool, spec, prompt_set_size
         self._fitted: dict[int, int] = {}  # how many scores of a trial its last stored fit rests on
-        self._answered_on = 0  # so many scores, when it was last stored
+        self._known = 0  # scores that the stored fits rest on
+        self._answered_on = 0  # so many of them, when the answer was last stored
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store a fit of every trial that has new scores and is not being trained right now."""
@@ -69,16 +70,17 @@ class Conclusions:
                 probability_best=belief.probability_best,
             )
             journal.add(partial(record_fit, fit=fit))
-            self._fitted[trial] = len(board.trials[trial].scores)
+            scores = len(board.trials[trial].scores)
+            self._known += scores - self._fitted.get(trial, 0)
+            self._fitted[trial] = scores
 
     def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Store the answer as it stands, once there is clearly more to rest it on than when it was last stored.
 
         Every face of a sweep that runs shows this one: what each would work out by itself would be of another moment.
         """
-        known = sum(self._fitted.values())
-        if known and known >= (1 + self._growth) * self._answered_on:
-            self._answered_on = known
+        if self._known and self._known >= (1 + self._growth) * self._answered_on:
+            self._answered_on = self._known
             self.recommend(board, journal, clock, so_far=True)
 
     def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:

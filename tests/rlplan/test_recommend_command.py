@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 import rlplan.actions.training
 from planner.store import open_store
-from planner.store.schema import SweepStatus
+from planner.store.schema import Recommendation, SweepStatus
 from rlplan.actions.train_request import TrainRequest, new_run
 from runner.sweep.answering import stored_board
 from tests.rlplan.conftest import Run, Use
@@ -125,6 +126,26 @@ def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path, monkeypat
     trial = new_run(request)[0].trial
     assert trial.task.model_dump() == task
     assert (trial.machine.device, trial.machine.weights, trial.machine.threads) == ("cpu", "float32", 1)
+
+
+def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(run: Run, tmp_path: Path) -> None:
+    """Versions that stored less of it, or nothing, left databases that stay readable."""
+    ended(tmp_path / "rlplan.db")
+    stored = document(run)
+    assert (stored["source"], stored["so_far"]) == ("stored", False)
+    assert "the answer stored at its end, 2026-01-01 " in " ".join(run("recommend").out.split())
+    assert (document(run, "--target", "0.6")["source"], document(run, "--budget", "3")["source"]) == ("now", "now")
+    assert "worked out now: another final run than the sweep's own" in " ".join(
+        run("recommend", "--target", "0.6").out.split()
+    )
+    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
+        row = session.scalars(select(Recommendation)).one()
+        row.details = {"reason": row.details["reason"]}
+    again = document(run)
+    assert (again["source"], again["made_at"]) == ("now", None)
+    assert "no answer is stored that can be read" in " ".join(run("recommend").out.split())
+    for figure in ("rollouts_per_prompt", "prompts_per_batch", "update_steps", "expected_score", "score_low"):
+        assert again["recommendation"][figure] == pytest.approx(stored["recommendation"][figure])
 
 
 def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path, use: Use) -> None:
