@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -38,9 +39,13 @@ def chance_ahead(cell: PricedCell, other: PricedCell, weights: Sequence[float]) 
 def _apart(cell: PricedCell, other: PricedCell) -> tuple[Values, Values]:
     """Return the difference in each world, and how uncertain it is there."""
     apart: Values = np.subtract(cell.score_by_world, other.score_by_world)
-    base = cell.variant.workload.pass_rates.mean
-    noise = math.sqrt(2) * SEED_SD * (1 - base) * ceiling(base)
-    return apart, np.hypot(noise, LOSS_SD * apart)
+    return apart, np.hypot(noise_between(cell.variant.workload.pass_rates.mean), LOSS_SD * apart)
+
+
+@lru_cache(maxsize=64)
+def noise_between(base: float) -> float:
+    """Return by how much two runs of the same cell differ, as a standard deviation, at a base pass rate."""
+    return math.sqrt(2) * SEED_SD * (1 - base) * ceiling(base)
 
 
 def standings(ranked: Sequence[PricedCell], weights: Sequence[float], usual: tuple[int, int]) -> list[Standing]:

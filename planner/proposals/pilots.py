@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from budgets.workload import Validation
 from planner.axes import CATEGORICAL, said, values_by_axis
-from planner.proposals.comparing import BEATEN, chance_ahead
+from planner.proposals.comparing import BEATEN, chance_ahead, noise_between
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 from planner.view import Axes, Configuration
 
@@ -150,12 +150,12 @@ def _dominates(better: PricedCell, cell: PricedCell, weights: Sequence[float]) -
 
     Only within a variant: of recipes and models the prior knows nothing, and to compare them is what pilots are for.
     """
-    if better.variant is not cell.variant:
-        return False
+    clearly = noise_between(cell.variant.workload.pass_rates.mean)  # what is nearer than this never does (quick)
     return (
-        better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
+        better.expected_score.median - cell.expected_score.median > clearly
+        and better.variant is cell.variant
         and better.signal_fraction >= cell.signal_fraction
-        and better.expected_score.median > cell.expected_score.median
+        and better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
         and chance_ahead(cell, better, weights) < BEATEN
     )
 

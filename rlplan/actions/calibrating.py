@@ -29,7 +29,7 @@ def calibration_of(records: Sequence[CostRecord], request: Request) -> "Calibrat
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
-    from budgets.calibration import calibrate  # noqa: PLC0415 (numpy, which a plan without measured steps needs not)
+    from budgets.calibration import calibrate  # noqa: PLC0415 (for measured steps alone)
 
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: load_recipe(name).traits() for name in named}

@@ -26,7 +26,7 @@ def _level(proposal: Proposal) -> str:
     level = [candidate.rank for candidate in proposal.candidates if candidate.standing.level]
     if len(level) == 1:
         return f"= No row is level with the first: none is better with a probability of {LEVEL:.0%}."
-    decides = "The pilots decide" if proposal.pilot_gpu_hours else "Only pilots could decide"
+    decides = "The pilots decide" if proposal.pilot_gpu_hours else "Without pilots nothing decides"
     return (
         f"= Level with the first, that is, better than it with a probability of {LEVEL:.0%} or more: rows "
         f"{runs(level)}. {decides} between them."
