@@ -113,6 +113,11 @@ class Request:
         """The variants that the grid is laid over, at least one."""
         return self.variants or (Variant((), self.workload, self.traits, 1.0, self.coefficients),)
 
+    @property
+    def asks_for_pilots(self) -> bool:
+        """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
+        return self.pilots.required or len(self.all_variants) > 1 or self.learning_rate_range is not None
+
     def with_share(self, fraction: float) -> "Request":
         """Return the same request with a share of the budget for pilots that is fixed."""
         return replace(self, pilots=replace(self.pilots, fraction=fraction))

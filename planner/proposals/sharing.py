@@ -59,7 +59,7 @@ class Shares:
             return None
         pays = max(piloted, key=_score, default=none)
         best = pays if pays.score - none.score >= LEAST_GAIN else none
-        counts = given or (pays if rules.required else best)
+        counts = given or (pays if self._request.asks_for_pilots else best)
         pays_from = None if best.fraction else self._pays_from()
         return counts, _told(counts, none, pays, given=given is not None, pays_from=pays_from)
 

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -51,6 +52,14 @@ def test_who_asks_for_a_sweep_gets_pilots_and_who_gives_a_share_gets_that() -> N
     given = propose(request(1000.0, pilots=PilotRules(fraction=0.4)))
     assert given.pilot_gpu_hours == 400
     assert given.sharing.pays_from == asked.sharing.pays_from
+
+
+def test_a_comparison_that_the_studies_say_nothing_of_has_pilots() -> None:
+    one = request(5000.0, pilots=AUTO)
+    assert propose(one).sharing.fraction == 0
+    variants = tuple(replace(one.all_variants[0], axes=(("recipe", name),)) for name in ("easy", "dapo"))
+    assert piloted(propose(replace(one, variants=variants))) >= 2
+    assert piloted(propose(replace(one, learning_rate_range=(0.3, 3.0)))) >= 2
 
 
 @pytest.mark.parametrize("rules", [AUTO, ASKED])
