@@ -100,9 +100,9 @@ class Worlds:
         seen = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
-        reached = clock(self.runs.reached)
-        alone, together = np.zeros_like(x), np.full_like(x, reached.max(initial=0.0))  # since when each departs
-        alone[begun] = together[begun] = reached[seen][:, None]
+        alone, together = np.zeros_like(x), np.empty_like(x)  # since when each departs
+        together[:] = self._last_seen[configuration][:, None]
+        alone[begun] = together[begun] = clock(self.runs.reached)[seen][:, None]
         scores[:, begun] += self.departed[:, seen, None]
         # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
         ahead = pass_rate_variance(scores)
@@ -133,6 +133,14 @@ class Worlds:
     def run_of(self) -> Mapping[int, int]:
         """The curve of each trial that was fitted."""
         return {trial: curve for curve, trial in enumerate(self.runs.trials)}
+
+    @cached_property
+    def _last_seen(self) -> Vector:
+        """Until when runs of each configuration were seen; one without a run is foretold from all that there are."""
+        reached = clock(self.runs.reached)
+        until = np.zeros(len(self.configurations))
+        np.maximum.at(until, self.runs.of, reached)
+        return np.where(np.isin(np.arange(len(until)), self.runs.of), until, reached.max(initial=0.0))
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:

@@ -147,11 +147,17 @@ class Seeder:
             details={"reason": "the runner-up is n=128, B=64 with 0.71 (0.65 to 0.76)"},
         )
         rows = [
-            samples.ranking(1, 512, prompts_per_batch=32, update_steps=571, learning_rate=4e-6, expected_score=0.74),
-            samples.ranking(2, 128, expected_score=0.71, probability_best=0.27),
+            samples.ranking(
+                1, 512, prompts_per_batch=32, update_steps=571, learning_rate=4e-6, **of_score(0.74, 0.68, 0.79, 0.62)
+            ),
+            samples.ranking(2, 128, **of_score(0.71, 0.65, 0.76, 0.27)),
             samples.ranking(3, 1024, expected_score=None, score_low=None, score_high=None, probability_best=None),
         ]
         samples.put(self.store, results.save_recommendation, self.sweep, answer, rows)
+
+
+def of_score(mean: float, low: float, high: float, probability_best: float) -> dict[str, float]:
+    return {"expected_score": mean, "score_low": low, "score_high": high, "probability_best": probability_best}
 
 
 def curve(asymptote: float, step: float) -> float:

@@ -94,7 +94,7 @@ def test_a_trial_is_told_from_its_plan_to_its_end(run: Run, database: str) -> No
     assert "0.24 │" in out
     assert (
         "Score 0.620 ± 0.011 (mean@1) at 90 GPU-hours. At 3,997 a new run of its configuration is expected to score "
-        "0.74 (0.60–0.80), 90 % interval, P(best) 0.90 (answered 2026-03-01 "
+        "0.74 (0.68–0.79), 90 % interval, P(best) 0.62 (answered 2026-03-01 "
     ) in " ".join(out.split())
     assert "Its curve up to 30: rising." in " ".join(out.split())
 

@@ -113,8 +113,8 @@ def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, databa
         ran.out
         == """\
 #     n   B    M             score  P(best)  spent    status
-1   512  32  571  0.74 (0.60–0.80)     0.90   20.0  finished
-2   128  64  390  0.71 (0.60–0.80)     0.27   20.0  finished
+1   512  32  571  0.74 (0.68–0.79)     0.62   20.0  finished
+2   128  64  390  0.71 (0.65–0.76)     0.27   20.0  finished
 3  1024  64  390                 –        –   20.0  finished
 
 GPU-hours of the pilots: 326 of 1,000 spent (committed 319, idle 4.50, failed
