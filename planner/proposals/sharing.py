@@ -13,7 +13,7 @@ from planner.view import Configuration
 
 SHARES: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 FIRST_TO_PAY: Final = (0.2, 0.4)  # where the smallest budget is sought at which pilots pay: they come farthest
-DOUBLINGS, HALVINGS = 12, 3  # of the budget, in that search
+FARTHER, STEPS, HALVINGS = 4, 6, 2  # times the budget, how often, and how finely between, in that search
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class Shares:
     def _pays_from(self) -> float | None:
         """Return about the smallest budget at which pilots are expected to pay, when they do not at the request's."""
         low = self._request.budget_gpu_hours
-        for _ in range(DOUBLINGS):
-            if self._pay_at(2 * low):
+        for _ in range(STEPS):
+            if self._pay_at(FARTHER * low):
                 break
-            low *= 2
+            low *= FARTHER
         else:
             return None
-        high = 2 * low
+        high = FARTHER * low
         for _ in range(HALVINGS):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if self._pay_at(middle) else (middle, high)
