@@ -142,7 +142,8 @@ def _legend(found: Ranking) -> str:
     if all(row.expected_score is None for row in found.rows):
         return f"{final}No published study says what they score: they are ranked by updates that carry signal."
     if found.source is Source.PROPOSED:
-        return f"{final}The scores are a prior from published studies with 90 % intervals; the pilots decide."
+        prior = "The scores are a prior from published studies with 90 % intervals"
+        return f"{final}{prior}; what pilots show counts for more."
     return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
 
 

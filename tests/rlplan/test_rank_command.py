@@ -110,7 +110,7 @@ def test_a_plan_without_a_sweep_shows_its_candidates(run: Run, finished: str) ->
         == """\
 plan-2: one allocation as proposed; no sweep has run them yet
 M update steps take a final run of up to 4,000 GPU-hours. The scores are a prior
-from published studies with 90 % intervals; the pilots decide.
+from published studies with 90 % intervals; what pilots show counts for more.
 
 #   n   B    M                score  P(best)  spent  status
 1  16  64  400  0.700 (0.600–0.800)        –      –  proposed
