@@ -31,8 +31,9 @@ demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked all
 	$(BIN)/rlplan sweep --db demo/rlplan.db
 	@echo 'Everything that was seen and decided lies in demo/rlplan.db: try $(BIN)/rlplan decisions --db demo/rlplan.db'
 
+# In the order of the folders: by the number of tests, files of a few long ones would come last.
 test: setup  ## the whole test suite, on two processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-browser: setup  ## report and dashboard in headless Chromium; pictures of them lie in screenshots/
 	$(BIN)/python -m pytest -m browser tests/browser
