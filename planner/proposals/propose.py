@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from budgets.allocation import steps_for_budget
-from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
 from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
-from planner.proposals.elsewhere import elsewhere
+from planner.proposals.elsewhere import fewer_gpus, other_budgets, other_workloads
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.published import (
@@ -22,8 +21,6 @@ from planner.proposals.published import (
 )
 from planner.proposals.request import (
     Candidate,
-    NarrowerTrial,
-    Outlook,
     PilotGrant,
     PricedCell,
     Proposal,
@@ -31,7 +28,6 @@ from planner.proposals.request import (
     Standing,
 )
 from planner.proposals.sharing import SHARES, Shares, rounded_up
-from planner.proposals.worlds import published_group
 from planner.view import Configuration
 
 
@@ -95,10 +91,6 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
     return tuple(notes)
 
 
-OUTLOOK_FACTORS = (0.25, 1.0, 4.0)
-LEAST_SAVING = 0.05  # in GPU-hours per step, below which fewer GPUs are not worth a line
-
-
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
     costs = price_cells(request)
@@ -118,13 +110,13 @@ def propose(request: Request) -> Proposal:
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
         candidates=_candidates(request, split.ranked, split.grants, standings(split.ranked, weights, request.usual)),
-        outlooks=tuple(_outlook(request, grid, split.fraction, factor) for factor in OUTLOOK_FACTORS),
-        narrower=tuple(_narrower(request, grid, split.ranked[0], final_gpu_hours)),
+        outlooks=tuple(other_budgets(request, grid, split.fraction)),
+        narrower=tuple(fewer_gpus(request, grid, split.ranked[0], final_gpu_hours)),
         ranked_by="expected score",
         world_weights=weights,
         sharing=sharing,
         grounds=grounds(split.ranked, weights),
-        elsewhere=tuple(elsewhere(costs, final_gpu_hours)),
+        elsewhere=tuple(other_workloads(costs, final_gpu_hours)),
     )
 
 
@@ -188,35 +180,6 @@ def _standing_notes(standing: Standing, rank: int) -> Iterator[str]:
         yield LEVEL_NOTE
     if standing.usual:
         yield f"{USUAL_NOTE} ({standing.median:+.3f} against the first)" if rank > 1 else USUAL_NOTE
-
-
-def _outlook(request: Request, grid: PricedGrid, share: float, factor: float) -> Outlook:
-    ranked = grid.ranked(factor * request.budget_gpu_hours * (1 - share))
-    best = ranked[0] if ranked else None
-    law = published_group(best.variant.workload.pass_rates.mean, best.allocation.rollouts) if best else None
-    return Outlook(factor, factor * request.budget_gpu_hours, best, law)
-
-
-def _narrower(request: Request, grid: PricedGrid, best: PricedCell, final_gpu_hours: float) -> Iterator[NarrowerTrial]:
-    """Price the best cell on a half, a quarter and an eighth of the GPUs, where it fits and saves something."""
-    hardware, allocation, variant = request.hardware, best.allocation, best.variant
-    for divisor in (2, 4, 8):
-        gpus = hardware.gpus_per_trial // divisor
-        fewest = fewest_gpus(variant.workload, variant.traits, hardware.gpu)
-        if fewest is None or gpus < fewest:
-            return
-        if gpus not in hardware.even_shares:
-            continue
-        narrower = replace(hardware, gpus_per_trial=gpus)
-        n, B = allocation.rollouts_per_prompt, allocation.prompts_per_batch
-        cost = step_cost(variant.workload, narrower, variant.traits, n, B, variant.coefficients)
-        if cost.gpu_hours_per_step > (1 - LEAST_SAVING) * best.cost.gpu_hours_per_step:
-            continue
-        steps = grid.useful_steps(
-            best, steps_for_budget(final_gpu_hours, cost.gpu_hours_per_step, cost.start_up_gpu_hours)
-        )
-        used = cost.start_up_gpu_hours + steps * cost.gpu_hours_per_step
-        yield NarrowerTrial(gpus, cost.gpu_hours_per_step, steps, used / gpus)
 
 
 def _too_small(request: Request, costs: list[CellCost]) -> str:

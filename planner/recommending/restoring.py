@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.group_law import OptimalGroupLaw
 from planner.recommending.answer import AtBudget, FinalAnswer
@@ -13,7 +13,10 @@ from planner.recommending.frontier import Frontier, FrontierPoint, Pareto
 from planner.recommending.rival import Rival
 from planner.recommending.trend import Trend
 
-Record = TypeVar("Record")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 Document = Mapping[str, Any]
 
 
@@ -53,7 +56,7 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
 
 def _made(kind: type[Record], values: Document, **others: Any) -> Record:
     """Make a record of what is written of its fields; what stands beside them is not its own."""
-    known = [each.name for each in fields(kind) if each.name in values]  # type: ignore[arg-type]  # a dataclass
+    known = [each.name for each in fields(kind) if each.name in values]
     return kind(**{name: values[name] for name in known} | others)
 
 

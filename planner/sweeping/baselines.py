@@ -1,5 +1,6 @@
 """Policies that decide by no forecast: the full grid, random search, and the median stopping rule."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from planner.sweeping.table import TrialTable, next_boundary
 from planner.view import TrialView, View
 
 
-class _Pilots:
+class _Pilots(ABC):
     """Trains every trial to its pilot, segment by segment, in an order of its own."""
 
     name: str
@@ -21,12 +22,13 @@ class _Pilots:
 
     def __init__(self) -> None:
         self._table = TrialTable()
+        self._changed: list[int] = []  # rows that are new since the last decision, or that something happened to
         self._pruned: dict[int, Action] = {}  # by the row, in the decision under way
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""
         table = self._table
-        self._changed(table.follow(view))
+        self._changed = table.follow(view)
         goal = np.minimum(table["pilot"], table["most"])
         wanted = table["ready"] & (table["step"] < goal)
         rows = np.flatnonzero(wanted & table.affordable(view.gpu_hours_left))
@@ -41,12 +43,9 @@ class _Pilots:
         left = taken or nothing_left(view, table, wanted, self.done)
         return [*self._pruned.values(), *at_end(table, goal), *left]
 
-    def _changed(self, rows: list[int]) -> None:
-        """Take note of the trials that are new since the last decision, or that something happened to."""
-
+    @abstractmethod
     def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         """Return the rows, the first to be trained first, and what is said of each."""
-        raise NotImplementedError
 
 
 class FullGrid(_Pilots):
@@ -109,6 +108,7 @@ class MedianStopping(_Pilots):
     def _in_order(self, view: View, goal: Vector, rows: NDArray[np.intp]) -> tuple[list[int], Reason]:
         """Judge trials when their turn comes."""
         table = self._table
+        self._average_anew()
         fraction = table["step"] / goal
         going: list[int] = []
         numbers: dict[int, dict[str, Any]] = {}
@@ -122,11 +122,11 @@ class MedianStopping(_Pilots):
                 going.append(row)
         return going, lambda row, _to_step: (_why_not(numbers[row]), numbers[row])
 
-    def _changed(self, rows: list[int]) -> None:
+    def _average_anew(self) -> None:
         if (size := len(self._table)) > len(self._averages):
             more = np.full((2 * size - len(self._averages), MARKS + 1), np.nan)
             self._averages = np.vstack([self._averages, more])
-        for row in rows:
+        for row in self._changed:
             self._averages[row] = running_averages(self._table.trials[row])
 
     def _compared(self, row: int, fraction: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ length. (Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning"
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ class _Candidate:
     reached: int
 
 
-class SuccessiveHalving:
+class SuccessiveHalving(ABC):
     """Decides by rungs; each trial begins at its bracket's rung, and is compared within its bracket."""
 
     name: str
@@ -41,9 +42,9 @@ class SuccessiveHalving:
         self._scores = np.zeros((0, MOST_RUNGS))  # at each rung, NaN where it was not reached
         self._level = np.zeros(0, dtype=int)  # the highest rung reached, −1 for none
 
+    @abstractmethod
     def _brackets(self, view: View) -> NDArray[np.intp]:
         """Return the bracket of each trial, which is the rung at which it begins."""
-        raise NotImplementedError
 
     def decide(self, view: View) -> Sequence[Action]:
         """Return what to do now."""

@@ -19,7 +19,7 @@ from tests.faults.torment import ROOT, Tormented, check, undisturbed
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(
-        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_NAMESPACES"),
+        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
         reason="needs root, and iproute2",
     ),
 ]
