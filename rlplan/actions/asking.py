@@ -12,7 +12,7 @@ from planner.store import Store, open_store
 from planner.store.driving import in_force, is_driven, request, unended
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
-from runner.sweep.processes import is_dead
+from runner.processes import is_dead
 
 PATIENCE_SECONDS = 5.0
 SECONDS_BETWEEN_LOOKS = 0.1

@@ -25,13 +25,13 @@ from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.actions.train_signals import Interrupts
+from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, new_folder, require_mark
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
-from runner.sweep.processes import is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.spec import SweepSpec
 
 Began = Callable[[str], None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rlplan.doctor import machine, packages, storage
 from rlplan.doctor.finding import Finding, bad, ok
-from runner.sweep.processes import end_session
+from runner.processes import end_session
 
 _TORCH = """
 import torch

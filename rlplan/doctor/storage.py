@@ -21,8 +21,8 @@ from planner.store.opening import NETWORK, OutdatedError, filesystem_of, mounted
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
+from runner.processes import by_tag, is_dead, sweep_tag
 from runner.sweep.home import is_anothers
-from runner.sweep.processes import by_tag, is_dead, sweep_tag
 
 ANSWER_SECONDS = 3.0
 LEAST_DISK, EASY_DISK = GIB // 2, 5 * GIB

@@ -20,7 +20,7 @@ from planner.store.schema import (
     Transition,
     Trial,
 )
-from runner.sweep.processes import is_dead
+from runner.processes import is_dead
 
 
 def mark(session: Session, sweep_id: int, *, now: datetime | None = None) -> str:

@@ -30,7 +30,7 @@ from rlplan.reading.decisions import last_decisions
 from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweeps import workload_name
-from runner.sweep.processes import is_dead
+from runner.processes import is_dead
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer

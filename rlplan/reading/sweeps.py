@@ -23,7 +23,7 @@ from planner.store.schema import (
 )
 from planner.trials import TrialState
 from planner.view import Axes
-from runner.sweep.processes import is_dead
+from runner.processes import is_dead
 
 # How a sweep that counts as running stands where it does not run.
 WITHOUT_DRIVER, PAUSED = "without a driver", "paused"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
-from runner.ports.backend import Point, Segment
+from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from runner.training.batches import BatchSource
@@ -15,6 +15,8 @@ from runner.training.updating import is_out_of_memory
 
 class BuiltinBackend:
     """GRPO in this process, one trial at a time."""
+
+    saves_itself = False
 
     def __init__(self, clock: Clock = monotonic) -> None:
         self._clock = clock
@@ -32,7 +34,10 @@ class BuiltinBackend:
         """Train up to the segment's last step, yielding a point for step 0 if it is new, and after every update."""
         trainer = self._opened().trainer
         try:
-            yield from trainer.points(segment.to_step)
+            for point in trainer.points(segment.to_step):
+                yield point
+                if segment.stopping():
+                    return
         except (RuntimeError, MemoryError) as error:
             if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
                 raise
@@ -42,14 +47,14 @@ class BuiltinBackend:
                 "or more or larger GPUs",
             ) from error
 
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Saved:
         """Save the trial atomically; the two newest checkpoints are kept."""
         trainer = self._opened().trainer
         config = self._config
         if trainer.step < 0 or config is None:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
         state = {"config": config.model_dump(mode="json"), "trainer": trainer.state()}
-        return checkpoints.save(self._folder, trainer.step, state)
+        return Saved(trainer.step, checkpoints.save(self._folder, trainer.step, state))
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says which damaged ones were passed over."""

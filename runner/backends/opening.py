@@ -1,11 +1,17 @@
 """The backend that a trial's configuration asks for."""
 
+from planner.config.trainer import BUILTIN
 from runner.ports.backend import TrainerBackend
 from runner.ports.trial import TrialConfig
 
 
 def open_backend(config: TrialConfig) -> TrainerBackend:
     """Return a backend for the configuration, with nothing started yet."""
+    if config.trainer is not None and config.trainer.name != BUILTIN:
+        from runner.trainers.backend import DrivenBackend  # noqa: PLC0415
+        from runner.trainers.catalogue import driver_of  # noqa: PLC0415
+
+        return DrivenBackend(driver_of(config))
     if config.simulation is not None:
         from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
-from runner.ports.backend import Point, Segment
+from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.simulation.opening import world_of
 from runner.simulation.world import Course, World
@@ -17,6 +17,8 @@ from runner.training import checkpoints
 
 class SimulatedBackend:
     """One trial of a simulated world at a time."""
+
+    saves_itself = False
 
     def __init__(self, world: World | None = None, sleep: Callable[[float], object] = time.sleep) -> None:
         """Take the world of all trials; without one, each trial's configuration names its own."""
@@ -47,14 +49,16 @@ class SimulatedBackend:
                 raise TrainingError(failed.kind, failed.message)
             self._step = step
             yield course.point(step)
+            if segment.stopping():
+                return
 
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Saved:
         """Save the trial's step atomically; the two newest checkpoints are kept."""
         _, config = self._opened()
         if self._step < 0:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
         state = {"config": config.model_dump(mode="json"), "step": self._step}
-        return checkpoints.save(self._folder, self._step, state, checkpoints.PLAIN)
+        return Saved(self._step, checkpoints.save(self._folder, self._step, state, checkpoints.PLAIN))
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint; `notes` says which damaged ones were passed over."""

@@ -11,7 +11,7 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.backends.builtin import BuiltinBackend
 from runner.backends.generator import Delivery, Generator
 from runner.policy.model import load_model
-from runner.ports.backend import Point, Segment
+from runner.ports.backend import Point, Saved, Segment
 from runner.ports.engine import Weights
 from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
@@ -126,11 +126,13 @@ class TrainerHalf(BuiltinBackend):
 class SplitBackend:
     """GRPO with the generator–trainer split of PipelineRL-k; which weights write which token depends on timing."""
 
+    saves_itself = False
+
     def __init__(self, delays: Delays | None = None) -> None:
         self._delays = delays or Delays()
         self._generator: Any = None
         self._trainer: Any = None
-        self._scored = False
+        self._step: int | None = None  # None before the base model is scored
         self.notes: tuple[str, ...] = ()
 
     def start(self, config: TrialConfig, folder: Path) -> None:
@@ -145,16 +147,21 @@ class SplitBackend:
         """Train up to the segment's last step, yielding points as the trainer makes them."""
         if self._trainer is None:
             raise InputError("no trial is open: start or restore one first")
-        for reference in self._trainer.advance.remote(segment):
-            point: Point = _got(reference)
-            self._scored = True
-            yield point
+        while self._step is None or self._step < segment.to_step:
+            # One update at a time: the trainer works ahead elsewhere, and can be stopped and saved after each this way.
+            ahead = Segment(0 if self._step is None else self._step + 1)
+            for reference in self._trainer.advance.remote(ahead):
+                point: Point = _got(reference)
+                self._step = point.optimizer_step
+                yield point
+            if segment.stopping():
+                return
 
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Saved:
         """Save the trial between two updates, with the batches that wait."""
-        if not self._scored:
+        if self._step is None:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
-        saved: Path = _got(self._trainer.checkpoint.remote())
+        saved: Saved = _got(self._trainer.checkpoint.remote())
         return saved
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
@@ -162,7 +169,7 @@ class SplitBackend:
         self.notes = checkpoints.resumed(folder, config).notes
         _got(self._open(config))
         step: int = _got(self._trainer.restore.remote(config, folder))
-        self._scored = True
+        self._step = step
         return step
 
     def close(self) -> None:

@@ -1,18 +1,31 @@
 """The port behind which a trial is trained; tests/conformance holds every backend to this text."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from runner.ports.trial import TrialConfig
 
 
+def never() -> bool:
+    """Say that nobody asks for an end."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of training: up to this many updates since the trial began."""
+    """A stretch of training: up to this many updates since the trial began, or to the update in which it is to stop."""
 
     to_step: int
+    stopping: Callable[[], bool] = never  # looked at after every update at least
+
+
+class Saved(NamedTuple):
+    """Where a trial can go on from."""
+
+    step: int
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +47,25 @@ class Point:
 class TrainerBackend(Protocol):
     """Trains one trial, a segment at a time."""
 
+    @property
+    def saves_itself(self) -> bool:
+        """Whether checkpoints are made during a segment by whoever trains, so that none can be asked for in between."""
+
     def start(self, config: TrialConfig, folder: Path) -> None:
         """Prepare a fresh trial that keeps its files in `folder`; InputError says what cannot be run and why."""
 
     def advance(self, segment: Segment) -> Iterator[Point]:
         """Train up to the segment's last step, yielding a point for step 0 if it is new, and after every update.
 
-        A trial that cannot go on raises TrainingError, whose `kind` classifies it.
+        Once the segment is to stop it ends after the update under way, however far it is. A trial that cannot go on
+        raises TrainingError, whose `kind` classifies it.
         """
 
-    def checkpoint(self) -> Path:
-        """Save everything that the trial needs to go on exactly, atomically, and return where it lies."""
+    def checkpoint(self) -> Saved:
+        """Save everything that the trial needs to go on exactly, atomically, and return where it lies.
+
+        Whoever saves by itself may have saved less than the last point: what lies beyond is made again.
+        """
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint in `folder` and return its step; NotFoundError when there is none.

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from budgets.growth import Growth
 from planner.checking import Count, Positive, Section
+from planner.config.trainer import TrainerChoice
 from planner.recipes.schema import Recipe
 from runner.ports.simulation import SimulationChoice
 
@@ -65,6 +66,7 @@ class TrialConfig(Section):
     validation: ValidationPlan
     machine: Machine = Field(default_factory=Machine)
     simulation: SimulationChoice | None = Field(None, description="a world without GPUs that answers instead of one")
+    trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
 
     @field_validator("growth")
     @classmethod

@@ -22,7 +22,8 @@ from runner.sweep.worker_records import WorkerRecord
 from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
-PASSING = frozenset({"lost", "checkpoint"})
+PASSING = frozenset({"lost", "checkpoint", "hang"})
+HANGS = 1  # times that a trial which hung is tried again
 TAIL_CHARACTERS = 4000
 
 
@@ -103,7 +104,7 @@ class Intake:
         spec, facts = self._board.spec, self._board.facts[segment.trial]
         facts.failures += 1
         shown = (tail[-TAIL_CHARACTERS:] or message) if kind != "lost" else message
-        if kind in PASSING and facts.failures <= spec.retries:
+        if kind in PASSING and facts.failures <= (min(HANGS, spec.retries) if kind == "hang" else spec.retries):
             wait = spec.backoff_seconds * 2 ** (facts.failures - 1)
             self._board.due[segment.trial] = self._clock.seconds() + wait
             reason = f"{kind}: {message}; tried again in {wait:g} s ({facts.failures} of {spec.retries} times)"

@@ -90,22 +90,23 @@ class Worker:
         batch = _Batch(work, self._send, self._clock)
         trial = self._opened(work, batch)
         saved_at = self._clock()
+
+        def ends() -> bool:
+            out_of_time = bool(trial.step) and self._seconds() - self._accounted >= work.most_seconds
+            return out_of_time or stopping()
+
         try:
-            while trial.step is None or (trial.step < work.to_step and not stopping()):
-                # One update at a time: a backend that works ahead elsewhere can then be stopped and saved after each.
-                for point in trial.train(0 if trial.step is None else trial.step + 1):
-                    batch.add(point)
-                now = self._clock()
-                if trial.step and self._seconds() - self._accounted >= work.most_seconds:
-                    break
-                if now - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
+            # Told to stop before it has begun, it trains nothing; a base model is scored all the same.
+            for point in trial.train((trial.step or 0) if stopping() else work.to_step, ends):
+                batch.add(point)
+                if not trial.saves_itself and self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     trial.save()
                     saved_at = self._clock()
         finally:
             batch.send()
         checkpoint = trial.save()
         notes, trial.notes = tuple(trial.notes), []
-        return Ended(work.segment, self._name, self._seconds(), trial.step, str(checkpoint), notes)
+        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, str(checkpoint), notes)
 
     def _opened(self, work: Work, batch: "_Batch") -> _Trial:
         config = TrialConfig.model_validate_json(json.dumps(work.config))

@@ -24,8 +24,8 @@ _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
 _START = len(_MAGIC) + _DIGEST_BYTES + 1
-# What a recipe says of itself changes nothing that is computed.
-_WORDS = ("recipe.sources", "recipe.summary")
+# What a recipe says of itself, and how a trainer is started, changes nothing that is computed.
+_WORDS = ("recipe.sources", "recipe.summary", "trainer.python", "trainer.launcher", "trainer.patience.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ def require_free(folder: Path) -> None:
 def resumed(folder: Path, config: TrialConfig, form: CheckpointFormat = TENSORS) -> Restored:
     """Return the newest sound checkpoint of a trial, with notes on what was passed over or is another machine's."""
     found = load(folder, form)
-    return replace(found, notes=(*found.notes, *_compared(found.state["config"], config.model_dump(mode="json"))))
+    return replace(found, notes=(*found.notes, *compared(found.state["config"], config.model_dump(mode="json"))))
 
 
-def _compared(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
+def compared(saved: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Refuse another trial's checkpoint; another machine's is taken, with a note that the last bits may differ."""
     old, new = dict(flattened(saved)), dict(flattened(given))
     differences = {

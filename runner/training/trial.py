@@ -3,14 +3,14 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from budgets.errors import CheckpointError
 from planner.disk import why
-from runner.ports.backend import Point, Segment, TrainerBackend
+from runner.ports.backend import Point, Segment, TrainerBackend, never
 
 METRICS = "metrics.jsonl"
 EARLIER = "points.jsonl"  # the name that a sweep's trials gave it once; a step was called optimizer_step there
@@ -136,6 +136,7 @@ class OpenTrial:
         """Take a backend that stands at a step: None before the base model is scored."""
         self.step = step
         self._backend = backend
+        self._folder = folder
         self._points = PointsFile(folder, step)
 
     @property
@@ -143,18 +144,27 @@ class OpenTrial:
         """The points that were there when it was opened."""
         return self._points.earlier
 
-    def train(self, to_step: int) -> Iterator[Point]:
-        """Train up to a step, yielding each point once it lies in the folder."""
-        for point in self._backend.advance(Segment(to_step)):
+    def train(self, to_step: int, stopping: Callable[[], bool] = never) -> Iterator[Point]:
+        """Train up to a step, or until it is to stop, yielding each point once it lies in the folder."""
+        for point in self._backend.advance(Segment(to_step, stopping)):
             self._points.add(point)
             self.step = point.optimizer_step
             yield point
-        self.step = to_step
+
+    @property
+    def saves_itself(self) -> bool:
+        """Whether checkpoints are made while it trains, by whoever trains it."""
+        return self._backend.saves_itself
 
     def save(self) -> Path:
-        """Save everything and return the checkpoint."""
+        """Save everything and return the checkpoint; the trial then stands there, and what lies beyond is forgotten."""
         self._points.sync()
-        return self._backend.checkpoint()
+        saved = self._backend.checkpoint()
+        if self.step is not None and saved.step < self.step:
+            self._points.close()
+            self._points = PointsFile(self._folder, saved.step)
+        self.step = saved.step
+        return saved.path
 
     def close(self) -> None:
         """Free the trial, saving nothing."""

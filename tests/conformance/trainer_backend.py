@@ -25,8 +25,9 @@ def test_a_trial_from_its_start_over_a_pause_to_its_end(
     points = list(first.advance(Segment(3)))
     assert list(first.advance(Segment(3))) == []  # there already
     saved = first.checkpoint()
-    assert saved.is_relative_to(tmp_path)
-    assert saved.exists()
+    assert saved.step == 3
+    assert saved.path.is_relative_to(tmp_path)
+    assert saved.path.exists()
     first.close()
     first.close()
 
@@ -61,6 +62,24 @@ def test_a_folder_with_a_trial_is_not_started_anew(
     changed = TrialConfig.model_validate({**dict(config), "seed": 9})
     with pytest.raises(InputError, match="seed was 0 and is 9"):
         new_backend().restore(changed, tmp_path)
+
+
+def test_a_segment_stops_when_it_is_told_to_and_what_was_saved_is_gone_on_from(
+    new_backend: NewBackend, config: TrialConfig, tmp_path: Path
+) -> None:
+    first = new_backend()
+    first.start(config, tmp_path)
+    points: list[Point] = []
+    for point in first.advance(Segment(40, lambda: len(points) > 2)):
+        points.append(point)
+    saved = first.checkpoint()
+    first.close()
+    assert 2 <= points[-1].optimizer_step < 40
+    assert saved.step <= points[-1].optimizer_step
+    second = new_backend()
+    assert second.restore(config, tmp_path) == saved.step
+    assert steps(list(second.advance(Segment(saved.step + 1)))) == [saved.step + 1]
+    second.close()
 
 
 def test_what_cannot_be_done_says_so(new_backend: NewBackend, config: TrialConfig, tmp_path: Path) -> None:

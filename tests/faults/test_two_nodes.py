@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from runner.ports.executor import Began, Failed, Gone
+from runner.processes import SWEEP_TAG, tagged
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.processes import SWEEP_TAG, tagged
 from tests.conformance.works import FAR, Watched, Works
 from tests.faults.torment import Tormented, check, undisturbed
 from tests.faults.two_nodes import TwoNodes, two_nodes

@@ -19,7 +19,7 @@ import psutil
 
 from planner.store import open_store
 from planner.store.schema import Sweep
-from runner.sweep.processes import SWEEP_TAG, sweep_tag, tagged
+from runner.processes import SWEEP_TAG, sweep_tag, tagged
 from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import worker_records
 

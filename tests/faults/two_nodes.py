@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from runner.sweep.processes import SWEEP_TAG, sweep_orphans, tagged
+from runner.processes import SWEEP_TAG, sweep_orphans, tagged
 
 _PROMPT = {  # seconds until a dead node is noticed, which take a quarter of a minute otherwise
     "RAY_health_check_initial_delay_ms": "500",

@@ -9,7 +9,7 @@ from typing import Any
 import rlplan.actions.training
 from budgets.errors import InputError, NotFoundError, TrainingError
 from rlplan.entry import main
-from runner.ports.backend import Point, Segment
+from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 
 SECONDS = 0.5  # of each update
@@ -45,6 +45,7 @@ class Scripted:
         self.notes: tuple[str, ...] = ()
         self.saved: list[int] = []
         self.closed = False
+        self.saves_itself = False
         self.step = -1
 
     def start(self, config: TrialConfig, folder: Path) -> None:
@@ -62,12 +63,14 @@ class Scripted:
                 raise TrainingError("nan", "3 updates in a row had a loss that is not finite")
             self.step += 1
             yield self._point()
+            if segment.stopping():
+                return
 
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Saved:
         path = self.folder / f"checkpoint-{self.step:08d}.pt"
         path.write_text(json.dumps(self.step))
         self.saved.append(self.step)
-        return path
+        return Saved(self.step, path)
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         self.start(config, folder)

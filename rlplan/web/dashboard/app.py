@@ -31,7 +31,7 @@ from rlplan.web.dashboard.settings import Settings
 from rlplan.web.dashboard.snapshots import ALL, FRONT, Snapshot, SweepReader
 from rlplan.web.dashboard.source import LOCK_SECONDS, Source
 from rlplan.web.plan import plan_sections
-from runner.sweep.processes import is_dead
+from runner.processes import is_dead
 
 MOST_DIGITS = 9  # of a sweep's number: what has more is none, and no integer of the database
 FRONT_PARTS = 2  # of a plan, on the first page where nothing has run yet

@@ -19,10 +19,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NoReturn
 
+from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, HostedSession, SessionSettings, TuneSession, import_tune, start_thread
-from runner.sweep.processes import end_session, sweep_orphans
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_OF_A_SWEEP = 10.0

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from runner.ports.executor import Ended, Event, Failed, Gone, Work
+from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Bundles, ClusterResources, Lease, Leases, require_fits, room, with_real_cores
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
 from runner.sweep.on_ray.messages import Message, event_of
-from runner.sweep.processes import sweep_orphans
 
 _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25

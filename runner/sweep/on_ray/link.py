@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
+from runner.processes import SWEEP_TAG, end_session, sweep_orphans
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, SessionSettings
-from runner.sweep.processes import SWEEP_TAG, end_session, sweep_orphans
 
 LOGS = "logs"
 MOST_RESTARTS = 5  # in a row without a segment that ended

@@ -124,7 +124,7 @@ class TuneSession:
         """End what lost workers have left behind on other machines, given as pairs of worker and node."""
         import ray  # noqa: PLC0415
 
-        from runner.sweep.processes import sweep_orphans  # noqa: PLC0415
+        from runner.processes import sweep_orphans  # noqa: PLC0415
 
         tasks = []
         for worker, node in workers:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.ports.executor import Event, Work
+from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans
 from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
-from runner.sweep.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 

@@ -20,7 +20,7 @@ from rlplan.doctor.examination import run as run_try
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok
 from rlplan.printing import doctor_output
 from rlplan.wording.terminal import Canvas
-from runner.sweep.processes import SWEEP_TAG, sweep_tag
+from runner.processes import SWEEP_TAG, sweep_tag
 from tests.rlplan.conftest import Run
 from tests.rlplan.sweep_rows import seeded
 

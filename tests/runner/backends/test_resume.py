@@ -85,7 +85,7 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Pat
     backend.start(config, tmp_path)
     for step in (2, 4):
         list(backend.advance(Segment(step)))
-        newest = backend.checkpoint()
+        newest = backend.checkpoint().path
     newest.write_bytes(newest.read_bytes()[:-100])
     backend = BuiltinBackend()
     assert backend.restore(config, tmp_path) == 2

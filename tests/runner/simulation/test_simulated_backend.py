@@ -65,7 +65,7 @@ def test_a_checkpoint_is_small_and_its_folder_is_no_other_backends(tmp_path: Pat
     backend = SimulatedBackend()
     backend.start(trial(CHOICE), tmp_path)
     list(backend.advance(Segment(2)))
-    saved = backend.checkpoint()
+    saved = backend.checkpoint().path
     assert saved.name == "checkpoint-00000002.json"
     assert json.loads(saved.read_bytes().split(b"\n", 2)[2])["step"] == 2
     assert saved.stat().st_size < 20_000
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     backend.start(config, tmp_path)
     for step in (1, 2):
         list(backend.advance(Segment(step)))
-        saved = backend.checkpoint()
+        saved = backend.checkpoint().path
     saved.write_bytes(saved.read_bytes()[:-9])
     again = SimulatedBackend()
     assert again.restore(config, tmp_path) == 1

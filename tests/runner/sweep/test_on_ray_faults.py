@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from runner.ports.executor import Began, Ended, Failed, Gone, Progress
+from runner.processes import SWEEP_TAG, in_session, tagged
 from runner.sweep.on_ray.executor import RayExecutor
-from runner.sweep.processes import SWEEP_TAG, in_session, tagged
 from runner.sweep.worker_records import worker_records
 from tests.conformance.works import FAR, Watched, Works
 

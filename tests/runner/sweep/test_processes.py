@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from runner.sweep.processes import SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
+from runner.processes import SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 PARENT = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)"
@@ -66,7 +66,7 @@ def test_a_session_is_killed_whole(tag: str) -> None:
 
 
 def test_the_caller_is_spared(tag: str) -> None:
-    program = f"from runner.sweep.processes import sweep_orphans; import sys\nsys.exit(sweep_orphans({tag!r}))"
+    program = f"from runner.processes import sweep_orphans; import sys\nsys.exit(sweep_orphans({tag!r}))"
     assert (
         subprocess.run([sys.executable, "-c", program], env={**os.environ, SWEEP_TAG: tag}, check=False).returncode == 0
     )

@@ -1,0 +1,158 @@
+"""From what a trainer says of its steps to the points of a trial; pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from budgets.errors import TrainingError
+from budgets.hardware import SECONDS_PER_HOUR
+from runner.ports.backend import Point
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Reading
+
+MOST_BAD_LOSSES = 3  # updates in a row whose loss is no number: nothing that follows is training
+
+
+class PointMaker:
+    """Puts the readings of each step together; a point is made when a later step is read, or when nothing is to come.
+
+    Steps that the trial has had are dropped: a resumed trainer scores its checkpoint again. Start-up does not count as
+    training: where a trainer says that it stands at its first step, before any score, time begins there.
+    """
+
+    def __init__(self, config: TrialConfig, last: Point | None) -> None:
+        """`last` is the point where the trial stands; None for a fresh one."""
+        self._config = config
+        self._last = last
+        self._pending: Reading | None = None
+        self._pending_at = 0.0
+        self._offset: float | None = None  # of the trainer's own clock against the attempt's
+        self._origin = 0.0  # of the attempt's clock, where training began
+        self._read_at = 0.0
+        self._before = last.seconds if last is not None else 0.0
+        self._bad_losses = 0
+        self.start_up_seconds: float | None = None
+
+    def goes_on_from(self, at_seconds: float) -> None:
+        """Say where on the trainer's own clock the trial stood at its last point."""
+        self._offset, self.start_up_seconds = -at_seconds, 0.0
+
+    def waited(self, seconds: float, now: float) -> None:
+        """Leave out that long, until now: the trainer stood at its gate, which is paid for and is no training."""
+        self._origin += seconds
+        self._read_at = now
+
+    @property
+    def newest(self) -> int:
+        """The last step that anything was said of; −1 when nothing was."""
+        if self._pending is not None:
+            return self._pending.step
+        return self._last.optimizer_step if self._last is not None else -1
+
+    def take(self, readings: Sequence[Reading], now: float) -> list[Point]:
+        """Return the points that are complete with these readings, which arrived since the last call."""
+        points: list[Point] = []
+        for number, reading in enumerate(readings, start=1):
+            at = now if math.isinf(now) else self._read_at + (now - self._read_at) * number / len(readings)
+            if reading.at_seconds is not None:
+                if self._offset is None:
+                    self._offset = now - reading.at_seconds
+                at = min(now, reading.at_seconds + self._offset)
+            points += self._one(reading, at)
+        self._read_at = now
+        return points
+
+    def rest(self) -> list[Point]:
+        """Return the point of the last step: nothing more is to come of it."""
+        pending, self._pending = self._pending, None
+        return [] if pending is None else [self._point(pending)]
+
+    def _one(self, reading: Reading, at: float) -> list[Point]:
+        if self.start_up_seconds is None:
+            self.start_up_seconds = at
+            stands = self._last.optimizer_step if self._last is not None else 0
+            if reading.step == stands and reading.score is None and not reading.metrics:
+                self._origin = at
+                return []
+        made: list[Point] = []
+        pending = self._pending
+        if pending is not None and reading.step > pending.step:
+            made = self.rest()
+            pending = None
+        known = self._last.optimizer_step if self._last is not None else -1
+        if reading.step <= known:
+            return made
+        self._pending, self._pending_at = _together(pending, reading), at
+        return made + (self.rest() if reading.whole else [])
+
+    def _point(self, reading: Reading) -> Point:
+        config, last, step = self._config, self._last, reading.step
+        self._require_numbers(reading)
+        before = last.seconds if last is not None else 0.0
+        seconds = max(before, self._before + self._pending_at - self._origin)
+        made = (step - (last.optimizer_step if last is not None else 0)) * config.rollouts_per_step
+        length = reading.response_tokens
+        metrics = {name: value for name, value in reading.metrics.items() if math.isfinite(value)}
+        if length is None:  # an upper bound, and said to be one
+            length = float(config.task.max_response_tokens or config.task.max_prompt_tokens)
+            metrics["response_tokens_at_most"] = length
+        else:
+            metrics["response_tokens"] = length
+        point = Point(
+            optimizer_step=step,
+            rollouts=step * config.rollouts_per_step,
+            tokens=(last.tokens if last is not None else 0) + round(made * length),
+            seconds=seconds,
+            gpu_hours=seconds * config.machine.gpus / SECONDS_PER_HOUR,
+            score=reading.score,
+            score_standard_error=self._error(reading),
+            metrics={**metrics, "seconds": {"other": seconds - before}},
+        )
+        self._last = point
+        return point
+
+    def _error(self, reading: Reading) -> float | None:
+        """Return the error of a score; where it is not said, that of as many problems that are right or wrong."""
+        if reading.score is None or reading.score_standard_error is not None:
+            return reading.score_standard_error
+        share = min(1.0, max(0.0, reading.score))
+        return math.sqrt(share * (1 - share) / self._config.validation.problems)
+
+    def _require_numbers(self, reading: Reading) -> None:
+        loss = reading.metrics.get("loss")
+        if loss is None:
+            return
+        self._bad_losses = 0 if math.isfinite(loss) else self._bad_losses + 1
+        if self._bad_losses >= MOST_BAD_LOSSES:
+            raise TrainingError(
+                "nan",
+                f"{MOST_BAD_LOSSES} updates in a row, up to {reading.step}, had a loss that is not finite: use a lower "
+                "learning rate",
+            )
+
+
+def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Reading], to_step: int) -> list[Point]:
+    """Return the points up to a checkpoint that nobody read while their trainer lived, with its own clock where it has.
+
+    Without one they take no time: what it cost is charged all the same, by how long it lived.
+    """
+    maker = PointMaker(config, last)
+    stands = last.optimizer_step if last is not None else -1
+    at = next(
+        (each.at_seconds for each in readings if each.step == max(0, stands) and each.at_seconds is not None), None
+    )
+    if at is not None:
+        maker.goes_on_from(at)
+    missing = [each for each in readings if stands < each.step <= to_step and (each.metrics or each.score is not None)]
+    return maker.take(missing, 0.0 if at is None else math.inf) + maker.rest()
+
+
+def _together(first: Reading | None, second: Reading) -> Reading:
+    if first is None:
+        return second
+    given = {
+        name: value
+        for name in ("score", "score_standard_error", "response_tokens", "at_seconds")
+        if (value := getattr(second, name)) is not None
+    }
+    return replace(first, metrics={**first.metrics, **second.metrics}, whole=second.whole, **given)

@@ -1,0 +1,217 @@
+"""The backend of every trainer that is driven from outside: whole segments, its own checkpoints, points as it logs."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
+from runner.ports.backend import Point, Saved, Segment
+from runner.ports.trial import TrialConfig
+from runner.trainers.assembling import PointMaker, recovered
+from runner.trainers.driver import Attempt, Checkpoint, Reading, TrainerDriver
+from runner.trainers.hosts import Host, LocalHost
+from runner.trainers.supervisor import Running
+from runner.training.checkpoints import compared
+from runner.training.trial import read_points, replace_file
+
+FOLDER = "trainer"  # in a trial's folder: everything of its trainer
+IDENTITY = "trial.json"
+KEPT = 2  # checkpoints of a live trial
+_SECONDS_BETWEEN_LOOKS = 0.05
+
+
+class DrivenBackend:
+    """One trial at a time, trained by processes of somebody else's trainer."""
+
+    saves_itself = True
+
+    def __init__(
+        self,
+        driver: TrainerDriver,
+        hosts: Sequence[Host] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the machines of the trial, this one without others."""
+        self._driver, self._hosts = driver, tuple(hosts or (LocalHost(),))
+        self._clock, self._sleep = clock, sleep
+        self._config: TrialConfig | None = None
+        self._folder = Path()
+        self._last: Point | None = None  # where the trial stands
+        self._scored = False  # whether anything has been reported since it was opened, or before
+        self._running: Running | None = None
+        self._maker: PointMaker | None = None
+        self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
+        self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
+        self.notes: tuple[str, ...] = ()
+
+    def start(self, config: TrialConfig, folder: Path) -> None:
+        """Prepare a fresh trial; a folder that holds a trial already is refused."""
+        own = folder / FOLDER
+        if self._driver.checkpoints(config, own):
+            raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
+        self._open(config, folder, None)
+        own.mkdir(parents=True, exist_ok=True)
+        replace_file(own / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1))
+
+    def restore(self, config: TrialConfig, folder: Path) -> int:
+        """Stand where the newest complete checkpoint does; `notes` says what differs."""
+        own = folder / FOLDER
+        found = self._driver.checkpoints(config, own)
+        if not found:
+            raise NotFoundError(f"no sound checkpoint in {own}")
+        try:
+            saved = json.loads((own / IDENTITY).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"{own / IDENTITY} cannot be read ({error}): whose trial it is is not known"
+            ) from error
+        self.notes = tuple(compared(saved, config.model_dump(mode="json")))
+        step, last = found[0].step, _point_at(folder, found[0].step)
+        self._open(config, folder, last)
+        if last is None or last.optimizer_step < step:
+            self._unread = recovered(config, last, self._said(_attempts(own)), step)
+        self._scored = True
+        return step
+
+    def advance(self, segment: Segment) -> Iterator[Point]:
+        """Have it train up to the segment's last step, and yield what it says of each."""
+        self._opened()
+        unread, self._unread = self._unread, []
+        yield from self._noted(unread)
+        if self._scored and self._stands_at() >= segment.to_step:
+            return
+        running, maker = self._under_way(segment.to_step)
+        asked_at: float | None = None
+        while True:
+            code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
+            over = code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step))
+            yield from self._noted(maker.take(running.readings(), running.seconds()))
+            if over:
+                yield from self._noted(maker.rest())
+                self._rests_since = running.seconds()
+                break
+            if asked_at is None and segment.stopping():
+                asked_at = self._clock()
+                running.ask_to_stop()
+            if asked_at is not None and self._clock() - asked_at > self._stop_seconds():
+                running.kill()
+            self._sleep(_SECONDS_BETWEEN_LOOKS)
+        if code is not None:
+            self._end()
+            if asked_at is None and code:
+                raise self._put_aside(running.failure(code), running.attempt)
+            if asked_at is None and maker.newest < segment.to_step:
+                raise TrainingError(
+                    "error",
+                    f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its command "
+                    f"heed the step that it is to reach? ({running.attempt.log})",
+                )
+
+    def checkpoint(self) -> Saved:
+        """Return the newest complete checkpoint, and remove all but the newest two."""
+        config = self._opened()
+        own = self._folder / FOLDER
+        found = self._driver.checkpoints(config, own)
+        if not self._scored:
+            raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
+        if not found:  # it was stopped before its first: the base model is scored again when it goes on
+            self._end()
+            self._last = None
+            return Saved(0, own / IDENTITY)
+        _remove(found[KEPT:])
+        if self._last is not None and found[0].step != self._last.optimizer_step:
+            self._end()  # what lies in memory is not what is saved
+            self._last = _point_at(self._folder, found[0].step)
+        return Saved(found[0].step, found[0].path)
+
+    def close(self) -> None:
+        """End its processes."""
+        self._end()
+        self._config = None
+
+    def _open(self, config: TrialConfig, folder: Path, last: Point | None) -> None:
+        self._end()
+        self._driver.check(config)
+        self._config, self._folder, self._last, self._scored = config, folder.absolute(), last, False
+        self._unread = []
+
+    def _opened(self) -> TrialConfig:
+        if self._config is None:
+            raise InputError("no trial is open: start or restore one first")
+        return self._config
+
+    def _under_way(self, to_step: int) -> tuple[Running, PointMaker]:
+        """Let what waits at the gate go on, or start it anew from the newest checkpoint."""
+        config, running = self._opened(), self._running
+        if running is not None and self._maker is not None and running.exit_code() is None:
+            self._maker.waited(running.seconds() - self._rests_since, running.seconds())
+            running.open_gate(to_step)
+            return running, self._maker
+        own = self._folder / FOLDER
+        found = self._driver.checkpoints(config, own)
+        newest = found[0] if found else None
+        attempt = Attempt(
+            folder=own,
+            number=_attempts(own) + 1,
+            from_step=newest.step if newest else 0,
+            to_step=to_step,
+            checkpoint=newest.path if newest else None,
+            hosts=tuple(host.address for host in self._hosts),
+            gpus=tuple(host.gpus for host in self._hosts),
+        )
+        self._maker = PointMaker(config, self._last)
+        self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
+        return self._running, self._maker
+
+    def _said(self, number: int) -> list[Reading]:
+        """Return all that an earlier attempt has said."""
+        earlier = Attempt(self._folder / FOLDER, number, 0, 0, None)
+        return [reading for source in self._driver.sources(self._opened(), earlier) for reading in source.read()]
+
+    def _put_aside(self, failure: TrainingError, attempt: Attempt) -> TrainingError:
+        """Have the checkpoint before taken next time, where this one cannot be read."""
+        if failure.kind == "checkpoint" and attempt.checkpoint is not None:
+            with suppress(OSError):
+                attempt.checkpoint.rename(attempt.checkpoint.with_name(f"unsound-{attempt.checkpoint.name}"))
+        return failure
+
+    def _noted(self, points: Sequence[Point]) -> Iterator[Point]:
+        for point in points:
+            self._last, self._scored = point, True
+            yield point
+
+    def _stands_at(self) -> int:
+        return self._last.optimizer_step if self._last is not None else 0
+
+    def _stop_seconds(self) -> float:
+        trainer = self._opened().trainer
+        assert trainer is not None
+        return trainer.patience.stop_seconds
+
+    def _end(self) -> None:
+        running, self._running, self._maker = self._running, None, None
+        if running is not None:
+            running.kill()
+
+
+def _point_at(folder: Path, step: int) -> Point | None:
+    """Return the last point of a trial up to a step, of which the counts go on."""
+    return next((point for point in reversed(read_points(folder)) if point.optimizer_step <= step), None)
+
+
+def _attempts(folder: Path) -> int:
+    """Return how often a trial's trainer was started."""
+    numbers = [path.name.split("-")[1].split(".")[0] for path in folder.glob("attempt-*.log")]
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
+def _remove(checkpoints: Sequence[Checkpoint]) -> None:
+    for each in checkpoints:
+        if each.path.is_dir():
+            shutil.rmtree(each.path, ignore_errors=True)
+        else:
+            each.path.unlink(missing_ok=True)

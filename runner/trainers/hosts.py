@@ -1,0 +1,95 @@
+"""Where a trainer's processes run: on this machine, or on the others of its trial, behind the same few words."""
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from runner.processes import tagged
+
+ATTEMPT_TAG = "RLPLAN_ATTEMPT"  # in the environment of all that one start of a trainer starts
+_PATIENCE = 10.0  # seconds after which what cannot be killed is left
+
+
+class Handle(Protocol):
+    """A process that was started on a host, with all that it starts itself."""
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for a signal; None while it runs."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process itself; one that is gone is passed over."""
+
+    def kill(self) -> None:
+        """End it and everything that it started, at once; afterwards nothing of it is left on the host."""
+
+
+class Host(Protocol):
+    """One machine of a trial."""
+
+    @property
+    def address(self) -> str:
+        """By which the others reach it."""
+
+    @property
+    def gpus(self) -> str:
+        """CUDA_VISIBLE_DEVICES there; empty where it has none."""
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> Handle:
+        """Start a process in a folder, with these variables besides those of the host; what it prints goes to a log."""
+
+
+class LocalHost:
+    """This machine."""
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.address = address
+        self.gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> "LocalProcess":
+        """Start a process in a session of its own, so that no signal of ours hits it by accident."""
+        return LocalProcess(argv, environment, folder, log)
+
+
+class LocalProcess:
+    """A process on this machine."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> None:
+        self._tag = uuid.uuid4().hex
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                argv,
+                cwd=folder,
+                env={**os.environ, **environment, ATTEMPT_TAG: self._tag},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process itself."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill its session, and what left that but still carries the tag."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        end = time.monotonic() + _PATIENCE
+        while (left := tagged({f"{ATTEMPT_TAG}={self._tag}"})) and time.monotonic() < end:
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)

@@ -1,0 +1,202 @@
+"""One start of a trainer: its processes, what they say, how long they may be silent, and their end."""
+
+import json
+import os
+import shlex
+import signal
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from budgets.errors import InputError, TrainingError
+from planner.config.trainer import Patience
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
+from runner.trainers.failures import classify
+from runner.trainers.hosts import Handle, Host
+from runner.training.trial import replace_file
+
+_TAIL_BYTES = 20_000
+_STACK_SECONDS = 3.0  # that a Python trainer is given to write its stacks into the log
+_REMEMBERED = 50  # steps of which the median is taken
+
+
+class Silence:
+    """Says when a trainer has been silent for too long."""
+
+    def __init__(self, patience: Patience, began: float) -> None:
+        self._patience = patience
+        self._heard_at = began
+        self._heard = False
+        self._steps: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def heard(self, now: float, steps: int) -> None:
+        """Note that so many new steps were read."""
+        if self._heard:
+            self._steps.extend([(now - self._heard_at) / steps] * min(steps, _REMEMBERED))
+        self._heard, self._heard_at = True, now
+
+    def awake(self, now: float) -> None:
+        """Count from now on: it was its turn to wait."""
+        self._heard_at = now
+
+    def excess(self, now: float, *, pausing: bool) -> str | None:
+        """Say how long it has been silent and how long it may be, when that is less."""
+        patience, silent = self._patience, now - self._heard_at
+        median = statistics.median(self._steps) if self._steps else 0.0
+        if not self._heard:
+            most, what = patience.start_up_seconds, "from its start to its first word (start_up_seconds)"
+        elif pausing:
+            most, what = patience.pause_seconds, "for a validation or a save (pause_seconds)"
+        else:
+            most, what = 0.0, f"for a step of {median:,.1f} s (least_seconds and median_steps)"
+        if self._heard:
+            most = max(most, patience.least_seconds, patience.median_steps * median)
+        if silent <= most:
+            return None
+        return f"nothing was heard of the trainer for {silent:,.0f} s, and it has {most:,.0f} s {what}"
+
+
+class Running:
+    """The processes of an attempt."""
+
+    def __init__(
+        self,
+        driver: TrainerDriver,
+        config: TrialConfig,
+        attempt: Attempt,
+        hosts: Sequence[Host],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Write the files and start a process on each host that is to have one."""
+        assert config.trainer is not None
+        self._driver, self._config, self.attempt, self._clock = driver, config, attempt, clock
+        self._sources = driver.sources(config, attempt)
+        self._silence = Silence(config.trainer.patience, clock())
+        self._handles: list[Handle] = []
+        self._began = clock()
+        self._newest, self._to_step = attempt.from_step, attempt.to_step
+        if driver.gated:
+            self.open_gate(attempt.to_step)
+        try:
+            for rank, host in enumerate(hosts):
+                self._start(rank, host)
+        except BaseException:
+            self.kill()
+            raise
+
+    def seconds(self) -> float:
+        """Return how long it has been running."""
+        return self._clock() - self._began
+
+    def readings(self) -> list[Reading]:
+        """Return what it has said since the last call; TrainingError when it has been silent for too long."""
+        new = [reading for source in self._sources for reading in source.read()]
+        now = self._clock()
+        if new:
+            newest = max(self._newest, *(reading.step for reading in new))
+            self._silence.heard(now, max(1, newest - self._newest))
+            self._newest = newest
+        elif self.exit_code() is None and self.waits_at() is None and (excess := self._excess(now)):
+            self._dump_stacks()
+            self.kill()
+            raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}")
+        return new
+
+    def _excess(self, now: float) -> str | None:
+        every = self._config.validation.every_rollouts // self._config.rollouts_per_step or 1
+        pausing = self._newest % every == 0 or self._newest >= self._to_step
+        return self._silence.excess(now, pausing=pausing)
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, None while it runs: the head's word, or that of the first which failed."""
+        codes = [handle.poll() for handle in self._handles]
+        failed = next((code for code in codes if code), None)
+        return failed if failed is not None else codes[0]
+
+    def failure(self, code: int) -> TrainingError:
+        """Return what an exit means."""
+        tail = self.tail()
+        known = self._driver.classify(code, tail)
+        kind, message = known or classify(code, tail, self.attempt.checkpoint is not None)
+        return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})")
+
+    def tail(self) -> str:
+        """Return the end of what the head has printed."""
+        with suppress(OSError), self.attempt.log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace")
+        return ""
+
+    def waits_at(self) -> int | None:
+        """Return the step at which it has saved and waits at the gate; None while it trains."""
+        if not self._driver.gated:
+            return None
+        with suppress(OSError, ValueError, KeyError):
+            return int(json.loads((self.attempt.folder / WAITING).read_text(encoding="utf-8"))["step"])
+        return None
+
+    def open_gate(self, to_step: int) -> None:
+        """Let it train up to a step; 0 has it save and wait after the update under way."""
+        (self.attempt.folder / WAITING).unlink(missing_ok=True)
+        self._silence.awake(self._clock())
+        self._to_step = to_step or self._to_step
+        replace_file(self.attempt.folder / GATE, json.dumps({"to_step": to_step}))
+
+    def ask_to_stop(self) -> None:
+        """Have it save and end, or wait, soon; one that knows no way is killed."""
+        if self._driver.gated:
+            self.open_gate(0)
+        elif self._driver.stop_signal is not None:
+            for handle in self._handles:
+                handle.signal(self._driver.stop_signal)
+        else:
+            self.kill()
+
+    def kill(self) -> None:
+        """End all of it at once."""
+        for handle in self._handles:
+            handle.kill()
+
+    @property
+    def _patience(self) -> Patience:
+        assert self._config.trainer is not None
+        return self._config.trainer.patience
+
+    def _start(self, rank: int, host: Host) -> None:
+        attempt, choice = self.attempt, self._config.trainer
+        launch = self._driver.launch(self._config, attempt, rank)
+        if launch is None or choice is None:
+            return
+        for name, text in launch.files.items():
+            path = attempt.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, text)
+        argv = (*(shlex.split(choice.launcher) if choice.launcher else ()), *launch.argv)
+        environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **launch.environment}
+        log = attempt.log if rank == 0 else attempt.log.with_suffix(f".rank-{rank}.log")
+        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, launch.environment, attempt.folder))
+        try:
+            self._handles.append(host.start(argv, environment, attempt.folder, log))
+        except OSError as error:
+            raise InputError(
+                f"the trainer cannot be started: {argv[0]}: {error.strerror or error}. Name its interpreter with "
+                "[trainer] python, or what stands before it with [trainer] launcher"
+            ) from error
+
+    def _dump_stacks(self) -> None:
+        """Have Python write the stacks of all threads into the log: SIGABRT does that under PYTHONFAULTHANDLER."""
+        for handle in self._handles:
+            handle.signal(signal.SIGABRT)
+        end = time.monotonic() + _STACK_SECONDS
+        while any(handle.poll() is None for handle in self._handles) and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+def _by_hand(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:
+    variables = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    return f"#!/bin/sh\n# As rlplan starts it.\ncd {shlex.quote(str(folder))}\n{variables}exec {shlex.join(argv)}\n"
