@@ -201,8 +201,9 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
         tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
         sweep_orphans(tag)  # what a driver that was killed may have left
         need = spec.resources
-        executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus)
-        _require_room(spec, plan, *(executor.resources().largest() if seat.ray_address else machine()))
+        nodes = spec.training.machine.nodes
+        executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus, nodes)
+        _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
         pool = Pool()
         policy = open_policy(spec.policy, search=spec.search, pool=pool)
         conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))

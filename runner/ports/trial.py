@@ -43,10 +43,20 @@ class Machine(Section):
     engine: Literal["torch", "vllm"] = "torch"
     threads: Count = 1
     gpus: Count = Field(1, description="GPUs (or CPU workers) that each second of the trial occupies")
+    nodes: Count = Field(1, description="machines that have equal parts of the GPUs")
     weights: Literal["float32", "bfloat16"] = Field("float32", description="format of the weights in forward passes")
     micro_batch_tokens: Count = Field(16_384, description="tokens of one forward and backward pass")
     split: bool = Field(False, description="generator and trainer as two Ray actors; needs a staleness bound")
     compile: bool = Field(False, description="compile the decoder with torch.compile; worth it for long runs only")
+
+    @model_validator(mode="after")
+    def _in_equal_parts(self) -> Self:
+        if self.gpus % self.nodes:
+            raise ValueError(
+                f"gpus = {self.gpus} and nodes = {self.nodes}: every node has the same number of GPUs, so gpus must be "
+                "a multiple of nodes"
+            )
+        return self
 
 
 class TrialConfig(Section):

@@ -78,6 +78,17 @@ def nodes() -> list[Node]:
     ]
 
 
+def nodes_of_this_process() -> list[str]:
+    """Return the node of each bundle that this actor's placement group has, in their order; none without a group."""
+    from ray.util.placement_group import get_current_placement_group, placement_group_table  # noqa: PLC0415
+
+    group = get_current_placement_group()
+    if group is None:
+        return []
+    places: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
+    return [node for _, node in sorted(places.items())]
+
+
 def watch_nodes(changed: Callable[[list[Node]], None], lost: Callable[[str], None]) -> None:
     """Report every change, and the end of the cluster or of this machine's part in it."""
     import ray  # noqa: PLC0415

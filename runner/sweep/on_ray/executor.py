@@ -3,8 +3,8 @@
 import math
 import socket
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +12,21 @@ from budgets.errors import InputError
 from runner.ports.executor import Ended, Event, Failed, Gone, Work
 from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.hangs import HANG, Hangs
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
-from runner.sweep.on_ray.leases import Bundles, ClusterResources, Lease, Leases, require_fits, room, with_real_cores
+from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
 from runner.sweep.on_ray.messages import Message, event_of
+from runner.sweep.on_ray.placing import (
+    ClusterResources,
+    Footprint,
+    Place,
+    require_fits,
+    room,
+    tightest,
+    usable,
+    with_real_cores,
+)
 
 _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
@@ -51,21 +62,23 @@ class RayExecutor:
         address: str | None = None,
         cpus: float = 1.0,
         gpus: float = 0.0,
+        nodes: int = 1,
     ) -> None:
         """Nothing is started yet; without the address of a cluster one is started on this machine.
 
         Every worker reaches the folder, and processes that carry the tag are killed when their worker has died. CPUs
-        and GPUs (a part of one or several) are what a typical segment's worker occupies.
+        and GPUs (a part of one or several) are what a typical segment's worker occupies, on so many nodes together.
         """
         local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
         self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), local_gpus)
         self._most_workers = self._last_workers = workers
-        self._typical: Bundles = ({"CPU": cpus, "GPU": gpus},)
+        self._typical = Footprint.over(nodes, cpus, gpus)
         self._clock = RealClock()
         self._leases = Leases()
         self._records = Records(folder)
         self._link: Link | None = None
         self._nodes: tuple[Node, ...] = ()
+        self._hangs = Hangs()
         self._ready = False
         self._started_at = 0.0
         self._restarts = Restarts(address)
@@ -83,7 +96,8 @@ class RayExecutor:
         """How many segments can run at once now: on a cluster, what others leave free counts."""
         if self._start.address is None or not self._ready:
             return self._last_workers
-        free = room(self._nodes, self._leases.workers.values(), self._typical)
+        ours = usable(self._nodes, self._typical, self._hangs.left_out)
+        free = room(ours, self._leases.workers.values(), self._typical)
         # A lease that is being opened occupies what it was promised before its worker has said where.
         return min(self._most_workers, max(free, len(self._leases.under_way)))
 
@@ -112,15 +126,21 @@ class RayExecutor:
             raise InputError(
                 f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
             )
-        require_fits(work, self._machines(work))
+        machines = self._machines(work)
+        require_fits(work, machines)
         lease = self._leases.parked_of(work)
         if lease is not None:
             self._leases.grant(lease, work)
             self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
             return
         full = len(self._leases.holders()) >= self.workers
-        lease = self._leases.open(work, self._clock.seconds())
-        self._open(lease, self._leases.to_end_for(lease) if full else None)
+        footprint = Footprint.of(work)
+        wanted = {node.node for node in usable(machines, footprint, self._hangs.unwanted_for(work.trial))}
+        unwanted = {node.node for node in machines} - wanted
+        ends = self._leases.to_end_for(footprint, unwanted) if full else None
+        keeps = ends is not None and ends.can_give(footprint, unwanted)
+        place = ends.place if ends is not None and keeps else self._new_place(footprint, unwanted)
+        self._open(self._leases.open(work, place, self._clock.seconds()), ends)
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way."""
@@ -155,7 +175,7 @@ class RayExecutor:
         self._take_messages(0.0)
         self._closed = True
         if self._link is not None:
-            elsewhere = [[w.name, w.node] for w in self._leases.workers.values() if not w.is_here]
+            elsewhere = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.elsewhere]
             if self._start.address is not None and self._ready:
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
@@ -171,6 +191,14 @@ class RayExecutor:
         for lease in self._leases.leases.values():  # taken while there was no Ray
             self._open(lease, None)
 
+    def _new_place(self, footprint: Footprint, unwanted: Collection[str]) -> Place:
+        if self._start.address is None:
+            return Place(footprint)
+        nodes = [node for node in self._nodes if node.node not in unwanted]
+        new = [lease.place for lease in self._leases.under_way if lease.worker is None]
+        target = tightest(footprint, nodes, self._leases.workers.values(), new)
+        return Place(footprint, target, tuple(sorted(unwanted)))
+
     def _open(self, lease: Lease, ends: Lease | None) -> None:
         assert lease.work is not None
         if ends is not None:
@@ -179,7 +207,11 @@ class RayExecutor:
             {
                 "do": "lease",
                 "lease": lease.name,
-                "bundles": lease.bundles,
+                "place": {
+                    "bundles": lease.place.footprint.bundles,
+                    "strategy": lease.place.strategy,
+                    "options": lease.place.options,
+                },
                 "work": asdict(lease.work),
                 "ends": ends.name if ends is not None else None,
             }
@@ -207,7 +239,7 @@ class RayExecutor:
             case "nodes":
                 self._ready = True
                 self._restarts.ready()
-                self._nodes = tuple(Node(**node) for node in message["nodes"])
+                self._nodes_are(tuple(Node(**node) for node in message["nodes"]))
             case "over":
                 self._leases.close(message["lease"])
             case "broken":
@@ -226,9 +258,27 @@ class RayExecutor:
             lease.work, worker.paid_seconds = None, event.worker_seconds
         if isinstance(event, Ended):
             self._restarts.worked()
+            self._hangs.ended_well(worker.nodes)
         elif isinstance(event, Failed):
             lease.closing = True
+            if event.kind == HANG and (left_out := self._hangs.hung(lease.trial, worker.nodes)):
+                names = ", ".join(sorted(self._host_of(node) for node in left_out))
+                why = f"two segments in a row hung on {names}: it is left out from now on"
+                event = replace(event, message=f"{event.message}; {why}")
         self._events.append(event)
+
+    def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
+        """Take in what the cluster is now; of a worker whose own node is dead Ray tells by itself."""
+        names, self._nodes = {node.node: node.host for node in self._nodes}, nodes
+        alive = {node.node for node in nodes}
+        for worker in self._leases.workers.values():
+            dead = sorted({names.get(node, node) for node in worker.nodes if node not in alive})
+            if dead and worker.node in alive and worker.ended_because is None:
+                worker.ended_because = f"of its nodes {', '.join(dead)} is gone"
+                self._send({"do": "release", "worker": worker.name})
+
+    def _host_of(self, node: str) -> str:
+        return next((one.host for one in self._nodes if one.node == node), node)
 
     def _broken(self, message: Message) -> None:
         """A lease has ended with its worker's process, or by an error outside of the training."""
@@ -243,7 +293,8 @@ class RayExecutor:
             self._lost(lease, message)
 
     def _lost(self, lease: Lease, message: Message) -> None:
-        reason = _NOT_NEEDED if lease.closing else message["reason"]
+        ours = lease.worker.ended_because if lease.worker is not None else None
+        reason = ours or (_NOT_NEEDED if lease.closing else message["reason"])
         self._fail(lease, message["kind"], reason)
         self._leases.close(lease.name)
         if lease.worker is not None:
@@ -262,8 +313,9 @@ class RayExecutor:
         self._events.append(Gone(worker.name, self._lived(worker), reason))
         if worker.is_here:
             sweep_orphans(self._start.tag, worker.name)
-        elif any(node.node == worker.node for node in self._nodes):
-            self._send({"do": "sweep", "workers": [[worker.name, worker.node]]})
+        alive = {node.node for node in self._nodes}
+        if there := [[worker.name, node] for node in worker.elsewhere if node in alive]:
+            self._send({"do": "sweep", "workers": there})
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""
@@ -302,7 +354,7 @@ class RayExecutor:
         for lease in self._leases.under_way:
             if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
                 lease.waits_since = now
-                if (parked := self._leases.to_end_for(lease)) is not None:
+                for parked in self._leases.to_end()[: lease.place.footprint.parts]:
                     parked.closing = True
                     self._send({"do": "end", "lease": parked.name})
 

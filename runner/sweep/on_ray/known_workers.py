@@ -11,6 +11,7 @@ from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, record_of
 
 if TYPE_CHECKING:
     from runner.sweep.on_ray.leases import Lease
+    from runner.sweep.on_ray.placing import Footprint
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended
@@ -28,12 +29,20 @@ class KnownWorker:
     host: str
     pid: int
     node: str
+    nodes: tuple[str, ...]  # of each part of what it occupies; one of them its own
+    footprint: "Footprint"
     seconds: float  # of its life, when it was last heard of
     heard_at: float  # by the driver's clock
     lease: "Lease | None" = None
     recorded: bool = False  # its record was found: nothing is charged that is not in it
     paid_seconds: float = 0.0  # of its life, in segments that are over
     over: bool = False
+    ended_because: str | None = None  # what the driver ended it for
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The nodes with processes of its own that are not the driver's machine."""
+        return sorted({*self.nodes, self.node} - ({self.node} if self.is_here else set()))
 
     @property
     def is_here(self) -> bool:

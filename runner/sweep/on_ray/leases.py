@@ -1,17 +1,13 @@
-"""The driver's book of leases, and how many of them a cluster has room for: without Ray and without a clock."""
+"""The driver's book of leases: which trial has which worker, and who goes when another needs room."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from budgets.errors import InputError
-from runner.machine import cpu_cores
 from runner.ports.executor import Work
-from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker
-
-Bundles = tuple[dict[str, float], ...]  # what each process of a lease occupies, the worker's own first
+from runner.sweep.on_ray.placing import Footprint, Place
 
 _TRIES = 2  # a lease that no worker took is opened so often: the worker that Tune kept for it may have died unnoticed
 
@@ -22,7 +18,7 @@ class Lease:
 
     name: str
     trial: int
-    bundles: Bundles
+    place: Place
     used: int  # order in which leases were last given a segment
     work: Work | None  # the segment under way
     waits_since: float  # by the driver's clock: when it was opened, or room was last made for it
@@ -35,6 +31,11 @@ class Lease:
     def parked(self) -> bool:
         """Whether it waits for its next segment."""
         return self.work is None and not self.closing
+
+    def can_give(self, footprint: Footprint, unwanted: Collection[str]) -> bool:
+        """Whether its worker can serve another trial that may not run on some nodes."""
+        on = self.worker.nodes if self.worker is not None else ()
+        return self.place.footprint == footprint and not set(on) & set(unwanted)
 
 
 @dataclass
@@ -56,17 +57,18 @@ class Leases:
 
     def parked_of(self, work: Work) -> Lease | None:
         """Return the parked lease that can go on with a trial."""
-        wanted = (work.trial, bundles_of(work))
-        return next((one for one in self.leases.values() if one.parked and (one.trial, one.bundles) == wanted), None)
+        wanted = (work.trial, Footprint.of(work))
+        parked = (one for one in self.leases.values() if one.parked)
+        return next((one for one in parked if (one.trial, one.place.footprint) == wanted), None)
 
     def grant(self, lease: Lease, work: Work) -> None:
         """Give a parked lease its next segment."""
         lease.work, lease.used = work, next(self._numbers)
 
-    def open(self, work: Work, now: float) -> Lease:
+    def open(self, work: Work, place: Place, now: float) -> Lease:
         """Return a new lease with its first segment."""
         number = next(self._numbers)
-        lease = Lease(f"{number}-trial-{work.trial}", work.trial, bundles_of(work), number, work, now)
+        lease = Lease(f"{number}-trial-{work.trial}", work.trial, place, number, work, now)
         self.leases[lease.name] = lease
         return lease
 
@@ -75,10 +77,14 @@ class Leases:
         lease.tries += 1
         return lease.worker is None and lease.work is not None and lease.tries <= _TRIES
 
-    def to_end_for(self, new: Lease | None) -> Lease | None:
-        """Return the parked lease least recently used, one whose worker fits the new lease first."""
-        parked = [lease for lease in self.leases.values() if lease.parked]
-        return min(parked, key=lambda one: (new is not None and one.bundles != new.bundles, one.used), default=None)
+    def to_end(self) -> list[Lease]:
+        """Return the parked leases, the least recently used first."""
+        return sorted((lease for lease in self.leases.values() if lease.parked), key=lambda one: one.used)
+
+    def to_end_for(self, footprint: Footprint, unwanted: Collection[str]) -> Lease | None:
+        """Return the first of them whose worker fits a new lease and is on no unwanted node, or else the first."""
+        parked = self.to_end()
+        return next((one for one in parked if one.can_give(footprint, unwanted)), parked[0] if parked else None)
 
     def holders(self) -> list[Lease]:
         """Return the leases that hold a worker, or wait for one."""
@@ -98,13 +104,12 @@ class Leases:
         """Note a sign of life of a worker, and which lease it serves."""
         name = message["worker"]
         worker = self.workers.get(name)
+        lease = self.leases[message["lease"]]
         if worker is None:
-            place = (message["host"], message["pid"], message["node"])
+            place = (message["host"], message["pid"], message["node"], tuple(message["nodes"]), lease.place.footprint)
             worker = self.workers[name] = KnownWorker(name, *place, 0.0, now)
         worker.seconds, worker.heard_at = max(worker.seconds, message["worker_seconds"]), now
-        lease = self.leases.get(message["lease"])
-        if lease is not None:
-            lease.worker, worker.lease = worker, lease
+        lease.worker, worker.lease = worker, lease
         return worker
 
     def close(self, name: str) -> Lease | None:
@@ -113,73 +118,3 @@ class Leases:
         if lease is not None and lease.worker is not None and lease.worker.lease is lease:
             lease.worker.lease = None
         return lease
-
-
-def bundles_of(work: Work) -> Bundles:
-    """Return what a segment's worker occupies: of a split trial's two halves each has its own part."""
-    if not work.config.get("machine", {}).get("split", False):
-        return ({"CPU": work.cpus, "GPU": work.gpus},) if work.gpus else ({"CPU": work.cpus},)
-    half = {"CPU": max(1.0, work.cpus / 2)}
-    if work.gpus:
-        half["GPU"] = max(1.0, work.gpus / 2)
-    return ({}, half, half)
-
-
-def total(bundles: Bundles) -> tuple[float, float]:
-    """Return the CPUs and GPUs of all bundles."""
-    return sum(one.get("CPU", 0.0) for one in bundles), sum(one.get("GPU", 0.0) for one in bundles)
-
-
-def fits(bundles: Bundles, cpus: float, gpus: float) -> int:
-    """Return how many leases a machine with so much has room for."""
-    slack = 1e-9  # fractions of a GPU do not add up exactly
-    pairs = zip((cpus, gpus), total(bundles), strict=True)
-    return min((int((has + slack) / wanted) for has, wanted in pairs if wanted > 0), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterResources:
-    """What a cluster has, machine by machine."""
-
-    nodes: tuple[Node, ...]
-
-    def largest(self) -> tuple[float, float]:
-        """Return the CPUs and GPUs of the machine with the most GPUs, and of those the most CPUs."""
-        best = max(self.nodes, key=lambda node: (node.gpus, node.cpus), default=None)
-        return (best.cpus, best.gpus) if best is not None else (0.0, 0.0)
-
-
-def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Return this machine with the cores that it has, instead of those that Ray was told of when it was started."""
-    cores = float(cpu_cores())
-    return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
-
-
-def room(nodes: Sequence[Node], workers: Iterable[KnownWorker], typical: Bundles) -> int:
-    """Return how many leases fit in what is free and in what our own workers hold already."""
-    held: dict[str, tuple[float, float]] = {}
-    for worker in workers:
-        cpus, gpus = total(worker.lease.bundles if worker.lease is not None else typical)
-        before = held.get(worker.node, (0.0, 0.0))
-        held[worker.node] = before[0] + cpus, before[1] + gpus
-    places = 0
-    for node in nodes:
-        cpus, gpus = held.get(node.node, (0.0, 0.0))
-        places += fits(typical, min(node.cpus, node.free_cpus + cpus), min(node.gpus, node.free_gpus + gpus))
-    return places
-
-
-def require_fits(work: Work, nodes: Sequence[Node]) -> None:
-    """Refuse a segment that no machine could ever run."""
-    bundles = bundles_of(work)
-    cpus, gpus = total(bundles)
-    if len(bundles) == 1:
-        possible = any(fits(bundles, node.cpus, node.gpus) for node in nodes)
-    else:  # the halves of a split trial may lie on two machines
-        possible = bool(fits(bundles, sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)))
-    if not possible:
-        has = "; ".join(f"{node.host}: {node.cpus:g} CPUs, {node.gpus:g} GPUs" for node in nodes) or "no machine"
-        raise InputError(
-            f"trial {work.trial} needs {cpus:g} CPUs and {gpus:g} GPUs, which no machine has ({has}): give it less, or "
-            "join a larger cluster with --ray-address"
-        )

@@ -61,8 +61,7 @@ class TuneSession:
                 if command["ends"] is not None:
                     self._ends[lease] = command["ends"]
                 common = {"tag": self._settings.tag, "folder": self._settings.folder, "mailbox": self._box}
-                place = {"directory": self._settings.directory, "bundles": command["bundles"]}
-                self._leases.put({"lease": lease, **common, **place})
+                self._leases.put({"lease": lease, "directory": self._settings.directory, **common, **command["place"]})
             case "release":
                 self._tell(command["worker"], {"do": "release"})
             case "grant" | "stop" | "end":

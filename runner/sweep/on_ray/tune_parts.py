@@ -109,7 +109,7 @@ class LeaseTrainable(Trainable):
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> Any:
         """Return what the lease occupies: the first bundle is the worker's, the others those of processes it starts."""
-        return PlacementGroupFactory(config["bundles"])
+        return PlacementGroupFactory(config["bundles"], config["strategy"], **config["options"])
 
     def setup(self, config: dict[str, Any]) -> None:
         """Begin in this process, where a lease may have been served before."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from runner.ports.executor import Event, Work
 from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans
+from runner.sweep.on_ray.cluster import nodes_of_this_process
 from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
 from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
@@ -70,6 +71,7 @@ class WorkerProcess:
 
         self._life = WorkerLife()
         self._node = ray.get_runtime_context().get_node_id()
+        self._nodes = nodes_of_this_process() or [self._node]
         self._tag = config["tag"]
         # Whatever the training starts can be found by these, on whichever machine it is.
         os.environ[SWEEP_TAG], os.environ[WORKER_TAG] = self._tag, self._life.name
@@ -174,7 +176,8 @@ class WorkerProcess:
         self._outbox.put({"event": "over", "lease": lease})
 
     def _post(self, event: Event) -> None:
-        self._outbox.put({**message_of(event), "host": self._life.host, "pid": os.getpid(), "node": self._node})
+        place = {"host": self._life.host, "pid": os.getpid(), "node": self._node, "nodes": self._nodes}
+        self._outbox.put({**message_of(event), **place})
 
 
 def wait_until_free(gpus: float, seconds: float = _LONGEST_WAIT) -> None:

@@ -8,11 +8,10 @@ import pytest
 from budgets.errors import ClusterLostError, InputError
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
-from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.known_workers import KnownWorker
-from runner.sweep.on_ray.leases import ClusterResources, Leases, bundles_of, fits, require_fits, room
+from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
 from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of
+from runner.sweep.on_ray.placing import Footprint, Place
 
 
 def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
@@ -20,11 +19,12 @@ def work(trial: int = 1, segment: int = 1, **changes: Any) -> Work:
 
 
 def heard(worker: str, lease: str, seconds: float) -> dict[str, Any]:
-    return {"worker": worker, "lease": lease, "worker_seconds": seconds, "host": "h", "pid": 1, "node": "n"}
+    place = {"host": "h", "pid": 1, "node": "n", "nodes": ["n"]}
+    return {"worker": worker, "lease": lease, "worker_seconds": seconds, **place}
 
 
-def node(name: str, cpus: float, gpus: float = 0.0, free_cpus: float = 0.0, free_gpus: float = 0.0) -> Node:
-    return Node(name, name, cpus, gpus, free_cpus, free_gpus)
+def opened(leases: Leases, work: Work) -> Lease:
+    return leases.open(work, Place(Footprint.of(work)), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -44,26 +44,35 @@ def test_an_event_and_a_segment_survive_the_way_as_json(event: Event) -> None:
 
 def test_a_trial_goes_on_under_its_parked_lease_and_the_least_recently_used_one_makes_room() -> None:
     leases = Leases()
-    first, second = leases.open(work(1), 0.0), leases.open(work(2, 2), 0.0)
+    first, second = opened(leases, work(1)), opened(leases, work(2, 2))
     assert leases.parked_of(work(1)) is None
     first.work = second.work = None
     assert leases.parked_of(work(1)) is first
     assert leases.parked_of(work(1, cpus=2.0)) is None  # it would need another worker
-    assert leases.to_end_for(None) is first
+    assert leases.to_end() == [first, second]
     leases.grant(first, work(1, 3))
     assert leases.under_way == [first]
     assert leases.of_segment(3) is first
     first.work = None
-    assert leases.to_end_for(None) is second
-    third = leases.open(work(3, 4, cpus=2.0), 0.0)
-    second.bundles = third.bundles
-    first.used = 0
-    assert leases.to_end_for(third) is second  # whose worker fits
+    assert leases.to_end() == [second, first]
+
+
+def test_the_worker_of_another_trial_is_taken_over_if_it_has_what_is_needed_where_it_may_be() -> None:
+    leases = Leases()
+    small, large = opened(leases, work(1)), opened(leases, work(2, 2, cpus=2.0))
+    leases.hear(heard("w", large.name, 1.0), 0.0)
+    assert leases.to_end_for(Footprint(cpus=2.0), ()) is None
+    small.work = large.work = None
+    assert leases.to_end_for(Footprint(cpus=1.0), ()) is small
+    assert leases.to_end_for(Footprint(cpus=2.0), ()) is large
+    assert leases.to_end_for(Footprint(cpus=2.0), {"n"}) is small  # it makes room, no more
+    assert large.can_give(Footprint(cpus=2.0), {"m"})
+    assert not large.can_give(Footprint(cpus=2.0), {"n"})
 
 
 def test_a_worker_is_known_by_its_last_sign_and_may_serve_another_lease() -> None:
     leases = Leases()
-    first = leases.open(work(1), 0.0)
+    first = opened(leases, work(1))
     worker = leases.hear(heard("w", first.name, 5.0), now=100.0)
     assert worker.lived(103.0) == 8.0
     assert worker.lived(103.0, most_seconds=7.0) == 7.0  # no more was paid for
@@ -73,53 +82,12 @@ def test_a_worker_is_known_by_its_last_sign_and_may_serve_another_lease() -> Non
     assert leases.spare() == [worker]
     leases.close(first.name)
     assert worker.lease is None
-    second = leases.open(work(2), 0.0)
+    second = opened(leases, work(2))
     assert leases.spare() == []  # the lease that waits may get it
     assert leases.reopen(second)
     assert not leases.reopen(second)
     leases.hear(heard("w", second.name, 6.0), now=102.0)
     assert worker.lease is second
-
-
-def test_the_halves_of_a_split_trial_have_their_own_parts() -> None:
-    assert bundles_of(work(cpus=2.0, gpus=0.5)) == ({"CPU": 2.0, "GPU": 0.5},)
-    split = {"machine": {"split": True}}
-    assert bundles_of(work(cpus=8.0, gpus=4.0, config=split)) == (
-        {},
-        {"CPU": 4.0, "GPU": 2.0},
-        {"CPU": 4.0, "GPU": 2.0},
-    )
-    assert bundles_of(work(cpus=1.0, config=split)) == ({}, {"CPU": 1.0}, {"CPU": 1.0})
-
-
-@pytest.mark.parametrize(
-    ("cpus", "gpus", "places"), [(4, 0.0, 0), (4, 1.0, 4), (4, 0.5, 2), (1, 8.0, 1), (0.5, 8.0, 0)]
-)
-def test_a_quarter_of_a_gpu_fits_four_times(cpus: float, gpus: float, places: int) -> None:
-    assert fits(({"CPU": 1.0, "GPU": 0.25},), cpus, gpus) == places
-
-
-def test_room_is_what_others_leave_and_what_our_workers_hold() -> None:
-    typical = ({"CPU": 1.0},)
-    leases = Leases()
-    lease = leases.open(work(cpus=2.0), 0.0)
-    ours = leases.hear({**heard("w", lease.name, 1.0), "node": "a"}, 0.0)
-    idle = KnownWorker("i", "h", 2, "b", 0.0, 0.0)
-    nodes = [node("a", 4, free_cpus=1), node("b", 4, free_cpus=0)]
-    assert room(nodes, [ours, idle], typical) == 3 + 1
-    assert room(nodes, [], typical) == 1
-    assert room([node("a", 2, free_cpus=2)], [ours], typical) == 2  # never more than there is
-
-
-def test_what_no_machine_has_is_refused() -> None:
-    nodes = [node("a", 4, 0), node("b", 8, 2)]
-    assert ClusterResources(tuple(nodes)).largest() == (8, 2)
-    require_fits(work(cpus=8.0, gpus=2.0), nodes)
-    with pytest.raises(InputError, match=r"trial 1 needs 1 CPUs and 3 GPUs.*a: 4 CPUs, 0 GPUs; b: 8 CPUs, 2 GPUs"):
-        require_fits(work(gpus=3.0), nodes)
-    require_fits(work(cpus=12.0, config={"machine": {"split": True}}), nodes)
-    with pytest.raises(InputError, match="13 CPUs"):
-        require_fits(work(cpus=13.0, config={"machine": {"split": True}}), nodes)
 
 
 def test_restarts_wait_longer_and_longer_until_a_segment_has_ended() -> None:

@@ -1,0 +1,205 @@
+"""How many trials a cluster has room for, and where one goes: whole placements, never a sum over nodes."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from budgets.errors import InputError
+from runner.machine import cpu_cores
+from runner.ports.executor import Work
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.known_workers import KnownWorker
+
+NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
+_SLACK = 1e-9  # fractions of a GPU do not add up exactly
+
+Has = tuple[float, float]  # CPUs and GPUs
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a trial's worker occupies: equal parts, each of one node; of several nodes one part each."""
+
+    cpus: float = 1.0  # of each part
+    gpus: float = 0.0
+    parts: int = 1
+    halves: bool = False  # the parts are those of a split trial's two processes, and may share a node
+
+    @classmethod
+    def of(cls, work: Work) -> "Footprint":
+        """Return what a segment's worker occupies."""
+        machine = work.config.get("machine", {})
+        if machine.get("split", False):
+            return cls(max(1.0, work.cpus / 2), max(1.0, work.gpus / 2) if work.gpus else 0.0, 2, halves=True)
+        return cls.over(int(machine.get("nodes", 1)), work.cpus, work.gpus)
+
+    @classmethod
+    def over(cls, nodes: int, cpus: float, gpus: float) -> "Footprint":
+        """Return equal parts of several nodes, or of one; on each of several runs at least one process."""
+        return cls(cpus if nodes == 1 else max(1.0, cpus / nodes), gpus / nodes, nodes)
+
+    @property
+    def bundles(self) -> list[dict[str, float]]:
+        """What Ray is asked for, the worker's own bundle first."""
+        part = {"CPU": self.cpus, "GPU": self.gpus} if self.gpus else {"CPU": self.cpus}
+        return [{}, part, part] if self.halves else [part] * self.parts
+
+    @property
+    def apart(self) -> bool:
+        """Whether each part needs a node of its own."""
+        return self.parts > 1 and not self.halves
+
+    def parts_in(self, has: Has) -> int:
+        """Return how many parts a node with so much has room for."""
+        pairs = zip(has, (self.cpus, self.gpus), strict=True)
+        return min((int((free + _SLACK) / wanted) for free, wanted in pairs if wanted > 0), default=0)
+
+    def times_in(self, nodes: Iterable[Has]) -> int:
+        """Return how many trials can be placed at once."""
+        parts = [self.parts_in(has) for has in nodes]
+        most = sum(parts) // self.parts
+        if not self.apart:
+            return most
+        # So many find distinct nodes for their parts exactly if no node has to take two parts of one of them.
+        return next(times for times in range(most, -1, -1) if sum(min(n, times) for n in parts) >= times * self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a lease may go; a worker that Tune keeps is given only to a lease with the same place."""
+
+    footprint: Footprint
+    target: str | None = None  # the node that is tried first
+    avoided: tuple[str, ...] = ()
+
+    @property
+    def strategy(self) -> str:
+        """Ray's name of the way in which bundles share nodes."""
+        return "STRICT_SPREAD" if self.footprint.apart else "STRICT_PACK" if self.target else "PACK"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What Ray is told beyond the bundles."""
+        selector = {NODE_LABEL: f"!in({','.join(self.avoided)})"}
+        target = {"_soft_target_node_id": self.target} if self.target else {}
+        return target | ({"bundle_label_selector": [selector] * self.footprint.parts} if self.avoided else {})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResources:
+    """What a cluster has, machine by machine."""
+
+    nodes: tuple[Node, ...]
+
+    def largest(self, nodes: int = 1) -> Has:
+        """Return the CPUs and GPUs of the largest trial on so many machines, which has equal parts of them."""
+        best = sorted(((node.gpus, node.cpus) for node in self.nodes), reverse=True)[:nodes]
+        if len(best) < nodes:
+            return 0.0, 0.0
+        return nodes * min(cpus for _, cpus in best), nodes * min(gpus for gpus, _ in best)
+
+
+def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return this machine with the cores that it has, instead of those that Ray was told of when it was started."""
+    cores = float(cpu_cores())
+    return tuple(replace(node, cpus=cores, free_cpus=cores) for node in nodes)
+
+
+def room(nodes: Sequence[Node], workers: Iterable[KnownWorker], typical: Footprint) -> int:
+    """Return how many typical trials fit in what is free and in what our own workers hold already."""
+    held = _held(workers)
+    return typical.times_in(_open_to_us(node, held) for node in nodes)
+
+
+def usable(nodes: Sequence[Node], footprint: Footprint, unwanted: Collection[str]) -> Sequence[Node]:
+    """Return the nodes without the unwanted ones, or all when a trial could not be placed on the others."""
+    rest = [node for node in nodes if node.node not in unwanted]
+    return rest if footprint.times_in(_whole(rest)) else nodes
+
+
+def tightest(
+    footprint: Footprint, nodes: Sequence[Node], workers: Iterable[KnownWorker], new: Iterable[Place]
+) -> str | None:
+    """Return the node with the fewest free GPUs that has room for a part of a node, so that whole ones stay free.
+
+    Ray itself takes the emptiest one. `new` are the places of leases whose worker is not known yet.
+    """
+    shared = any(footprint.parts_in(has) > 1 for has in _whole(nodes))
+    if footprint.parts > 1 or not footprint.gpus or not shared:
+        return None
+    held = _held(workers)
+    taken = dict(held)
+    for place in new:
+        if place.target is not None:
+            _take(taken, place.target, place.footprint)
+    left = {}
+    for node in nodes:
+        has, ours = _open_to_us(node, held), taken.get(node.node, (0.0, 0.0))
+        left[node.node] = has[0] - ours[0], has[1] - ours[1]
+    fitting = [(gpus, cpus, name) for name, (cpus, gpus) in left.items() if footprint.parts_in((cpus, gpus))]
+    return min(fitting)[2] if fitting else None
+
+
+def require_fits(work: Work, nodes: Sequence[Node]) -> None:
+    """Refuse a segment that the cluster could never run, naming what it has and what it could run."""
+    needs = Footprint.of(work)
+    if needs.times_in(_whole(nodes)):
+        return
+    size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
+    if needs.apart:
+        wanted = f"{needs.parts} nodes with {size} each"
+    else:
+        wanted = f"{needs.parts} times {size}" if needs.halves else f"{size} on one machine"
+    raise InputError(
+        f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes)}){_nearest(needs, nodes)}: give it "
+        "less, or join a larger cluster with --ray-address"
+    )
+
+
+def _nearest(needs: Footprint, nodes: Sequence[Node]) -> str:
+    """Name the layout nearest to what is needed: the most GPUs, or else CPUs, and on the fewest nodes."""
+    unit = "GPUs" if needs.gpus else "CPUs"
+    if needs.gpus:
+        has = sorted((int(node.gpus) for node in nodes if node.cpus + _SLACK >= needs.cpus), reverse=True)
+    else:
+        has = sorted((int(node.cpus) for node in nodes), reverse=True)
+    total = int(needs.parts * (needs.gpus or needs.cpus))
+    layouts = [(count * size, -count, size) for count, on in enumerate(has, 1) if (size := min(on, total // count))]
+    if needs.halves or not layouts:
+        return ""
+    _, fewest, size = max(layouts)
+    where = "one machine" if fewest == -1 else f"each of {-fewest} machines"
+    return f"; the nearest that fits is {size} {unit} on {where}"
+
+
+def _named(nodes: Sequence[Node]) -> str:
+    kinds = Counter((node.cpus, node.gpus) for node in nodes)
+    names = {(node.cpus, node.gpus): node.host for node in nodes}
+    texts = []
+    for kind, count in kinds.items():
+        who, each = (names[kind], "") if count == 1 else (f"{count} machines", " each")
+        texts.append(f"{who}: {kind[0]:g} CPUs, {kind[1]:g} GPUs{each}")
+    return "; ".join(texts) or "no machine"
+
+
+def _whole(nodes: Iterable[Node]) -> list[Has]:
+    return [(node.cpus, node.gpus) for node in nodes]
+
+
+def _open_to_us(node: Node, held: Mapping[str, Has]) -> Has:
+    cpus, gpus = held.get(node.node, (0.0, 0.0))
+    return min(node.cpus, node.free_cpus + cpus), min(node.gpus, node.free_gpus + gpus)
+
+
+def _held(workers: Iterable[KnownWorker]) -> dict[str, Has]:
+    held: dict[str, Has] = {}
+    for worker in workers:
+        for node in worker.nodes:
+            _take(held, node, worker.footprint)
+    return held
+
+
+def _take(taken: dict[str, Has], node: str, footprint: Footprint) -> None:
+    cpus, gpus = taken.get(node, (0.0, 0.0))
+    taken[node] = cpus + footprint.cpus, gpus + footprint.gpus

@@ -1,0 +1,167 @@
+"""How many trials a cluster has room for and where they go: what is counted can be placed, whole, on its nodes."""
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from runner.ports.executor import Work
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.hangs import Hangs
+from runner.sweep.on_ray.known_workers import KnownWorker
+from runner.sweep.on_ray.placing import (
+    ClusterResources,
+    Footprint,
+    Has,
+    Place,
+    require_fits,
+    room,
+    tightest,
+    usable,
+)
+
+SPLIT = {"machine": {"split": True}}
+QUARTER = Footprint(gpus=0.25)
+
+
+def work(nodes: int = 1, **changes: Any) -> Work:
+    config = {"machine": {"gpus": nodes, "nodes": nodes}} if nodes > 1 else {}
+    return replace(Work(1, 1, 0, config, "folder", 0, 4, 60.0), **changes)
+
+
+def node(name: str, cpus: float, gpus: float = 0.0, free_cpus: float = 0.0, free_gpus: float = 0.0) -> Node:
+    return Node(name, name, cpus, gpus, free_cpus, free_gpus)
+
+
+def idle(name: str, cpus: float, gpus: float = 0.0) -> Node:
+    return node(name, cpus, gpus, cpus, gpus)
+
+
+def worker(footprint: Footprint, *nodes: str) -> KnownWorker:
+    return KnownWorker("w", "h", 1, nodes[0], nodes, footprint, 0.0, 0.0)
+
+
+def test_each_node_of_a_trial_has_a_part_of_what_it_needs() -> None:
+    assert Footprint.of(work(cpus=2.0, gpus=0.5)).bundles == [{"CPU": 2.0, "GPU": 0.5}]
+    assert Footprint.of(work(cpus=8.0, gpus=4.0, config=SPLIT)).bundles == [{}, *[{"CPU": 4.0, "GPU": 2.0}] * 2]
+    assert Footprint.of(work(cpus=1.0, config=SPLIT)).bundles == [{}, *[{"CPU": 1.0}] * 2]
+    large = Footprint.of(work(8, cpus=1.0, gpus=64.0))
+    assert large.bundles == [{"CPU": 1.0, "GPU": 8.0}] * 8
+    assert (Place(large).strategy, Place(Footprint()).strategy) == ("STRICT_SPREAD", "PACK")
+    assert Place(large, avoided=("a", "b")).options == {"bundle_label_selector": [{"ray.io/node-id": "!in(a,b)"}] * 8}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "needs", "times"),
+    [
+        ([(4, 0)], QUARTER, 0),
+        ([(4, 1)], QUARTER, 4),
+        ([(4, 0.5)], QUARTER, 2),
+        ([(1, 8)], QUARTER, 1),
+        ([(0.5, 8)], QUARTER, 0),
+        ([(96, 8)] * 8, Footprint(8, 8, 8), 1),
+        ([(96, 8)] * 8, Footprint(8, 8), 8),
+        ([(96, 8)] * 7 + [(96, 7)], Footprint(8, 8, 8), 0),  # 63 GPUs, and no 64 of them
+        ([(96, 8)] * 4, Footprint(8, 4, 2), 4),
+        ([(96, 8), (96, 4)], Footprint(8, 4, 2), 1),  # the second one would need two parts of one node
+        ([(96, 8), (96, 4)], Footprint(8, 4, 2, halves=True), 1),
+        ([(96, 8)], Footprint(8, 4, 2, halves=True), 1),
+    ],
+)
+def test_only_whole_trials_count(nodes: list[Has], needs: Footprint, times: int) -> None:
+    assert needs.times_in(nodes) == times
+
+
+def placeable(free: list[int], parts: int, *, apart: bool) -> int:
+    """The most trials that any way of placing them finds nodes for, by trying all."""
+    if not apart:
+        return sum(free) // parts
+    ways = [[f - (i in on) for i, f in enumerate(free)] for on in combinations(range(len(free)), parts)]
+    return max((1 + placeable(way, parts, apart=True) for way in ways if min(way) >= 0), default=0)
+
+
+@given(
+    free=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    parts=st.integers(1, 3),
+    halves=st.booleans(),
+)
+def test_what_is_counted_can_be_placed_and_no_more(free: list[int], parts: int, halves: bool) -> None:
+    needs = Footprint(1.0, 1.0, parts, halves=halves)
+    counted = needs.times_in([(8.0, float(f)) for f in free])
+    assert counted == placeable(free, parts, apart=needs.apart)
+    for _ in range(counted if needs.apart else 0):  # as Ray places them: on the emptiest nodes
+        for at in sorted(range(len(free)), key=lambda at: -free[at])[:parts]:
+            free[at] -= 1
+    assert min(free) >= 0
+
+
+def test_room_is_what_others_leave_and_what_our_workers_hold_on_all_their_nodes() -> None:
+    one, two = Footprint(1.0), Footprint(2.0)
+    nodes = [node("a", 4, free_cpus=1), node("b", 4, free_cpus=0)]
+    assert room(nodes, [worker(two, "a"), worker(one, "b")], one) == 3 + 1
+    assert room(nodes, [], one) == 1
+    assert room([node("a", 2, free_cpus=2)], [worker(two, "a")], one) == 2  # never more than there is
+    large = Footprint(8, 8, 2)
+    taken = [node(name, 16, 8, free_cpus=8) for name in "abc"]
+    assert room(taken, [], large) == 0
+    assert room(taken, [worker(large, "a", "c")], large) == 1
+
+
+def test_what_no_machine_has_is_refused_with_the_nearest_that_fits() -> None:
+    nodes = [idle("a", 4, 0), idle("b", 8, 2)]
+    assert ClusterResources(tuple(nodes)).largest() == (8, 2)
+    assert ClusterResources(tuple(nodes)).largest(2) == (8, 0)
+    assert ClusterResources(tuple(nodes)).largest(3) == (0, 0)
+    require_fits(work(cpus=8.0, gpus=2.0), nodes)
+    has = r"\(a: 4 CPUs, 0 GPUs; b: 8 CPUs, 2 GPUs\)"
+    with pytest.raises(
+        InputError, match=rf"trial 1 needs 1 CPUs and 3 GPUs on one machine.*{has}; the nearest.* 2 GPUs on one machine"
+    ):
+        require_fits(work(gpus=3.0), nodes)
+    require_fits(work(cpus=8.0, config=SPLIT), nodes)
+    with pytest.raises(InputError, match="2 times 6 CPUs"):
+        require_fits(work(cpus=12.0, config=SPLIT), nodes)
+
+
+def test_a_trial_of_several_nodes_needs_whole_ones() -> None:
+    nodes = [*(idle(f"n{i}", 96, 8) for i in range(6)), *(idle(f"m{i}", 48, 4) for i in range(4))]
+    require_fits(work(10, gpus=40.0), nodes)
+    with pytest.raises(InputError) as refused:
+        require_fits(work(8, gpus=64.0), nodes)
+    assert str(refused.value) == (
+        "trial 1 needs 8 nodes with 1 CPUs and 8 GPUs each, which is not there (6 machines: 96 CPUs, 8 GPUs each; 4 "
+        "machines: 48 CPUs, 4 GPUs each); the nearest that fits is 8 GPUs on each of 6 machines: give it less, or join "
+        "a larger cluster with --ray-address"
+    )
+    with pytest.raises(InputError, match=r"8 GPUs on one machine: give"):
+        require_fits(work(2, gpus=16.0), nodes[5:7])
+
+
+def test_parts_of_nodes_fill_one_node_before_the_next() -> None:
+    nodes = [idle("a", 96, 8), node("b", 96, 8, 90, 4), idle("c", 96, 4)]
+    two = Footprint(1.0, 2.0)
+    assert tightest(two, nodes, [], []) == "b"  # of those with four free the one with the fewer CPUs
+    assert tightest(two, nodes, [], [Place(two, "b"), Place(two, "b")]) == "c"
+    assert tightest(two, [idle("a", 96, 8), node("b", 96, 8, 95, 6)], [worker(two, "b")], []) == "b"
+    assert tightest(Footprint(1.0, 8.0), nodes, [], []) is None  # no two fit on a node: nothing is to be chosen
+    assert tightest(Footprint(1.0), nodes, [], []) is None
+    assert tightest(Footprint(1.0, 2.0, 2), nodes, [], []) is None
+    assert (Place(two, "b").strategy, Place(two, "b").options) == ("STRICT_PACK", {"_soft_target_node_id": "b"})
+
+
+def test_a_node_that_hung_twice_in_a_row_is_left_out_as_long_as_there_are_others() -> None:
+    hangs, nodes = Hangs(), [idle(name, 8, 8) for name in "abc"]
+    assert hangs.hung(1, ["a"]) == set()
+    assert hangs.unwanted_for(1) == {"a"}  # it is tried again elsewhere
+    assert hangs.unwanted_for(2) == set()
+    hangs.ended_well(["a"])
+    assert hangs.hung(2, ["a"]) == set()
+    assert hangs.hung(3, ["a", "b"]) == {"a"}
+    assert hangs.left_out == {"a"}
+    assert [one.node for one in usable(nodes, Footprint(1, 8, 2), hangs.left_out)] == ["b", "c"]
+    assert usable(nodes, Footprint(1, 8, 3), hangs.left_out) == nodes
+    assert hangs.unwanted_for(3) == {"a", "b"}
