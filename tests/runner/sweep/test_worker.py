@@ -207,7 +207,8 @@ class Broken:
     def advance(self, segment: Segment) -> Iterator[Point]:
         if self._when == "advance":
             self._act()
-        yield Point(segment.to_step, 1, 1, 1.0, 1.0, score=0.5)
+        for step in (0, segment.to_step):
+            yield Point(step, 1, 1, 1.0, 1.0, score=0.5)
 
     def checkpoint(self) -> Saved:
         (self._folder / "checkpoint-00000001.writing").write_text("half")
