@@ -26,16 +26,16 @@ class PointMaker:
         self._last = last
         self._pending: Reading | None = None
         self._pending_at = 0.0
-        self._offset: float | None = None  # of the trainer's own clock against the attempt's
-        self._origin = 0.0  # of the attempt's clock, where training began
+        self._origin = 0.0  # where training began, by the trainer's own clock where it has one, else by the attempt's
         self._read_at = 0.0
         self._before = last.seconds if last is not None else 0.0
         self._bad_losses = 0
+        self._start_up_said = False
         self.start_up_seconds: float | None = None
 
     def goes_on_from(self, at_seconds: float) -> None:
         """Say where on the trainer's own clock the trial stood at its last point."""
-        self._offset, self.start_up_seconds = -at_seconds, 0.0
+        self._origin, self.start_up_seconds = at_seconds, 0.0
 
     def waited(self, seconds: float, now: float) -> None:
         """Leave out that long, until now: the trainer stood at its gate, which is paid for and is no training."""
@@ -53,11 +53,7 @@ class PointMaker:
         """Return the points that are complete with these readings, which arrived since the last call."""
         points: list[Point] = []
         for number, reading in enumerate(readings, start=1):
-            at = now if math.isinf(now) else self._read_at + (now - self._read_at) * number / len(readings)
-            if reading.at_seconds is not None:
-                if self._offset is None:
-                    self._offset = now - reading.at_seconds
-                at = min(now, reading.at_seconds + self._offset)
+            at = self._read_at + (now - self._read_at) * number / len(readings)
             points += self._one(reading, at)
         self._read_at = now
         return points
@@ -67,13 +63,14 @@ class PointMaker:
         pending, self._pending = self._pending, None
         return [] if pending is None else [self._point(pending)]
 
-    def _one(self, reading: Reading, at: float) -> list[Point]:
+    def _one(self, reading: Reading, arrived: float) -> list[Point]:
+        at = arrived if reading.at_seconds is None else reading.at_seconds
         if self.start_up_seconds is None:
-            self.start_up_seconds = at
             stands = self._last.optimizer_step if self._last is not None else 0
             if reading.step == stands and reading.score is None and not reading.metrics:
-                self._origin = at
+                self.start_up_seconds, self._origin = arrived, at
                 return []
+            self.start_up_seconds, self._origin = 0.0, at - arrived
         made: list[Point] = []
         pending = self._pending
         if pending is not None and reading.step > pending.step:
@@ -106,10 +103,15 @@ class PointMaker:
             gpu_hours=seconds * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,
             score_standard_error=self._error(reading),
-            metrics={**metrics, "seconds": {"other": seconds - before}},
+            metrics={**metrics, "seconds": {"other": seconds - before, **self._start_up()}},
         )
         self._last = point
         return point
+
+    def _start_up(self) -> dict[str, float]:
+        """Return how long the start took, beside the first point after it; it is no part of the point's own time."""
+        begun, self._start_up_said = not self._start_up_said, True
+        return {"start_up": self.start_up_seconds} if begun and self.start_up_seconds else {}
 
     def _error(self, reading: Reading) -> float | None:
         """Return the error of a score; where it is not said, that of as many problems that are right or wrong."""
@@ -144,7 +146,7 @@ def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Readin
     if at is not None:
         maker.goes_on_from(at)
     missing = [each for each in readings if stands < each.step <= to_step and (each.metrics or each.score is not None)]
-    return maker.take(missing, 0.0 if at is None else math.inf) + maker.rest()
+    return maker.take(missing, 0.0) + maker.rest()
 
 
 def _together(first: Reading | None, second: Reading) -> Reading:
