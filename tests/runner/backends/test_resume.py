@@ -11,6 +11,7 @@ from planner.recipes.schema import Filters, Recipe
 from runner.backends.builtin import BuiltinBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import Machine, TrialConfig
+from runner.training import checkpoints
 from tests.runner.backends.runs import assert_same_state, run, without_time
 from tests.runner.tiny import tiny_config
 
@@ -112,3 +113,10 @@ def test_another_machine_may_go_on_and_is_told_about_the_bits(tmp_path: Path) ->
     backend = BuiltinBackend()
     assert backend.restore(other(tiny_config(), machine=Machine(micro_batch_tokens=99)), tmp_path) == 1
     assert backend.notes == ("machine.micro_batch_tokens was 64 and is 99: the run goes on, but not bit for bit",)
+
+
+def test_a_checkpoint_from_before_a_setting_was_known_has_its_default(tmp_path: Path) -> None:
+    given = tiny_config().model_dump(mode="json")
+    before = {**given, "machine": {key: value for key, value in given["machine"].items() if key != "nodes"}}
+    del before["trainer"]
+    assert checkpoints.compared(before, given) == []
