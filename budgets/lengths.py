@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
 
 from budgets.errors import InputError
@@ -49,7 +50,7 @@ class ResponseLengths:
             return float(self.mean >= 0.999 * self.cap)
         return 1 - _NORMAL.cdf((math.log(self.cap) - self._location) / self.spread)
 
-    @property
+    @cached_property
     def mean_square(self) -> float:
         """E[length²], which the attention and key-value traffic grow with."""
         return self.mean**2 if self.fixed else self._moment(self._location, 2)
@@ -58,9 +59,12 @@ class ResponseLengths:
         """Return the expected longest of so many responses, ∫ 1 − F(ℓ)^draws dℓ up to the cap."""
         if self.fixed or draws <= 1:
             return self.mean
-        # The grid's own error on the mean (draws = 1) is taken out, so that one draw gives the mean exactly.
-        correction = self.mean - self._step * math.fsum(1 - f for f in self._cumulative)
-        return min(float(self.cap), self._step * math.fsum(1 - f**draws for f in self._cumulative) + correction)
+        return min(float(self.cap), self._step * math.fsum(1 - f**draws for f in self._cumulative) + self._correction)
+
+    @cached_property
+    def _correction(self) -> float:
+        """The grid's own error on the mean (draws = 1), which is taken out: one draw gives the mean exactly."""
+        return self.mean - self._step * math.fsum(1 - f for f in self._cumulative)
 
     def with_mean(self, mean: float) -> "ResponseLengths":
         """Return the same cap and spread with another mean, at most the cap."""

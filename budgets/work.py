@@ -8,6 +8,7 @@ and every sequence's keys and values once per token; prefill and training are bo
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
@@ -81,6 +82,7 @@ def generate_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, tr
     return {driver: seconds / batches for driver, seconds in best.items()}
 
 
+@lru_cache(maxsize=64)  # the same for every cell of a grid
 def evaluate_seconds(workload: Workload, gpu: Gpu, gpus: int) -> Seconds:
     """Return the seconds of one validation: its rollouts are generated like any others."""
     validation = workload.validation

@@ -69,11 +69,26 @@ class Face(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; a reader that has seen enough, such as `head`, ends it without an error."""
+        _load_numpy()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             _silence_stdout()
             return ExitCode.DONE
+
+
+def _load_numpy() -> None:
+    """Load numpy with one thread for linear algebra: of matrices as small as ours more only wait for each other.
+
+    It reads the variable once; torch, and what a command starts, do not see it.
+    """
+    name = "OPENBLAS_NUM_THREADS"
+    chosen = os.environ.get(name)
+    os.environ[name] = chosen or "1"
+    import numpy  # noqa: F401, PLC0415
+
+    if chosen is None:
+        del os.environ[name]
 
 
 def _silence_stdout() -> None:

@@ -6,7 +6,7 @@ farthest from all chosen ones for its price, while the pilot budget pays for the
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from operator import itemgetter
 
 from budgets.workload import Validation
@@ -138,7 +138,9 @@ def _unfit(
         return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours for pilots"
     if rules.cells == "all":
         return None
-    dominating = next((other for other in ranked if _dominates(other, cell, weights)), None)
+    clearly = noise_between(cell.variant.workload.pass_rates.mean)  # what is nearer than this never dominates (quick)
+    ahead = takewhile(lambda other: other.expected_score.median - cell.expected_score.median > clearly, ranked)
+    dominating = next((other for other in ahead if _dominates(other, cell, weights)), None)
     if dominating is not None:
         n, B = dominating.key
         return f"n={n}, B={B} costs no more, carries as much signal and promises more"
@@ -150,10 +152,8 @@ def _dominates(better: PricedCell, cell: PricedCell, weights: Sequence[float]) -
 
     Only within a variant: of recipes and models the prior knows nothing, and to compare them is what pilots are for.
     """
-    clearly = noise_between(cell.variant.workload.pass_rates.mean)  # what is nearer than this never does (quick)
     return (
-        better.expected_score.median - cell.expected_score.median > clearly
-        and better.variant is cell.variant
+        better.variant is cell.variant
         and better.signal_fraction >= cell.signal_fraction
         and better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
         and chance_ahead(cell, better, weights) < BEATEN

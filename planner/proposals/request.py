@@ -159,6 +159,10 @@ class PricedCell:
     variant: Variant
     affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
     score_by_world: tuple[float, ...]  # in the order of WORLDS
+    configuration: Configuration = field(init=False, repr=False, compare=False)  # what tells it from all others
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "configuration", Configuration(*self.key, self.variant.axes))
 
     @property
     def key(self) -> tuple[int, int]:
@@ -169,11 +173,6 @@ class PricedCell:
     def gpu_hours(self) -> float:
         """What the run takes, its start-up included."""
         return self.cost.start_up_gpu_hours + self.allocation.update_steps * self.cost.gpu_hours_per_step
-
-    @property
-    def configuration(self) -> Configuration:
-        """What tells it from all others."""
-        return Configuration(*self.key, self.variant.axes)
 
 
 @dataclass(frozen=True, slots=True)

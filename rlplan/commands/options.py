@@ -76,7 +76,7 @@ PolicyOption = Annotated[
 
 # How a budget is split, for a plan and for a sweep that makes one.
 PilotFractionOption = Annotated[
-    float | None, plain("--pilot-fraction", "Share of the budget for pilots; 0: none. Without it, as [pilot] says.")
+    float | None, plain("--pilot-fraction", "Share of the budget for pilots; 0: none. Without it, the best one.")
 ]
 
 # Of what is compared beside n and B, for a plan and for a sweep that makes one.
