@@ -19,6 +19,7 @@ from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
 from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_sizes
+from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import load_recipe
 
@@ -150,6 +151,8 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     values: dict[str, Any] = counts.config.model_dump(mode="json")
     if not has_axes(counts.config.axes):
         del values["axes"]
+    if counts.config.trainer.name == BUILTIN:
+        del values["trainer"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
     values["recipe_traits"] = asdict(request.traits)
     values["sources"] = dict(counts.sources)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
+from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
@@ -200,6 +201,7 @@ class Config(Section):
     proposal: ProposalSection = Field(default_factory=ProposalSection)
     pilot: PilotSection = Field(default_factory=PilotSection)
     axes: AxesSection = Field(default_factory=AxesSection)
+    trainer: TrainerChoice = Field(default_factory=TrainerChoice)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")
 
@@ -229,13 +231,23 @@ def template() -> str:
     """Return a commented rlplan.toml that changes nothing, also when one '#' is removed from each line."""
     parts = [HEADER]
     for name, field in Config.model_fields.items():
-        section = field.annotation
-        if isinstance(section, type) and issubclass(section, Section):
-            lines = [f"## {_first_line(section)}", f"[{name}]"]
-            for key, inner in section.model_fields.items():
-                lines += [f"## {inner.description}", _setting(key, inner)]
-            parts.append("\n".join(lines) + "\n")
+        parts += _tables(name, field)
     return "\n".join([*parts, OWN_ENTRIES])
+
+
+def _tables(name: str, field: FieldInfo) -> list[str]:
+    """Return a table with its keys, and those within it; nothing for a field that is no section."""
+    section = field.annotation
+    if not (isinstance(section, type) and issubclass(section, Section)):
+        return []
+    lines = [f"## {_first_line(section)}", f"[{name}]"]
+    within: list[str] = []
+    for key, inner in section.model_fields.items():
+        if tables := _tables(f"{name}.{key}", inner):
+            within += tables
+        else:
+            lines += [f"## {inner.description}", _setting(key, inner)]
+    return ["\n".join(lines) + "\n", *within]
 
 
 def _setting(key: str, field: FieldInfo) -> str:

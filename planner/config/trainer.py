@@ -1,18 +1,25 @@
 """Which trainer trains a trial: plain checked data, as it stands in rlplan.toml and is stored with each trial."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from budgets.errors import suggest
-from planner.checking import Positive, Section
+from planner.checking import Positive, Section, explained
+from planner.layering import read_tables
 
 BUILTIN = "builtin"
-TRAINERS = (BUILTIN, "command", "trl", "standin")
+COMMAND = "command"
+STANDIN = "standin"
+TRAINERS = (BUILTIN, COMMAND, "trl", STANDIN)
+HERE = "here"  # option of `command`: the folder that relative names start from
 
 
 class Patience(Section):
-    """After how many seconds without a sign of life a trainer hangs."""
+    """After how many seconds without a sign of life a trainer hangs (builtin cannot)."""
 
     start_up_seconds: Positive = Field(1800.0, description="from its start to its first line of metrics")
     least_seconds: Positive = Field(600.0, description="without a new line, however short its steps are")
@@ -22,7 +29,7 @@ class Patience(Section):
 
 
 class TrainerChoice(Section):
-    """Whose code trains, in which environment, and how long it may be silent."""
+    """Whose code trains, in which environment, and how long it may be silent; see docs/trainers.md."""
 
     name: str = Field(BUILTIN, description="builtin, command, trl or standin (--trainer)")
     python: str | None = Field(
@@ -31,8 +38,8 @@ class TrainerChoice(Section):
     launcher: str | None = Field(
         None, examples=["apptainer exec image.sif"], description="what stands before the trainer's command"
     )
-    patience: Patience = Field(default_factory=Patience)
-    options: dict[str, Any] = Field({}, description="what this trainer alone knows; docs/trainers.md has the keys")
+    patience: Patience = Field(default_factory=Patience, description="how long it may be silent")
+    options: dict[str, Any] = Field({}, description="what this trainer alone knows, or a table [trainer.options]")
 
     @field_validator("name")
     @classmethod
@@ -40,3 +47,45 @@ class TrainerChoice(Section):
         if name not in TRAINERS:
             raise ValueError(f"'{name}' is no trainer that rlplan can drive: {suggest(name, TRAINERS)}")
         return name
+
+
+def chosen_trainer(given: str | None, configured: Mapping[str, Any] | None) -> TrainerChoice | None:
+    """Return who trains: whom a flag names, or its file describes, else the configuration; None is this package.
+
+    A name that the configuration has too keeps what that says of it; of another trainer only the patience holds.
+    """
+    own = TrainerChoice.model_validate(configured or {})
+    source, where = "[trainer]", Path.cwd()
+    if given is not None and (given.endswith(".toml") or os.sep in given):
+        source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
+        own = _described(Path(given).expanduser(), source)
+    elif given is not None and given != own.name:
+        own = _validated({"name": given, "patience": own.patience.model_dump()}, "--trainer")
+    if own.name == BUILTIN:
+        return None
+    options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options
+    return own.model_copy(update={"python": _from(where, own.python), "options": options})
+
+
+def _described(path: Path, source: str) -> TrainerChoice:
+    """Read a trainer's file: what all trainers have stands at its top, and the rest is this trainer's own."""
+    tables = read_tables(path, "the trainer's file", f"--trainer takes one, or {', '.join(TRAINERS)}")
+    common = {key: tables.pop(key) for key in TrainerChoice.model_fields if key in tables}
+    options = common.get("options")
+    if tables:
+        common["options"] = {**options, **tables} if isinstance(options, dict) else tables
+    return _validated({"name": COMMAND, **common}, source)
+
+
+def _validated(tables: dict[str, Any], source: str) -> TrainerChoice:
+    try:
+        return TrainerChoice.model_validate(tables)
+    except ValidationError as error:
+        raise explained(error, TrainerChoice, {}, source) from error
+
+
+def _from(folder: Path, python: str | None) -> str | None:
+    """Return an interpreter that a trial's folder can start: a path is absolute, a name is left to PATH."""
+    if python is None or os.sep not in python:
+        return python
+    return os.path.abspath(folder / Path(python).expanduser())  # a link of an environment must stay one

@@ -40,6 +40,7 @@ def run(
     device: str | None = None,
     weights: str | None = None,
     micro_batch_tokens: int | None = None,
+    trainer: str | Path | None = None,
     db: str | Path | None = None,
 ) -> Sweep:
     """Run the pilots of a plan, and return the sweep when it has ended; its progress goes to stderr.
@@ -70,6 +71,7 @@ def run(
         device: Where it runs: cpu or cuda.
         weights: Format in forward passes: float32 or bfloat16.
         micro_batch_tokens: Tokens of one forward and backward pass.
+        trainer: Whose trainer runs the trials: builtin, trl, standin, or a TOML file that describes your own.
         db: The results database; by default that of the plan, else RLPLAN_DB, else rlplan.db.
 
     Raises:

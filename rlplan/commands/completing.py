@@ -16,6 +16,7 @@ from rlplan.wording.formats import ACTIONS, DEFAULT_DATABASE
 BUSY_SECONDS = 0.2
 MOST = 200  # names that are offered
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
+TRAINERS = ("builtin", "command", "trl", "standin")
 STATES = ("planned", "running", "paused", "finished", "pruned", "failed", "lost")
 
 Offer = Callable[[str], list[str]]
@@ -65,6 +66,7 @@ def some_of(*names: str) -> Offer:
 
 
 policies = one_of(*POLICIES)
+trainers = one_of(*TRAINERS)
 trial_states = some_of(*STATES)
 ranked_states = some_of(*STATES, "proposed")  # of allocations
 actions = some_of(*ACTIONS)  # what a decision can be

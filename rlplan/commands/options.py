@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from budgets.errors import InputError
-from rlplan.commands.completing import models, plans, policies, recipes, sweeps, tasks
+from rlplan.commands.completing import models, plans, policies, recipes, sweeps, tasks, trainers
 from rlplan.wording.formats import Format
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
@@ -105,6 +105,15 @@ WeightsOption = Annotated[
     str | None, typer.Option(metavar="float32|bfloat16", help="Format in forward passes; bfloat16 on a GPU.")
 ]
 MicroBatchOption = Annotated[int | None, whole("--micro-batch-tokens", "Tokens of one forward and backward pass.")]
+
+TrainerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="<name>|<file>.toml",
+        help="Whose trainer: builtin, trl, standin, or a file on your own.",
+        autocompletion=trainers,
+    ),
+]
 
 # Of who drives a sweep.
 AcceptOption = Annotated[

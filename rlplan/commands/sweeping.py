@@ -51,6 +51,7 @@ def sweep(
     device: options.DeviceOption = None,
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
+    trainer: options.TrainerOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,

@@ -3,10 +3,15 @@
 import ast
 import hashlib
 import json
-from collections.abc import Iterator
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from planner.config.trainer import HERE, TrainerChoice
 from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
@@ -14,6 +19,8 @@ from runner.sweep.spec import SweepSpec
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = "runner/sweep"
+# Settings that sweeps of earlier versions do not have, each with the value that means what those did.
+ADDED = {"training.trainer": None, "training.machine.nodes": 1}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -47,13 +54,24 @@ def _content_of(node: Any) -> Any:
 
 def configuration_fingerprint(spec: SweepSpec) -> str:
     """Return a digest of a sweep's settings and of the contents of the files that they name."""
-    digest = hashlib.sha256(json.dumps(spec.model_dump(mode="json"), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(_settings(spec), sort_keys=True).encode())
     for path in _named_files(spec):
         digest.update(str(path).encode() + b"\0")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
                 digest.update(_content(file))
     return digest.hexdigest()[:16]
+
+
+def _settings(spec: SweepSpec) -> dict[str, Any]:
+    """Return a sweep's settings as the version wrote them that knew no more than this sweep needs."""
+    settings = spec.model_dump(mode="json")
+    for key, nothing in ADDED.items():
+        *tables, name = key.split(".")
+        table = reduce(lambda outer, inner: outer[inner], tables, settings)
+        if table[name] == nothing:
+            del table[name]
+    return settings
 
 
 def _named_files(spec: SweepSpec) -> list[Path]:
@@ -64,7 +82,39 @@ def _named_files(spec: SweepSpec) -> list[Path]:
     models = spec.training.models.values()
     names = (task.name, task.model, *models, task.validation_file, reward, simulation.get("table"))
     paths = [Path(name) for name in names if name]
-    return [path for path in paths if path.exists()]
+    return [path for path in paths if path.exists()] + _files_of_trainer(spec.training.trainer)
+
+
+def _files_of_trainer(trainer: TrainerChoice | None) -> list[Path]:
+    """List the files that a trainer's options name anywhere, such as the script in its command."""
+    if trainer is None:
+        return []
+    folder = str(trainer.options.get(HERE, ""))
+    named: set[Path] = set()
+    for text in _texts(trainer.options):
+        words = [text]
+        with suppress(ValueError):  # a pattern need not be a command line
+            words += shlex.split(text)
+        places = {part for word in words for part in (word, word.partition("=")[2])}
+        named |= {Path(place.replace(f"{{{HERE}}}", folder)) for place in places if os.sep in place}
+    return sorted(path for path in named if path.is_absolute() and _is_file(path))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError, ValueError):  # a name that no file can have
+        return path.is_file()
+    return False
 
 
 def _content(file: Path) -> bytes:

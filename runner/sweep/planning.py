@@ -10,12 +10,14 @@ from planner.axes import suffix
 from planner.checking import Section, explained
 from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
+from planner.config.trainer import STANDIN, TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
 from planner.view import Axes
 from runner.sweep.planned import absolute, checkpoints, compared_models, compared_recipes
 from runner.sweep.spec import Resources, SweepSpec, Training
+from runner.trainers.catalogue import driver_of
 
 CPU = "cpu"
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
@@ -43,6 +45,7 @@ class SweepChoice(Section):
     weights: str | None = None
     micro_batch_tokens: int | None = None
     simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
+    trainer: Text | None = None  # a name, or a file that describes one
 
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
@@ -51,10 +54,11 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     hardware = plan.hardware
     per_trial = int(hardware["gpus_per_trial"])
     on_cpu = hardware["gpu"] == CPU
-    if not on_cpu and per_trial > MOST_GPUS_OF_A_TRIAL:
+    trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"))
+    if not on_cpu and trainer is None and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(
-            f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: make a "
-            "plan with --gpus-per-trial 1"
+            f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: name "
+            "another by --trainer, or make a plan with --gpus-per-trial 1"
         )
     fitting = int(hardware["gpus"]) // per_trial
     folder = choice.folder or Path("rlplan-sweeps")
@@ -72,14 +76,28 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
             cpus=float(per_trial if on_cpu else 1),
             gpus=0.0 if on_cpu else per_trial,
         ).model_dump(),
-        "training": _training(plan, choice, on_cpu=on_cpu).model_dump(),
+        "training": _training(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
     try:
-        return SweepSpec.model_validate(given)
+        spec = SweepSpec.model_validate(given)
     except ValidationError as error:
         raise explained(
             error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
         ) from error
+    _require_trainable(spec, plan)
+    return spec
+
+
+def _require_trainable(spec: SweepSpec, plan: Plan) -> None:
+    """Have the trainer look at every kind of trial that the plan has, before anything is stored."""
+    for each in plan.candidates if spec.training.trainer else ():
+        if each.pilot_steps:
+            n, B = each.rollouts_per_prompt, each.prompts_per_batch
+            config = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
+            try:
+                driver_of(config).check(config)
+            except InputError as error:
+                raise type(error)(f"{plan.name}, {trial_name(n, B, spec.seed, each.axes)}: {error}") from error
 
 
 def _require_pilots(plan: Plan) -> None:
@@ -142,9 +160,10 @@ def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | No
     )
 
 
-def _training(plan: Plan, choice: SweepChoice, *, on_cpu: bool) -> Training:
+def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *, on_cpu: bool) -> Training:
     task: str | None = plan.config["workload"]["task"]
-    simulated = choice.simulation is not None
+    stands_in = trainer is not None and trainer.name == STANDIN
+    simulated = choice.simulation is not None or stands_in
     own = choice.problems is not None
     if not (own or simulated or task in embedded_tasks()):
         raise InputError(
@@ -169,6 +188,8 @@ def _training(plan: Plan, choice: SweepChoice, *, on_cpu: bool) -> Training:
         } | ({"reward": _absolute_reward(choice.reward)} if choice.reward else {})
     else:
         chosen = {"name": task or "sum-easy", "reward": "exact"}
+        if stands_in:
+            chosen["max_response_tokens"] = plan.workload["response_tokens"]
     device = choice.device or ("cpu" if on_cpu else "cuda")
     machine = {
         "device": device,
@@ -179,10 +200,11 @@ def _training(plan: Plan, choice: SweepChoice, *, on_cpu: bool) -> Training:
     }
     validation = plan.config["validation"]
     metric = validation.get("metric", "mean")
-    if simulated and metric != "mean":
+    if (simulated or trainer) and metric != "mean":
+        who = f"the trainer {trainer.name} tells" if trainer else "a simulated or recorded world knows"
         raise InputError(
-            f"{plan.name} compares by the {metric} of the answers to a problem, and a simulated or recorded world "
-            "knows their mean alone: take [validation] metric = 'mean'"
+            f"{plan.name} compares by the {metric} of the answers to a problem, and {who} their mean alone: take "
+            "[validation] metric = 'mean'"
         )
     recipes = [load_recipe(name) for name in compared_recipes(plan)]
     given = {
@@ -194,6 +216,7 @@ def _training(plan: Plan, choice: SweepChoice, *, on_cpu: bool) -> Training:
         | {"metric": metric, "metric_k": validation.get("metric_k")},
         "machine": machine,
         "simulation": choice.simulation,
+        "trainer": trainer.model_dump() if trainer else None,
     }
     flags = {
         "task.reward": "--reward",

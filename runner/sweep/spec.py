@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from budgets.workload import Validation
 from planner.axes import GROWTH, MODEL, RECIPE, text_of
 from planner.checking import Count, Positive, Section
+from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 from planner.recipes.schema import Recipe
 from planner.view import Axes
@@ -51,6 +52,7 @@ class Training(Section):
     temperature: Positive = 1.0
     warmup_steps: Annotated[int, Field(ge=0)] | None = None
     simulation: dict[str, Any] | None = Field(None, description="a simulated or recorded world instead of training")
+    trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
 
 
 class Resources(Section):
@@ -109,5 +111,6 @@ class SweepSpec(Section):
             },
             "machine": common.machine.model_dump(),
             "simulation": common.simulation,
+            "trainer": common.trainer.model_dump() if common.trainer else None,
         }
         return TrialConfig.model_validate(given)

@@ -11,6 +11,7 @@ import pytest
 
 from budgets import catalogue
 from planner.config import embedded_tasks
+from planner.config.trainer import TRAINERS
 from planner.recipes import recipe_names
 from planner.store import sweeps
 from planner.sweeping.policies import POLICIES
@@ -90,6 +91,7 @@ def test_what_comes_along_is_offered_whole(offered: "Run") -> None:
 def test_what_is_written_down_here_is_what_there_is() -> None:
     """The lists that are repeated, so that a press of the key imports nothing."""
     assert set(completing.POLICIES) == set(POLICIES)
+    assert completing.TRAINERS == TRAINERS
     assert set(completing.STATES) == {state.value for state in TrialState}
 
 

@@ -34,9 +34,9 @@ class Simulated(SimulatedExecutor):
 
     made: list[tuple[Any, ...]] = []  # noqa: RUF012
 
-    def __init__(self, folder: Path, workers: int, tag: str, address: str | None, cpus: float, gpus: float) -> None:
+    def __init__(self, folder: Path, workers: int, tag: str, address: str | None, *need: float) -> None:
         super().__init__(None, workers)
-        self.made.append((folder, workers, tag, address, cpus, gpus))
+        self.made.append((folder, workers, tag, address, *need))
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +91,8 @@ def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     assert sweep.status is SweepStatus.FINISHED
     assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.2)
     assert sweep.config["folder"] == str(tmp_path / "rlplan-sweeps" / "sweep-1")
-    ((folder, _, tag, address, cpus, gpus),) = Simulated.made
-    assert (str(folder), address, cpus, gpus) == (sweep.config["folder"], None, 1.0, 0.0)
+    ((folder, _, tag, address, cpus, gpus, nodes),) = Simulated.made
+    assert (str(folder), address, cpus, gpus, nodes) == (sweep.config["folder"], None, 1.0, 0.0, 1)
     assert tag.startswith("rlplan-")
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
 

@@ -2,6 +2,7 @@ import re
 import tomllib
 
 from planner.config import Config, Layer, resolve, template
+from planner.config.trainer import Patience
 
 EXAMPLE = re.compile(r"^## (\w+ = .+)$", re.MULTILINE)
 OWN = "## A GPU or a model of your own"
@@ -33,6 +34,7 @@ def test_every_key_is_shown_and_each_example_is_valid_by_itself() -> None:
             assert set(shown[section]) == set(field.annotation.model_fields), section
             for key in set(shown[section]) - set(defaults[section]):
                 resolve([Layer("rlplan.toml", {section: {key: shown[section][key]}})])
+    assert set(shown["trainer"]["patience"]) == set(Patience.model_fields)
 
 
 def test_the_example_of_an_own_gpu_is_complete() -> None:

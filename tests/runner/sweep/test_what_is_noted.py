@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
 from planner.trials import TrialState
 from planner.view import TrialView
@@ -85,6 +86,26 @@ def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
     assert second != first
     problems.write_text('{"prompt": "1+1="}\n')
     assert configuration_fingerprint(given) != second
+
+
+def test_a_sweep_of_an_earlier_version_keeps_its_fingerprint() -> None:
+    assert configuration_fingerprint(spec()) == "6dd6fda12f4a7b96"
+    chosen = TrainerChoice(name="standin")
+    now = spec()
+    other = now.model_copy(update={"training": now.training.model_copy(update={"trainer": chosen})})
+    assert configuration_fingerprint(other) != configuration_fingerprint(now)
+
+
+@pytest.mark.parametrize("command", ["python {here}/train.py --steps {to_step}", ["x", "--config={here}/train.py"]])
+def test_the_files_that_a_trainers_options_name_count(tmp_path: Path, command: object) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("pass\n")
+    now = spec()
+    trainer = TrainerChoice(name="command", options={"here": str(tmp_path), "command": command})
+    given = now.model_copy(update={"training": now.training.model_copy(update={"trainer": trainer})})
+    first = configuration_fingerprint(given)
+    script.write_text("print(1)\n")
+    assert configuration_fingerprint(given) != first
 
 
 # Costs

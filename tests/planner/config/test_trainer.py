@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import ConfigError
+from planner.config.trainer import Patience, TrainerChoice, chosen_trainer
+
+TABLE = {"name": "trl", "python": "/opt/trl/bin/python", "options": {"vllm": False}, "patience": {"stop_seconds": 5}}
+
+
+@pytest.mark.parametrize(
+    ("given", "configured", "name", "python", "options"),
+    [
+        ("trl", None, "trl", None, {}),
+        (None, TABLE, "trl", "/opt/trl/bin/python", {"vllm": False}),
+        ("trl", TABLE, "trl", "/opt/trl/bin/python", {"vllm": False}),
+        ("standin", TABLE, "standin", None, {}),
+    ],
+)
+def test_a_flag_wins_and_keeps_what_the_configuration_says_of_the_same_trainer(
+    given: str | None, configured: dict[str, object] | None, name: str, python: str | None, options: dict[str, object]
+) -> None:
+    chosen = chosen_trainer(given, configured)
+    assert chosen is not None
+    assert (chosen.name, chosen.python, chosen.options) == (name, python, options)
+    assert chosen.patience.stop_seconds == (5 if configured else 120)
+
+
+@pytest.mark.parametrize("given", [(None, None), (None, {"name": "builtin"}), ("builtin", TABLE)])
+def test_the_trainer_of_this_package_is_nobody_elses(given: tuple[str | None, dict[str, object] | None]) -> None:
+    assert chosen_trainer(*given) is None
+
+
+def test_a_file_describes_a_trainer_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    file = tmp_path / "mine" / "train.toml"
+    file.write_text(
+        'python = "env/bin/python"\ncommand = "python train.py"\n'
+        '[metrics]\nformat = "csv"\n[patience]\nstop_seconds = 3\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    chosen = chosen_trainer("mine/train.toml", TABLE)
+    assert chosen == TrainerChoice(
+        name="command",
+        python=str(tmp_path / "mine/env/bin/python"),
+        patience=Patience(stop_seconds=3),
+        options={"here": str(tmp_path / "mine"), "command": "python train.py", "metrics": {"format": "csv"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('name = "trll"', "'trll' is no trainer that rlplan can drive: did you mean 'trl'?"),
+        ("[patience]\nstop_second = 3", "did you mean 'stop_seconds'"),
+        ("python = 3", "python = 3 should be a valid string"),
+        ("patience = 3", "should be a table"),
+        ("options = 3", "should be a"),
+        ("x = ", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"mine\.toml") as error:
+        chosen_trainer(str(file), None)
+    assert said in str(error.value)
+
+
+def test_a_file_that_is_not_there_and_a_name_that_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not exist"):
+        chosen_trainer(str(tmp_path / "none.toml"), None)
+    with pytest.raises(ConfigError, match="--trainer: 'verl' is no trainer"):
+        chosen_trainer("verl", None)
