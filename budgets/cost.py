@@ -110,15 +110,21 @@ def step_cost(
     rollouts_per_prompt: int,
     prompts_per_batch: int,
     coefficients: Coefficients | None = None,
+    *,
+    parts: int = 1,
+    placement: Placement | None = None,
 ) -> StepCost:
-    """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not."""
+    """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not.
+
+    Without a placement it is the best one, or the best of which each of so many equal parts has the same split.
+    """
     known = coefficients or Coefficients()
     require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
     load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
-    if traits.asynchronous:
-        placement = _best_split(workload, hardware, traits, load, known)
-    else:
+    if placement is None and traits.asynchronous:
+        placement = _best_split(workload, hardware, traits, load, known, parts)
+    elif placement is None:
         placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
     phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
     decisive = _decisive(phases, traits)
@@ -172,20 +178,25 @@ def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Secon
 
 
 def _best_split(
-    workload: Workload, hardware: Hardware, traits: RecipeTraits, load: StepLoad, known: Coefficients
+    workload: Workload, hardware: Hardware, traits: RecipeTraits, load: StepLoad, known: Coefficients, parts: int
 ) -> Placement:
     """Find the split whose slower side is fastest: generators gain and trainers lose with each GPU moved over.
 
-    The crossing is found by bisection over the number of engines, so a thousand GPUs cost ten evaluations.
+    The crossing is found by bisection over the number of engines in each part, so a thousand GPUs cost ten evaluations.
     """
-    gpus = hardware.gpus_per_trial
-    unit = min(engine_sizes(workload, hardware.gpu, gpus))
+    if hardware.gpus_per_trial % parts:
+        raise InfeasibleError(f"{hardware.gpus_per_trial} GPUs are not {parts} equal parts")
+    gpus = hardware.gpus_per_trial // parts
+    unit = min(engine_sizes(workload, hardware.gpu, gpus), default=gpus)
     fewest_trainers = training_gpus(workload, traits, hardware.gpu)
     if fewest_trainers is None or gpus - fewest_trainers < unit:
         raise InfeasibleError(f"{gpus} {hardware.gpu.name} leave no room for a generator beside the trainer")
 
+    def split(engines: int) -> Placement:
+        return Placement(parts * engines * unit, parts * (gpus - engines * unit), colocated=False)
+
     def sides(engines: int) -> tuple[float, float]:
-        placement = Placement(engines * unit, gpus - engines * unit, colocated=False)
+        placement = split(engines)
         phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
         return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
 
@@ -198,7 +209,7 @@ def _best_split(
         else:
             low = middle + 1
     engines = min((count for count in (low - 1, low) if count >= 1), key=lambda count: max(sides(count)))
-    return Placement(engines * unit, gpus - engines * unit, colocated=False)
+    return split(engines)
 
 
 def _start_up_seconds(workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients) -> float:

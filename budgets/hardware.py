@@ -13,9 +13,9 @@ NODE_GPUS = 8
 SECONDS_PER_HOUR = 3600.0
 
 
-def whole_share(gpus: int) -> int:
+def whole_share(gpus: int, per_node: int = NODE_GPUS) -> int:
     """Return the fewest GPUs, at least so many, that are an even part of a node or whole nodes."""
-    return next(share for share in count(gpus) if NODE_GPUS % share == 0 or share % NODE_GPUS == 0)
+    return next(share for share in count(gpus) if per_node % share == 0 or share % per_node == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Gpu:
     fixed_overhead_s: float
     start_up_s: float
     dollars_per_hour: float
+    gpus_per_node: int = NODE_GPUS
 
     def __post_init__(self) -> None:
         for quantity in ("memory_gb", "bandwidth_gb_per_s", "dense_tflops", "link_gb_per_s"):
@@ -40,6 +41,8 @@ class Gpu:
         for quantity in ("decode_overhead_ms", "layer_overhead_us", "fixed_overhead_s", "start_up_s"):
             if not getattr(self, quantity) >= 0:
                 raise InputError(f"GPU '{self.name}': {quantity} is {getattr(self, quantity)}, it cannot be negative")
+        if self.gpus_per_node < 1:
+            raise InputError(f"GPU '{self.name}': gpus_per_node is {self.gpus_per_node}, a node has at least 1")
 
     @property
     def usable_bytes(self) -> float:
@@ -72,4 +75,8 @@ class Hardware:
     @property
     def even_shares(self) -> Iterator[int]:
         """How many GPUs a trial may be offered: a part of a node or whole ones, without GPUs that no trial gets."""
-        return (share for share in range(1, self.gpus + 1) if self.gpus % share == 0 and whole_share(share) == share)
+        return (share for share in range(1, self.gpus + 1) if self.gpus % share == 0 and self.is_whole(share))
+
+    def is_whole(self, gpus: int) -> bool:
+        """Whether so many GPUs are an even part of a node, or whole nodes."""
+        return whole_share(gpus, self.gpu.gpus_per_node) == gpus

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from budgets.errors import InfeasibleError
-from budgets.hardware import NODE_GPUS, Gpu, Hardware, whole_share
+from budgets.hardware import Gpu, Hardware, whole_share
 from budgets.models import BYTES_PER_WEIGHT
 from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
 STATE_BYTES_PER_PARAMETER = 2 + 2 + 4 + 4 + 4
-WIDEST_ENGINE = NODE_GPUS  # tensor parallelism stays within one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,18 @@ class Placement:
     def gpus(self) -> int:
         """GPUs that the trial holds."""
         return self.generator_gpus if self.colocated else self.generator_gpus + self.trainer_gpus
+
+    def on(self, gpus: int) -> "Placement":
+        """Return the same on other GPUs: all of them in turn, or as many of each kind for one of the other."""
+        if self.colocated:
+            return Placement(gpus, gpus, colocated=True)
+        if self.generator_gpus * gpus % self.gpus or self.trainer_gpus * gpus % self.gpus:
+            raise InfeasibleError(
+                f"{gpus} GPUs cannot be split as {self.generator_gpus} generators and {self.trainer_gpus} trainers are"
+            )
+        return Placement(
+            self.generator_gpus * gpus // self.gpus, self.trainer_gpus * gpus // self.gpus, colocated=False
+        )
 
 
 def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int) -> float:
@@ -49,8 +60,8 @@ def cache_tokens(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
 
 
 def engine_sizes(workload: Workload, gpu: Gpu, gpus: int) -> list[int]:
-    """List the numbers of GPUs, powers of two, that an inference engine for this workload can span."""
-    sizes = (2**power for power in range(int(math.log2(min(gpus, WIDEST_ENGINE))) + 1))
+    """List the numbers of GPUs of one node, powers of two, that an inference engine for this workload can span."""
+    sizes = (2**power for power in range(int(math.log2(min(gpus, gpu.gpus_per_node))) + 1))
     return [size for size in sizes if cache_tokens(workload, gpu, size) >= workload.longest_sequence]
 
 
@@ -65,7 +76,7 @@ def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | N
 def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs of a kind that a trial can run on, or None when no number will do."""
     trainers = training_gpus(workload, traits, gpu)
-    sizes = engine_sizes(workload, gpu, WIDEST_ENGINE)
+    sizes = engine_sizes(workload, gpu, gpu.gpus_per_node)
     if trainers is None or not sizes:
         return None
     return trainers + sizes[0] if traits.asynchronous else max(trainers, sizes[0])
@@ -95,7 +106,7 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
     training = trainers * training_bytes(workload, traits, trainers)
     engine = _gigabytes(_engine_bytes(workload))
     if not sizes and training <= trainers * gpu.usable_bytes:
-        widest = 2 ** int(math.log2(min(gpus, WIDEST_ENGINE)))
+        widest = 2 ** int(math.log2(min(gpus, gpu.gpus_per_node)))
         span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
         usable = _gigabytes(widest * gpu.usable_bytes)
         return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"
@@ -109,13 +120,13 @@ def _remedy(
 ) -> str:
     offers = []
     if needed is not None:
-        offers.append(f"{whole_share(needed)} {hardware.gpu.name}")
+        offers.append(f"{whole_share(needed, hardware.gpu.gpus_per_node)} {hardware.gpu.name}")
     alternatives = (
-        (fewest, gpu.name)
+        (whole_share(fewest, gpu.gpus_per_node), gpu.name)
         for gpu in others
         if gpu.name not in ("cpu", hardware.gpu.name) and (fewest := fewest_gpus(workload, traits, gpu)) is not None
     )
-    offers += [f"{whole_share(fewest)} {name}" for fewest, name in sorted(alternatives)[:2]]
+    offers += [f"{fewest} {name}" for fewest, name in sorted(alternatives)[:2]]
     if needed is None:
         lead = f"No number of {hardware.gpu.name} will do"
         return f"{lead}; it fits {' or '.join(offers)}" if offers else f"{lead}; shorten the response or the model"

@@ -31,7 +31,7 @@ def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
         _response(request, resolved),
         _pass_rates(request, resolved),
         _score(proposal),
-        _hardware(request, resolved),
+        _hardware(proposal, resolved),
         _model(request, resolved),
         _prompts(request, resolved),
         _recipe(request, resolved),
@@ -101,9 +101,11 @@ def _score(proposal: Proposal) -> Assumption:
     return Assumption("expected score", "a prior with a wide interval, no forecast", told)
 
 
-def _hardware(request: Request, resolved: Resolved) -> Assumption:
-    hardware = request.hardware
+def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
+    hardware = proposal.request.hardware
     share = "all for one trial" if hardware.parallel_trials == 1 else f"{hardware.gpus_per_trial} a trial"
+    if proposal.pilot_gpu_hours and (each := proposal.request.pilots.gpus) != hardware.gpus_per_trial:
+        share = f"{share.replace('one trial', 'the final run').replace('a trial', 'for the final run')}, {each} a pilot"
     return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", resolved.source("hardware.gpu"))
 
 

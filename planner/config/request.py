@@ -1,7 +1,7 @@
 """From a checked configuration to the objects that a proposal works with."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,9 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
         config = _with_prompts(config, counted)
     variants = _variants(config, difficulty, pass_rates, coefficients or Coefficients())
+    gpu, per_node = catalogue.gpu(config.hardware.gpu, config.gpus), config.hardware.gpus_per_node
     hardware = Hardware(
-        gpu=catalogue.gpu(config.hardware.gpu, config.gpus),
+        gpu=gpu if per_node is None else replace(gpu, gpus_per_node=per_node),
         gpus=config.hardware.gpus,
         gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
     )

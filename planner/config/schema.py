@@ -105,7 +105,10 @@ class HardwareSection(Section):
     gpu: str = Field("h100", description="a GPU of the catalogue, or one of your own below (--gpu)")
     gpus: Count = Field(64, description="how many there are (--gpus)")
     gpus_per_trial: Count | None = Field(
-        None, examples=[8], description="how many one run gets; without it, all of them (--gpus-per-trial)"
+        None, examples=[8], description="how many the final run gets; without it, all of them (--gpus-per-trial)"
+    )
+    gpus_per_node: Count | None = Field(
+        None, examples=[4], description="how many a node has; without it, the catalogue's figure, 8"
     )
 
 
@@ -184,6 +187,11 @@ class PilotSection(Section):
     )
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")
+    gpus: Count | None = Field(
+        None,
+        examples=[8],
+        description="how many GPUs a pilot gets; without it, the fewest at nearly the best price (--pilot-gpus)",
+    )
     cells: Literal["informative", "all"] = Field(
         "informative", description="those that would tell cells apart, or all that carry signal (a full grid)"
     )

@@ -31,7 +31,8 @@ class CellCost:
 
     rollouts_per_prompt: int
     prompts_per_batch: int
-    cost: StepCost
+    cost: StepCost  # on the final run's GPUs
+    pilot_cost: StepCost  # on those of a pilot
     signal_fraction: float
     variant: Variant
 
@@ -47,8 +48,12 @@ class CellCost:
         return Run(self.rollouts_per_prompt, self.prompts_per_batch, signal, self.variant.workload)
 
     def gpu_hours(self, steps: int) -> float:
-        """Return the GPU-hours of a run of so many steps, start-up included."""
+        """Return the GPU-hours of a final run of so many steps, start-up included."""
         return self.cost.start_up_gpu_hours + steps * self.cost.gpu_hours_per_step
+
+    def pilot_gpu_hours(self, steps: int) -> float:
+        """Return the GPU-hours of a pilot of so many steps, start-up included."""
+        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
 
 
 def legal_cells(request: Request) -> list[tuple[int, int]]:
@@ -85,10 +90,17 @@ def price_cells(request: Request) -> list[CellCost]:
 
 
 def _price(request: Request, variant: Variant, n: int, B: int) -> CellCost:
+    """Price the cell on both layouts: of an asynchronous recipe the final run is made of parts like a pilot."""
+    hardware, pilots = request.hardware, request.pilot_hardware
+    terms = (variant.traits, n, B, variant.coefficients)
+    cost = step_cost(variant.workload, hardware, *terms, parts=hardware.gpus_per_trial // pilots.gpus_per_trial)
+    placement = cost.placement.on(pilots.gpus_per_trial)
+    same = pilots == hardware
     return CellCost(
         rollouts_per_prompt=n,
         prompts_per_batch=B,
-        cost=step_cost(variant.workload, request.hardware, variant.traits, n, B, variant.coefficients),
+        cost=cost,
+        pilot_cost=cost if same else step_cost(variant.workload, pilots, *terms, placement=placement),
         signal_fraction=signal_fraction(variant.workload.pass_rates, n),
         variant=variant,
     )
@@ -148,6 +160,7 @@ def _priced(
     return PricedCell(
         allocation=allocation,
         cost=cell.cost,
+        pilot_cost=cell.pilot_cost,
         signal_fraction=cell.signal_fraction,
         expected_score=score,
         effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),

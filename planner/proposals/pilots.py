@@ -107,10 +107,8 @@ def grant_pilots(
         if name in chosen:
             granted = steps[name]
             reason = "favourite of the ranking" if name in favourites else "fills a gap of the grid"
-            hours = cell.cost.start_up_gpu_hours + granted * cell.cost.gpu_hours_per_step
-            grants[name] = PilotGrant(
-                granted, hours, _segment_steps(granted, _validation_every(cell, validation)), reason
-            )
+            segment = _segment_steps(granted, _validation_every(cell, validation))
+            grants[name] = PilotGrant(granted, cell.pilot_gpu_hours(granted), segment, reason)
         else:
             grants[name] = PilotGrant(0, 0.0, 0, f"left out: {reasons[name] or _coverage(cell, chosen)}")
     return grants
@@ -123,7 +121,7 @@ def carries_signal(signal_fraction: float) -> bool:
 
 def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
     """Return the GPU-hours of the shortest pilot that is worth starting."""
-    return cell.cost.start_up_gpu_hours + rules.fewest_steps * cell.cost.gpu_hours_per_step
+    return cell.pilot_gpu_hours(rules.fewest_steps)
 
 
 def _unfit(
@@ -190,15 +188,19 @@ def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: Pilot
 
 
 def _relative_prices(cells: Sequence[PricedCell], rules: PilotRules) -> dict[Configuration, float]:
-    """Return what each cell's least pilot costs as if all variants cost alike: else the dear ones would have few."""
-    cheapest: dict[Axes, float] = {}
-    for cell in cells:
-        hours = least_pilot_hours(cell, rules)
-        cheapest[cell.variant.axes] = min(hours, cheapest.get(cell.variant.axes, hours))
-    least = min(cheapest.values(), default=1.0)
-    return {
-        cell.configuration: least_pilot_hours(cell, rules) * (least / cheapest[cell.variant.axes]) for cell in cells
+    """Return what each cell's least pilot costs as if all variants cost alike: else the dear ones would have few.
+
+    On the final run's GPUs, where it is compared: on fewer the small cells would be so cheap that only they had pilots.
+    """
+    hours = {
+        cell.configuration: cell.cost.start_up_gpu_hours + rules.fewest_steps * cell.cost.gpu_hours_per_step
+        for cell in cells
     }
+    cheapest: dict[Axes, float] = {}
+    for configuration, price in hours.items():
+        cheapest[configuration.axes] = min(price, cheapest.get(configuration.axes, price))
+    least = min(cheapest.values(), default=1.0)
+    return {each: price * (least / cheapest[each.axes]) for each, price in hours.items()}
 
 
 def _affordable_together(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:
@@ -220,7 +222,7 @@ def _share_out(
     left = pilot_gpu_hours - sum(least_pilot_hours(cell, rules) for cell in chosen)
     steps = {}
     for cell in chosen:
-        extra = int(left / len(chosen) / cell.cost.gpu_hours_per_step)
+        extra = int(left / len(chosen) / cell.pilot_cost.gpu_hours_per_step)
         total = min(rules.fewest_steps + extra, max(rules.fewest_steps, cell.allocation.update_steps))
         whole = total - total % _validation_every(cell, validation)
         steps[cell.configuration] = whole if whole >= rules.fewest_steps else total

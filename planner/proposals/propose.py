@@ -11,6 +11,7 @@ from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
 from planner.proposals.elsewhere import fewer_gpus, other_budgets, other_workloads
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
+from planner.proposals.layouts import TIGHT_MEMORY, with_layout
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
 from planner.proposals.published import (
     FEWEST_SUPPORTED_UPDATES,
@@ -63,7 +64,6 @@ def _van_der_corput(number: int) -> float:
 
 LEVEL_NOTE, USUAL_NOTE = "level with the first", "the usual choice"
 LITTLE_SIGNAL = 0.3
-TIGHT_MEMORY = 0.85
 
 
 def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
         notes.append(f"stops early (at {epochs:,.3g} passes over the prompts)")
     if cell.signal_fraction < LITTLE_SIGNAL:
         notes.append(f"little signal ({cell.signal_fraction:.0%} of groups)")
-    share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.cost.placement.trainer_gpus)
+    share = memory_share(request.workload, request.traits, request.hardware.gpu, cell.pilot_cost.placement.trainer_gpus)
     if share > TIGHT_MEMORY:
         notes.append(f"memory tight ({share:.0%})")
     largest = LARGEST_STEP_ROLLOUTS.get(request.difficulty)
@@ -93,6 +93,7 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
+    request = with_layout(request)
     costs = price_cells(request)
     _require_signal(request, costs)
     grid = PricedGrid(costs)
@@ -127,9 +128,9 @@ def smallest_budget(request: Request, costs: list[CellCost]) -> float:
     useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
     if not share:
         return min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) * COST_TIE
-    second = sorted(useful, key=lambda cell: cell.gpu_hours(rules.fewest_steps))[1]
+    second = sorted(cell.pilot_gpu_hours(rules.fewest_steps) for cell in useful)[1]
     least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
-    least = max(2 * second.gpu_hours(rules.fewest_steps) / share, least_final / (1 - share))
+    least = max(2 * second / share, least_final / (1 - share))
     return least * COST_TIE  # a cell may be left out in favour of one that costs as much up to this factor
 
 
@@ -190,17 +191,17 @@ def _too_small(request: Request, costs: list[CellCost]) -> str:
             f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
             f"cell. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
         )
-    cheapest = min(costs, key=lambda cell: cell.gpu_hours(rules.fewest_steps))
+    cheapest = min(costs, key=lambda cell: cell.pilot_gpu_hours(rules.fewest_steps))
     steps = steps_for_budget(
         request.budget_gpu_hours * rules.fraction,
-        cheapest.cost.gpu_hours_per_step,
-        cheapest.cost.start_up_gpu_hours,
+        cheapest.pilot_cost.gpu_hours_per_step,
+        cheapest.pilot_cost.start_up_gpu_hours,
     )
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
         f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}{_named(cheapest)}, on "
-        f"{hardware.gpus_per_trial} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
+        f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"
     )
 
@@ -217,6 +218,12 @@ def _on_fewer_gpus(request: Request) -> str:
     share = next((gpus for gpus in hardware.even_shares if gpus >= fewest), hardware.gpus)
     if share >= hardware.gpus_per_trial:
         return "; shorter responses or a smaller model lower it"
-    narrow = replace(request, hardware=replace(hardware, gpus_per_trial=share))
+    narrow = with_layout(
+        replace(
+            request,
+            hardware=replace(hardware, gpus_per_trial=share),
+            pilots=replace(request.pilots, gpus=None),
+        )
+    )
     needed = rounded_up(smallest_budget(narrow, price_cells(narrow)))
     return f", or {needed:,.10g} with --gpus-per-trial {share}"

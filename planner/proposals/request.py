@@ -57,6 +57,7 @@ class PilotRules:
     most_pilots: int = 12
     fewest_steps: int = 40
     cells: Literal["informative", "all"] = "informative"
+    gpus: int | None = None  # of a pilot; None: the fewest at nearly the best price
 
     def __post_init__(self) -> None:
         if self.fraction is not None and not 0 <= self.fraction < 1:
@@ -114,6 +115,11 @@ class Request:
         return self.variants or (Variant((), self.workload, self.traits, 1.0, self.coefficients),)
 
     @property
+    def pilot_hardware(self) -> Hardware:
+        """The machine as pilots share it; as final runs do where nothing was decided for them."""
+        return replace(self.hardware, gpus_per_trial=self.pilots.gpus or self.hardware.gpus_per_trial)
+
+    @property
     def asks_for_pilots(self) -> bool:
         """Whether a plan without pilots is no answer: for a sweep, or to compare recipes, models or rates."""
         return self.pilots.required or len(self.all_variants) > 1 or self.learning_rate_range is not None
@@ -152,7 +158,8 @@ class PricedCell:
     """One (n, B) of the grid, of one variant, with the best run that a number of GPU-hours buys."""
 
     allocation: Allocation
-    cost: StepCost
+    cost: StepCost  # on the final run's GPUs
+    pilot_cost: StepCost  # on those of a pilot
     signal_fraction: float
     expected_score: ScoreInterval
     effective_updates: float
@@ -174,6 +181,9 @@ class PricedCell:
         """What the run takes, its start-up included."""
         return self.cost.start_up_gpu_hours + self.allocation.update_steps * self.cost.gpu_hours_per_step
 
+    def pilot_gpu_hours(self, steps: int) -> float:
+        """Return what a pilot of so many steps takes, its start-up included."""
+        return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
 
 @dataclass(frozen=True, slots=True)
 class Standing:

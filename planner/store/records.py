@@ -48,6 +48,7 @@ class NewCandidate:
     notes: list[Any] = field(default_factory=list)
     axes: Axes = ()
     recipe: str | None = None  # the plan's, where none is named
+    pilot_gpu_hours_per_step: float | None = None  # on a pilot's GPUs, where these are others
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class NewPoint:
     metrics: dict[str, Any] | None = None
     segment_id: int | None = None
     further_scores: dict[str, Any] | None = None
+    compared_gpu_hours: float | None = None
 
 
 @dataclass(frozen=True)

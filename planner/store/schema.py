@@ -80,6 +80,17 @@ class Candidate(Base):
     notes: Mapped[list[Any]]
     recipe: Mapped[str | None]
     axes: Mapped[FurtherAxes]
+    pilot_gpu_hours_per_step: Mapped[float | None]
+
+    @property
+    def pilot_price(self) -> float:
+        """GPU-hours of a step on a pilot's GPUs; older plans give pilots those of the final run."""
+        return self.gpu_hours_per_step if self.pilot_gpu_hours_per_step is None else self.pilot_gpu_hours_per_step
+
+    @property
+    def compared_per_pilot_gpu_hour(self) -> float:
+        """GPU-hours that the final run takes for the updates of one GPU-hour of a pilot."""
+        return self.gpu_hours_per_step / self.pilot_price
 
 
 class CostRecord(Base):
@@ -262,6 +273,7 @@ class Point(Base):
     score_standard_error: Mapped[float | None]
     metrics: Mapped[dict[str, Any] | None]
     further_scores: Mapped[dict[str, Any] | None]
+    compared_gpu_hours: Mapped[float | None]
 
 
 class Transition(Base):

@@ -46,6 +46,7 @@ KEYS = {
     "recipe": "recipe.name",
     "baseline": "proposal.baseline",
     "pilot_fraction": "pilot.fraction",
+    "pilot_gpus": "pilot.gpus",
     "recipes": "axes.recipes",
     "models": "axes.models",
 }

@@ -31,6 +31,7 @@ class SweepRequest(AskedSection, SweepChoice):
     recipes: Names | None = None
     models: Names | None = None
     pilot_fraction: float | None = None
+    pilot_gpus: int | None = None
     config: Place | None = None
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
     ray_address: str | None = None
@@ -85,7 +86,9 @@ def describe(request: SweepRequest, database: str) -> DryRun:
 
 def plan_to_run(request: SweepRequest, database: str) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
-    asked = request.model_dump(include={"task", "config", "budget", "recipes", "models", "pilot_fraction"})
+    asked = request.model_dump(
+        include={"task", "config", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus"}
+    )
     if not request.further and all(value is None for name, value in asked.items() if name != "config"):
         return request.plan
     if request.plan is not None:

@@ -184,6 +184,7 @@ def propose(
     pass_rate: float | None = None,
     pass_rates_file: str | Path | None = None,
     pilot_fraction: float | None = None,
+    pilot_gpus: int | None = None,
     baseline: str | None = None,
     task: str | None = None,
     config: str | Path | None = None,
@@ -199,7 +200,7 @@ def propose(
         model: A model of the catalogue, or a path to a config.json.
         gpu: A GPU of the catalogue, or one that the configuration file describes.
         gpus: How many GPUs there are.
-        gpus_per_trial: How many GPUs one run gets.
+        gpus_per_trial: How many GPUs the final run gets.
         response_tokens: Most tokens of a response.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
         recipes: Recipes to compare with each other.
@@ -208,6 +209,7 @@ def propose(
         pass_rate: Mean pass rate of the base model.
         pass_rates_file: A file with one pass rate per prompt.
         pilot_fraction: Share of the budget for pilots; 0 for a plan without any.
+        pilot_gpus: How many GPUs a pilot gets; by default the fewest at nearly the best price.
         baseline: What you would choose otherwise, always a row: "n=16,B=128" unless you say so.
         task: An embedded task, on this machine's CPU.
         config: A configuration file.

@@ -24,6 +24,7 @@ def run(
     recipes: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
     pilot_fraction: float | None = None,
+    pilot_gpus: int | None = None,
     config: str | Path | None = None,
     policy: str = "rlplan",
     search: str | None = None,
@@ -55,6 +56,7 @@ def run(
         recipes: Recipes to compare with each other.
         models: Base models to compare with each other.
         pilot_fraction: Share of the budget for pilots.
+        pilot_gpus: How many GPUs a pilot gets.
         config: A configuration file; ./rlplan.toml is read without this.
         policy: What decides: rlplan, full, random, median, asha or hyperband.
         search: Which of Optuna's samplers names cells without a pilot: tpe, gp, qmc or none.

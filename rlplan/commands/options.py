@@ -78,6 +78,9 @@ PolicyOption = Annotated[
 PilotFractionOption = Annotated[
     float | None, plain("--pilot-fraction", "Share of the budget for pilots; 0: none. Without it, the best one.")
 ]
+PilotGpusOption = Annotated[
+    int | None, whole("--pilot-gpus", "How many GPUs a pilot gets; else the fewest at nearly the best price.")
+]
 
 # Of what is compared beside n and B, for a plan and for a sweep that makes one.
 RecipesOption = Annotated[

@@ -22,7 +22,9 @@ def propose(
         typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.", autocompletion=offered_gpus),
     ] = None,
     gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs there are.")] = None,
-    gpus_per_trial: Annotated[int | None, options.whole("--gpus-per-trial", "How many GPUs one run gets.")] = None,
+    gpus_per_trial: Annotated[
+        int | None, options.whole("--gpus-per-trial", "How many GPUs the final run gets.")
+    ] = None,
     response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None,
     recipe: Annotated[
         str | None,
@@ -36,6 +38,7 @@ def propose(
     pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None,
     pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
     pilot_fraction: options.PilotFractionOption = None,
+    pilot_gpus: options.PilotGpusOption = None,
     baseline: Annotated[
         str | None, typer.Option(help="What you would choose otherwise, always a row: n=16,B=128 unless you say so.")
     ] = None,

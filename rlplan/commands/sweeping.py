@@ -25,6 +25,7 @@ def sweep(
     recipes: options.RecipesOption = None,
     models: options.ModelsOption = None,
     pilot_fraction: options.PilotFractionOption = None,
+    pilot_gpus: options.PilotGpusOption = None,
     config: options.ConfigOption = None,
     policy: options.PolicyOption = "rlplan",
     search: Annotated[

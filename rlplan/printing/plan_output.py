@@ -12,6 +12,7 @@ from rlplan.printing.plan_standing import marked_rank, runs, said_of_the_grounds
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
+from rlplan.wording.layout import said_of_layout, shares
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.tables import Cells, Column, axes_column, table_of
@@ -79,8 +80,9 @@ def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
 def _title(plan: StoredPlan) -> str:
     request, recipes = plan.proposal.request, recipe_names(plan.proposal)
     models = ", ".join(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
-    hardware = request.hardware
-    share = "" if hardware.parallel_trials == 1 else f", {hardware.gpus_per_trial} a trial"
+    hardware, piloted = request.hardware, bool(plan.proposal.pilot_gpu_hours)
+    pilots = request.pilot_hardware if piloted else hardware
+    share = shares(hardware.gpus, hardware.gpus_per_trial, pilots.gpus_per_trial)
     return (
         f"{plan.name}: {hours(request.budget_gpu_hours)} GPU-hours for {models} on "
         f"{hardware.gpus} {hardware.gpu.name}{share}, {request.difficulty} problems, "
@@ -139,10 +141,11 @@ def _against(candidate: Candidate) -> str:
 
 
 def _split(proposal: Proposal) -> list[str]:
-    hardware = proposal.request.hardware
+    hardware, shared = proposal.request.hardware, proposal.request.pilot_hardware
     pilots = [candidate.pilot for candidate in proposal.candidates if candidate.pilot.steps]
     used = sum(pilot.gpu_hours for pilot in pilots)
-    pilot_time = duration(used / (hardware.parallel_trials * hardware.gpus_per_trial))
+    at_once = min(shared.parallel_trials, max(1, len(pilots)))
+    pilot_time = duration(used / (at_once * shared.gpus_per_trial))
     told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
     sharing = proposal.sharing
@@ -150,6 +153,8 @@ def _split(proposal: Proposal) -> list[str]:
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
+    if layout := said_of_layout(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
+        lines.append(f"layout  {layout}")
     if pilots and sharing.pays:
         lines.append(
             f"gain    the final run is expected to end at {sharing.expected_score:.3f} with pilots, at "

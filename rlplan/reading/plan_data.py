@@ -18,6 +18,7 @@ STORED = (
     "pilot_steps",
     "gpu_hours_per_step",
     "pilot_gpu_hours",
+    "pilot_gpu_hours_per_step",
     "learning_rate",
     "epochs",
     "signal_fraction",
@@ -80,6 +81,7 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
         "pilot_steps": candidate.pilot.steps,
         "gpu_hours_per_step": cell.cost.gpu_hours_per_step,
         "pilot_gpu_hours": candidate.pilot.gpu_hours,
+        "pilot_gpu_hours_per_step": cell.pilot_cost.gpu_hours_per_step,
         "learning_rate": candidate.learning_rate,
         "epochs": candidate.epochs,
         "signal_fraction": cell.signal_fraction,
@@ -158,11 +160,14 @@ def workload_data(proposal: Proposal) -> dict[str, Any]:
 
 def hardware_data(proposal: Proposal) -> dict[str, Any]:
     """Return what it runs on."""
-    hardware = proposal.request.hardware
+    hardware, pilots = proposal.request.hardware, proposal.request.pilot_hardware
     return {
         "gpu": hardware.gpu.name,
         "gpus": hardware.gpus,
         "gpus_per_trial": hardware.gpus_per_trial,
+        "gpus_per_node": hardware.gpu.gpus_per_node,
+        "pilot_gpus": pilots.gpus_per_trial,
+        "pilots_at_once": pilots.parallel_trials,
         "dollars_per_gpu_hour": hardware.gpu.dollars_per_hour,
     }
 

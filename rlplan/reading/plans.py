@@ -7,6 +7,7 @@ from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, selectinload
 
 from planner.store.schema import Candidate, Plan, Sweep
+from rlplan.wording.layout import shares
 
 MOST = 10
 
@@ -34,7 +35,8 @@ def about_plan(plan: Plan) -> str:
     models = ", ".join(plan.workload.get("models") or [plan.workload.get("model", "a model")])
     gpus, each = plan.hardware.get("gpus"), plan.hardware.get("gpus_per_trial")
     machine = " ".join(str(part) for part in (gpus, plan.hardware.get("gpu", "GPUs")) if part)
-    share = f", {each} a trial" if gpus and each and each < gpus else ""
+    per_pilot = plan.hardware.get("pilot_gpus") if plan.pilot_gpu_hours else None
+    share = shares(gpus, each, per_pilot or each) if gpus and each else ""
     recipes = f"{'recipes' if ',' in plan.recipe else 'recipe'} {plan.recipe}"
     return f"{models} on {machine}{share}, {plan.difficulty} problems, {recipes}"
 

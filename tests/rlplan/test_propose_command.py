@@ -177,7 +177,7 @@ def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: R
     with sqlite3.connect(tmp_path / "rlplan.db") as database:
         config = json.loads(database.execute("select config from plans").fetchone()[0])
     database.close()
-    assert config["hardware"] == {"gpu": "h200", "gpus": 32, "gpus_per_trial": None}
+    assert config["hardware"] == {"gpu": "h200", "gpus": 32, "gpus_per_trial": None, "gpus_per_node": None}
     assert config["sources"]["hardware.gpu"] == "--gpu"
     assert config["sources"]["hardware.gpus"] == "rlplan.toml"
 

@@ -111,7 +111,8 @@ def test_every_value_has_pilots_that_fill_its_grid(
 def test_each_variant_is_priced_by_its_own_recipe_and_model() -> None:
     both = propose(compared(request(20_000.0, grid=GRID), RECIPES[:2], MODELS))
     for recipe, model in product(RECIPES[:2], MODELS):
-        alone = propose(request(20_000.0, recipe=recipe, model=model, grid=GRID))
+        rules = PilotRules(fraction=0.2, gpus=both.request.pilots.gpus)
+        alone = propose(request(20_000.0, recipe=recipe, model=model, grid=GRID, pilots=rules))
         prices = {candidate.cell.key: candidate.cell.cost.gpu_hours_per_step for candidate in alone.candidates}
         axes = (("recipe", recipe), ("model", model))
         own = {c.cell.key: c.cell.cost.gpu_hours_per_step for c in both.candidates if c.axes == axes}

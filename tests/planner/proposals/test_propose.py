@@ -56,7 +56,8 @@ def test_the_promises_of_the_contract_hold_for_every_proposal(wanted: Request) -
         if candidate.pilot.steps:
             assert candidate.pilot.steps >= wanted.pilots.fewest_steps
             assert 0 < candidate.pilot.segment_steps <= candidate.pilot.steps
-            used = cost.start_up_gpu_hours + candidate.pilot.steps * cost.gpu_hours_per_step
+            own = cell.pilot_cost
+            used = own.start_up_gpu_hours + candidate.pilot.steps * own.gpu_hours_per_step
             assert candidate.pilot.gpu_hours == pytest.approx(used)
         else:
             assert candidate.pilot.reason.startswith("left out: ")

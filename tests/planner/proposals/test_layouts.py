@@ -1,0 +1,100 @@
+"""How many GPUs a pilot gets."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from budgets.memory import fewest_gpus
+from planner.proposals import PilotRules, propose
+from planner.proposals.grid import price_cells
+from planner.proposals.layouts import NEAR_BEST, legal_layouts, with_layout
+from tests.planner.proposals.requests import request
+
+
+def test_pilots_of_the_default_run_side_by_side_on_a_node_each() -> None:
+    asked = with_layout(request())
+    assert (asked.pilot_hardware.gpus_per_trial, asked.pilot_hardware.parallel_trials) == (8, 8)
+    assert asked.hardware.gpus_per_trial == 64
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gpus"),
+    [
+        ({"gpus": 1, "model": "qwen3-1.7b"}, 1),
+        ({"gpus_per_trial": 4}, 4),
+        ({"model": "qwen3-32b", "response_tokens": 16_384, "difficulty": "hard", "recipe": "hard"}, 16),
+        ({"recipe": "scalerl"}, 16),  # the ratio of parts of 8 would make the final run too dear
+        ({"pilots": PilotRules(fraction=0.0)}, 64),
+        ({"pilots": PilotRules(gpus=32)}, 32),
+    ],
+)
+def test_a_layout_is_near_the_best_price_and_legal(wanted: dict[str, object], gpus: int) -> None:
+    assert with_layout(request(**wanted)).pilots.gpus == gpus  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "nearest"),
+    [
+        (1, {}, "4"),
+        (3, {}, "4"),
+        (12, {}, "16"),
+        (80, {}, "64"),
+        (24, {"recipe": "scalerl"}, "32"),
+        (16, {"gpus_per_trial": 8}, "8"),
+    ],
+)
+def test_a_layout_that_cannot_be_is_refused_with_the_nearest_that_can(
+    given: int, wanted: dict[str, object], nearest: str
+) -> None:
+    with pytest.raises(InputError, match=rf"--pilot-gpus {given}: .* nearest that will do is {nearest}$"):
+        propose(request(pilots=PilotRules(gpus=given), **wanted))  # type: ignore[arg-type]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    model=st.sampled_from(["qwen3-1.7b", "qwen3-8b", "qwen3-32b"]),
+    recipe=st.sampled_from(["easy", "hard", "scalerl"]),
+    gpus=st.sampled_from([8, 16, 24, 64]),
+    per_node=st.sampled_from([4, 8]),
+)
+def test_pilots_fit_keep_the_ratio_and_leave_no_places_over(model: str, recipe: str, gpus: int, per_node: int) -> None:
+    asked = request(model=model, recipe=recipe, gpus=gpus)
+    gpu = replace(asked.hardware.gpu, gpus_per_node=per_node)
+    asked = replace(asked, hardware=replace(asked.hardware, gpu=gpu))
+    fewest = fewest_gpus(asked.workload, asked.traits, gpu)
+    if fewest is None or fewest > gpus:
+        return
+    decided = with_layout(asked)
+    own = decided.pilot_hardware.gpus_per_trial
+    assert own in legal_layouts(asked)
+    assert fewest <= own
+    assert gpus % own == 0
+    assert own == gpus or per_node % own == 0 or own % per_node == 0
+    for cell in price_cells(decided):
+        pilot, final = cell.pilot_cost.placement, cell.cost.placement
+        assert (pilot.gpus, final.gpus) == (own, gpus)
+        assert pilot.generator_gpus * final.trainer_gpus == pilot.trainer_gpus * final.generator_gpus
+
+
+def test_the_final_run_pays_little_for_being_made_of_parts_like_a_pilot() -> None:
+    """Of an asynchronous recipe, whose ratio of trainers to generators both have."""
+    alone = {cell.key: cell.cost for cell in price_cells(request(recipe="scalerl"))}
+    beside = {cell.key: cell.cost for cell in price_cells(with_layout(request(recipe="scalerl")))}
+    ratios = [beside[key].gpu_hours_per_step / alone[key].gpu_hours_per_step for key in alone]
+    assert min(ratios) >= 1 - 1e-9
+    assert sum(ratios) / len(ratios) <= NEAR_BEST + 0.02
+
+
+@pytest.mark.parametrize("wanted", [{}, {"recipe": "scalerl"}, {"budget": 50_000.0, "gpus": 256}])
+def test_a_plan_keeps_its_promises_on_both_layouts(wanted: dict[str, object]) -> None:
+    plan = propose(request(pilots=PilotRules(fraction=0.2), **({"budget": 5000.0} | wanted)))  # type: ignore[arg-type]
+    piloted = [each for each in plan.candidates if each.pilot.steps]
+    assert sum(each.pilot.gpu_hours for each in piloted) <= plan.pilot_gpu_hours * (1 + 1e-9)
+    for each in plan.candidates:
+        cell = each.cell
+        assert cell.allocation.update_steps * cell.cost.gpu_hours_per_step <= plan.final_gpu_hours * (1 + 1e-9)
+        assert each.pilot.gpu_hours in (0.0, cell.pilot_gpu_hours(each.pilot.steps))
+    assert plan.pilot_gpu_hours + plan.final_gpu_hours <= plan.request.budget_gpu_hours * (1 + 1e-9)
