@@ -185,6 +185,7 @@ class PricedCell:
         """Return what a pilot of so many steps takes, its start-up included."""
         return self.pilot_cost.start_up_gpu_hours + steps * self.pilot_cost.gpu_hours_per_step
 
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """By how much a cell is expected to be ahead of the first, with a 90 % interval, and what that makes of it."""
