@@ -9,6 +9,7 @@ import pytest
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from runner.ports.backend import Point, Segment, TrainerBackend
 from runner.ports.trial import TrialConfig
+from runner.training.trial import OpenTrial
 
 NewBackend = Callable[[], TrainerBackend]
 
@@ -22,19 +23,21 @@ def test_a_trial_from_its_start_over_a_pause_to_its_end(
 ) -> None:
     first = new_backend()
     first.start(config, tmp_path)
-    points = list(first.advance(Segment(3)))
-    assert list(first.advance(Segment(3))) == []  # there already
+    trial = OpenTrial(first, tmp_path, None)  # which keeps the points in the folder, where a backend finds them again
+    points = list(trial.train(3))
+    assert list(trial.train(3)) == []  # there already
     saved = first.checkpoint()
     assert saved.step == 3
     assert saved.path.is_relative_to(tmp_path)
     assert saved.path.exists()
-    first.close()
+    trial.close()
     first.close()
 
     second = new_backend()
     assert second.restore(config, tmp_path) == 3
-    points += second.advance(Segment(5))
-    second.close()
+    trial = OpenTrial(second, tmp_path, 3)
+    points += trial.train(5)
+    trial.close()
 
     assert steps(points) == [0, 1, 2, 3, 4, 5]
     made = config.rollouts_per_step
@@ -69,17 +72,21 @@ def test_a_segment_stops_when_it_is_told_to_and_what_was_saved_is_gone_on_from(
 ) -> None:
     first = new_backend()
     first.start(config, tmp_path)
+    trial = OpenTrial(first, tmp_path, None)
     points: list[Point] = []
-    for point in first.advance(Segment(40, lambda: len(points) > 2)):
+    for point in trial.train(40, lambda: len(points) > 2):
         points.append(point)
-    saved = first.checkpoint()
-    first.close()
+    trial.save()
+    saved = trial.step
+    trial.close()
     assert 2 <= points[-1].optimizer_step < 40
-    assert saved.step <= points[-1].optimizer_step
+    assert saved is not None
+    assert saved <= points[-1].optimizer_step
     second = new_backend()
-    assert second.restore(config, tmp_path) == saved.step
-    assert steps(list(second.advance(Segment(saved.step + 1)))) == [saved.step + 1]
-    second.close()
+    assert second.restore(config, tmp_path) == saved
+    trial = OpenTrial(second, tmp_path, saved)
+    assert steps(list(trial.train(saved + 1))) == [saved + 1]
+    trial.close()
 
 
 def test_what_cannot_be_done_says_so(new_backend: NewBackend, config: TrialConfig, tmp_path: Path) -> None:

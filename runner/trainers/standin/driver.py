@@ -1,0 +1,133 @@
+"""The driver of the stand-in: it runs a trial of a simulated world as a trainer's process would."""
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+import runner
+from budgets.errors import InputError
+from planner.checking import Count, NotNegative, Positive, Section, explained
+from runner.ports.simulation import SimulationChoice
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source
+from runner.trainers.following import LineSource
+from runner.trainers.standin.life import course_of, rows_of
+
+_AHEAD = 2  # times the steps of a segment that are reckoned beforehand, for a gate that opens further
+
+
+class Fault(Section):
+    """Something that goes wrong in one update of a trial."""
+
+    kind: Literal[
+        "hang", "out-of-memory", "nan", "torn-checkpoint", "cut-line", "slow-start", "deaf", "killed", "refused"
+    ]
+    at_step: Annotated[int, Field(ge=0)] = 1
+    attempts: Annotated[int, Field(ge=0)] = Field(1, description="the first so many of a trial; 0: all")
+    rollouts_per_prompt: Count | None = Field(None, description="of the trials that it befalls; without it, of all")
+    prompts_per_batch: Count | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+
+    def befalls(self, config: TrialConfig, attempt: int) -> bool:
+        """Whether it goes wrong in this attempt of this trial."""
+        names = ("rollouts_per_prompt", "prompts_per_batch", "seed")
+        mine = all(getattr(self, name) in (None, getattr(config, name)) for name in names)
+        return mine and (not self.attempts or attempt <= self.attempts)
+
+
+class StandinOptions(Section):
+    """[trainer.options] of the stand-in."""
+
+    time_scale: Positive = Field(1.0, description="seconds of its world that pass in a real one")
+    gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
+    save_every_steps: Count = 10
+    checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
+    slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
+    faults: list[Fault] = Field([], description="what goes wrong, and where")
+
+
+class StandinDriver:
+    """Stands for a trainer; see runner/trainers/driver.py."""
+
+    name = "standin"
+
+    def __init__(self, options: StandinOptions) -> None:
+        """Take what is to go wrong."""
+        self._options = options
+        self.gated = options.gated
+        self.stop_signal = None if options.gated else int(signal.SIGTERM)
+
+    def check(self, config: TrialConfig) -> None:
+        """Refuse what no simulated world knows."""
+        course_of(config)
+
+    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch:
+        """Write down what the process will do; on further machines one stands by."""
+        assert config.trainer is not None
+        name = f"standin-{attempt.number}.json"
+        files = {} if rank else {name: json.dumps(self._given(config, attempt))}
+        python = config.trainer.python or sys.executable
+        argv = (python, "-m", "runner.trainers.standin.process", name, str(rank))
+        return Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
+
+    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
+        """Return its metrics."""
+        return [LineSource(attempt.metrics, _meaning)]
+
+    def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
+        """Return its checkpoints: a folder has its name once it is whole."""
+        found = [Checkpoint(int(p.name.removeprefix("checkpoint-")), p) for p in folder.glob("checkpoint-*[0-9]")]
+        return sorted(found, key=lambda checkpoint: -checkpoint.step)
+
+    def classify(self, code: int, tail: str) -> tuple[str, str] | None:
+        """Leave it to the common rules."""
+        return None
+
+    def _given(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+        options, course = self._options, course_of(config)
+        last = course.last_step
+        if last is not None and attempt.to_step > last:
+            raise InputError(f"the trial was recorded up to step {last}, and step {attempt.to_step} is asked for")
+        faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
+        return {
+            "format": "standin",
+            "metrics": str(attempt.metrics),
+            "from_step": attempt.from_step,
+            "to_step": attempt.to_step,
+            "time_scale": options.time_scale,
+            "gated": options.gated,
+            "save_every_steps": options.save_every_steps,
+            "checkpoint_bytes": options.checkpoint_bytes,
+            "slow_seconds": options.slow_seconds,
+            "start_up_seconds": course.start_up_seconds,
+            "save_seconds": course.save_seconds,
+            "response_tokens": (config.simulation or SimulationChoice()).response_tokens,
+            "faults": [{"kind": fault.kind, "at_step": fault.at_step} for fault in faults],
+            "config": config.model_dump(mode="json"),
+            "rows": rows_of(config, 0, _AHEAD * attempt.to_step),
+        }
+
+
+def driver(config: TrialConfig) -> StandinDriver:
+    """Return the driver of a trial's configuration."""
+    assert config.trainer is not None
+    try:
+        options = StandinOptions.model_validate(config.trainer.options)
+    except ValidationError as error:
+        raise explained(error, StandinOptions, {}, "[trainer.options] of the stand-in") from error
+    return StandinDriver(options)
+
+
+def _meaning(line: str) -> list[Reading]:
+    with suppress(ValueError, KeyError, TypeError):
+        said = json.loads(line)
+        metrics = {"loss": said["loss"]} if "loss" in said else {}
+        known = {name: said.get(name) for name in ("score", "score_standard_error", "response_tokens")}
+        return [Reading(int(said["step"]), at_seconds=said["at"], metrics=metrics, **known)]
+    return []

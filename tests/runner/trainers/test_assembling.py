@@ -1,0 +1,99 @@
+"""Points from what a trainer says, however its lines are cut, repeated and late."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import TrainingError
+from runner.ports.backend import Point
+from runner.trainers.assembling import PointMaker, recovered
+from runner.trainers.driver import Reading
+from runner.trainers.following import LineSource
+from tests.runner.trainers.standins import standin_config
+
+CONFIG = standin_config()
+
+
+def life(steps: int, first: int = 0) -> list[Reading]:
+    """A trainer's readings: where it stands, then each update, and every second one's score on a line of its own."""
+    said = [Reading(first, at_seconds=10.0 * first)]
+    for step in range(first, steps + 1):
+        at = 10.0 * step + 5
+        if step > first:
+            said.append(Reading(step, at_seconds=at, response_tokens=7.0, metrics={"loss": 1 / step}))
+        if step % 2 == 0:
+            said.append(Reading(step, 0.3 + step / 100, 0.01, at_seconds=at))
+    return said
+
+
+def taken(maker: PointMaker, batches: Sequence[Sequence[Reading]], began: float = 0.0) -> list[Point]:
+    points, now = [], began
+    for batch in batches:
+        newest = max((reading.at_seconds or 0.0 for reading in batch), default=0.0)
+        now = max(now, began + newest) + 0.5  # read half a second late
+        points += maker.take(batch, now)
+    return points + maker.rest()
+
+
+@settings(max_examples=60)
+@given(st.data(), st.integers(1, 12))
+def test_however_lines_are_cut_and_repeated_each_step_is_one_point_with_its_score(data: st.DataObject, last: int) -> None:
+    readings = life(last)
+    plain = taken(PointMaker(CONFIG, None), [[reading] for reading in readings])
+    again = data.draw(st.lists(st.integers(0, len(readings) - 1), max_size=4), label="repeated")
+    for index in sorted(again, reverse=True):
+        readings.insert(index + 1, readings[index])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(readings)), max_size=5), label="cuts"))
+    batches = [readings[a:b] for a, b in pairwise([0, *cuts, len(readings)])]
+    points = taken(PointMaker(CONFIG, None), batches)
+    assert [point.optimizer_step for point in points] == list(range(last + 1))
+    assert [point.score for point in points] == [point.score for point in plain]
+    assert [point.tokens for point in points] == [point.tokens for point in plain]
+    for before, after in pairwise(points):
+        assert after.seconds - before.seconds == pytest.approx(10.0)  # by the trainer's own clock, as it was
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 10), st.integers(1, 10), st.booleans())
+def test_a_resumed_trainer_goes_on_where_its_trial_stands(first: int, more: int, knows_its_clock: bool) -> None:
+    whole = taken(PointMaker(CONFIG, None), [life(first + more)])
+    stands = whole[first]
+    said = life(first + more, first)  # which scores its checkpoint once more
+    said = [reading if knows_its_clock else replace(reading, at_seconds=None) for reading in said]
+    points = taken(PointMaker(CONFIG, stands), [said])
+    assert [point.optimizer_step for point in points] == list(range(first + 1, first + more + 1))
+    assert [point.score for point in points] == [point.score for point in whole[first + 1 :]]
+    assert points[0].seconds >= stands.seconds
+    assert recovered(CONFIG, stands, life(first + more), first + more)[-1].seconds == pytest.approx(
+        stands.seconds + 10.0 * more
+    )
+
+
+def test_three_losses_in_a_row_that_are_no_numbers_end_a_trial_and_two_do_not() -> None:
+    bad = [Reading(step, metrics={"loss": math.nan}, whole=True) for step in (1, 2)]
+    maker = PointMaker(CONFIG, None)
+    assert len(maker.take([*bad, Reading(3, metrics={"loss": 0.1}, whole=True)], 1.0)) == 3
+    with pytest.raises(TrainingError, match="3 updates in a row, up to 6") as caught:
+        maker.take([Reading(step, metrics={"loss": math.inf}, whole=True) for step in (4, 5, 6)], 2.0)
+    assert caught.value.kind == "nan"
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 40), max_size=6))
+def test_half_a_line_waits_for_its_other_half(tmp_path_factory: pytest.TempPathFactory, cuts: list[int]) -> None:
+    path = Path(tmp_path_factory.mktemp("lines")) / "metrics.jsonl"
+    text = "".join(json.dumps({"step": step}) + "\n" for step in range(4))
+    source = LineSource(path, lambda line: [Reading(int(json.loads(line)["step"]))])
+    read: list[int] = []
+    for start, end in pairwise([0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]):
+        with path.open("a") as file:
+            file.write(text[start:end])
+        read += [reading.step for reading in source.read()]
+    assert read == [0, 1, 2, 3]
