@@ -67,14 +67,21 @@ class ClusterLostError(RlplanError):
 
 
 class TrainingError(RlplanError):
-    """A trial cannot go on; its `kind` is a result that a sweep stores, such as out-of-memory."""
+    """A trial cannot go on; its `kind` is a result that a sweep stores, such as out-of-memory.
 
-    def __init__(self, kind: str, message: str) -> None:
+    `tail` is the end of the log of whoever trained, where that is not our own.
+    """
+
+    def __init__(self, kind: str, message: str, tail: str = "") -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind, self.tail = kind, tail
 
-    def __reduce__(self) -> tuple[type["TrainingError"], tuple[str, str]]:
-        return type(self), (self.kind, str(self))  # it crosses processes, and the default would lose the kind
+    def __reduce__(self) -> tuple[type["TrainingError"], tuple[str, str, str]]:
+        return type(self), (
+            self.kind,
+            str(self),
+            self.tail,
+        )  # it crosses processes, and the default would lose the kind
 
 
 class CheckpointError(RlplanError):

@@ -103,7 +103,7 @@ class Intake:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
         spec, facts = self._board.spec, self._board.facts[segment.trial]
         facts.failures += 1
-        shown = (tail[-TAIL_CHARACTERS:] or message) if kind != "lost" else message
+        shown = tail[-TAIL_CHARACTERS:] or message
         if kind in PASSING and facts.failures <= (min(HANGS, spec.retries) if kind == "hang" else spec.retries):
             wait = spec.backoff_seconds * 2 ** (facts.failures - 1)
             self._board.due[segment.trial] = self._clock.seconds() + wait

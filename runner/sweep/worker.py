@@ -72,7 +72,9 @@ class Worker:
                 self.close()
                 remove_aside_files(Path(work.folder))
                 kind, message = _classified(error)
-                over = Failed(work.segment, self._name, self._seconds(), kind, message, self._log.tail())
+                over = Failed(
+                    work.segment, self._name, self._seconds(), kind, message, _tail(error) or self._log.tail()
+                )
         self._accounted = over.worker_seconds
         self._report(over)
         return isinstance(over, Ended)
@@ -172,6 +174,11 @@ def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path
             raise CheckpointError(f"the trial stands at step {from_step}, but there is {error}") from error
     backend.start(config, folder)
     return None
+
+
+def _tail(error: BaseException) -> str:
+    """Return the end of what somebody else's trainer has printed, where that is what broke down."""
+    return error.tail[-TAIL_CHARACTERS:] if isinstance(error, TrainingError) else ""
 
 
 def _classified(error: BaseException) -> tuple[str, str]:

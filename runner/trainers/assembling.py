@@ -1,7 +1,7 @@
 """From what a trainer says of its steps to the points of a trial; pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from budgets.errors import TrainingError
@@ -49,14 +49,12 @@ class PointMaker:
             return self._pending.step
         return self._last.optimizer_step if self._last is not None else -1
 
-    def take(self, readings: Sequence[Reading], now: float) -> list[Point]:
-        """Return the points that are complete with these readings, which arrived since the last call."""
-        points: list[Point] = []
+    def take(self, readings: Sequence[Reading], now: float) -> Iterator[Point]:
+        """Yield the points that are complete with these readings, which arrived since the last call."""
         for number, reading in enumerate(readings, start=1):
             at = self._read_at + (now - self._read_at) * number / len(readings)
-            points += self._one(reading, at)
+            yield from self._one(reading, at)
         self._read_at = now
-        return points
 
     def rest(self) -> list[Point]:
         """Return the point of the last step: nothing more is to come of it."""
@@ -146,7 +144,7 @@ def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Readin
     if at is not None:
         maker.goes_on_from(at)
     missing = [each for each in readings if stands < each.step <= to_step and (each.metrics or each.score is not None)]
-    return maker.take(missing, 0.0) + maker.rest()
+    return [*maker.take(missing, 0.0), *maker.rest()]
 
 
 def _together(first: Reading | None, second: Reading) -> Reading:

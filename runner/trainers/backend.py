@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -85,6 +85,14 @@ class DrivenBackend:
         if self._scored and self._stands_at() >= segment.to_step:
             return
         running, maker = self._under_way(segment.to_step)
+        try:
+            yield from self._followed(running, maker, segment)
+        except TrainingError as error:
+            error.tail = error.tail or running.tail()
+            raise
+
+    def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
+        """Yield what it says until the segment is over."""
         asked_at: float | None = None
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
@@ -179,7 +187,7 @@ class DrivenBackend:
                 attempt.checkpoint.rename(attempt.checkpoint.with_name(f"unsound-{attempt.checkpoint.name}"))
         return failure
 
-    def _noted(self, points: Sequence[Point]) -> Iterator[Point]:
+    def _noted(self, points: Iterable[Point]) -> Iterator[Point]:
         for point in points:
             self._last, self._scored = point, True
             yield point

@@ -103,7 +103,7 @@ class Running:
         elif self.exit_code() is None and self.waits_at() is None and (excess := self._excess(now)):
             self._dump_stacks()
             self.kill()
-            raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}")
+            raise TrainingError("hang", f"{excess}; its stacks are at the end of {self.attempt.log}", self.tail())
         return new
 
     def _excess(self, now: float) -> str | None:
@@ -122,7 +122,7 @@ class Running:
         tail = self.tail()
         known = self._driver.classify(code, tail)
         kind, message = known or classify(code, tail, self.attempt.checkpoint is not None)
-        return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})")
+        return TrainingError(kind, f"{message} (attempt {self.attempt.number}; {self.attempt.log})", tail)
 
     def tail(self) -> str:
         """Return the end of what the head has printed."""

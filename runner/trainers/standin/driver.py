@@ -20,6 +20,7 @@ from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
 
 _AHEAD = 2  # times the steps of a segment that are reckoned beforehand, for a gate that opens further
+_MOST_AHEAD = 4000  # steps; the process reckons what follows itself
 
 
 class Fault(Section):
@@ -110,7 +111,7 @@ class StandinDriver:
             "response_tokens": (config.simulation or SimulationChoice()).response_tokens,
             "faults": [{"kind": fault.kind, "at_step": fault.at_step} for fault in faults],
             "config": config.model_dump(mode="json"),
-            "rows": rows_of(config, 0, _AHEAD * attempt.to_step),
+            "rows": rows_of(config, 0, min(_AHEAD * attempt.to_step, attempt.from_step + _MOST_AHEAD)),
         }
 
 

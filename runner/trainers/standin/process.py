@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.writing import FORMATS, Torn
+from runner.trainers.standin.writing import FORMATS, TornError
 
 _LOOK = 0.02  # seconds between two looks at the gate, the parent and the clock
 _CUDA = (
@@ -141,7 +141,7 @@ class Standin:
         if "out-of-memory" in told:
             sys.exit(_CUDA)
         if "refused" in told:
-            print("train.py: error: unrecognized arguments: --rollouts", file=sys.stderr)
+            sys.stderr.write("train.py: error: unrecognized arguments: --rollouts\n")
             sys.exit(2)
         if "nan" in told:
             self._faults.add(("nan", step))
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     try:
         Standin(given).live()
-    except Torn as error:
+    except TornError as error:
         sys.exit(str(error))
 
 

@@ -12,7 +12,7 @@ STATE = "state.json"
 _HALF_SECONDS = 0.15  # between the halves of a line
 
 
-class Torn(Exception):
+class TornError(Exception):
     """A checkpoint cannot be read."""
 
 
@@ -59,7 +59,7 @@ class Plain:
         try:
             json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise Torn(f"checkpoint {path} is torn: unexpected end ({error})") from error
+            raise TornError(f"checkpoint {path} is torn: unexpected end ({error})") from error
 
     def _line(self, values: dict[str, Any], *, in_two: bool = False) -> None:
         text = json.dumps(values) + "\n"

@@ -44,7 +44,7 @@ def taken(maker: PointMaker, batches: Sequence[Sequence[Reading]], began: float 
 
 @settings(max_examples=60)
 @given(st.data(), st.integers(1, 12))
-def test_however_lines_are_cut_and_repeated_each_step_is_one_point_with_its_score(data: st.DataObject, last: int) -> None:
+def test_however_lines_are_cut_and_repeated_each_step_is_one_point(data: st.DataObject, last: int) -> None:
     readings = life(last)
     plain = taken(PointMaker(CONFIG, None), [[reading] for reading in readings])
     again = data.draw(st.lists(st.integers(0, len(readings) - 1), max_size=4), label="repeated")
@@ -79,10 +79,12 @@ def test_a_resumed_trainer_goes_on_where_its_trial_stands(first: int, more: int,
 def test_three_losses_in_a_row_that_are_no_numbers_end_a_trial_and_two_do_not() -> None:
     bad = [Reading(step, metrics={"loss": math.nan}, whole=True) for step in (1, 2)]
     maker = PointMaker(CONFIG, None)
-    assert len(maker.take([*bad, Reading(3, metrics={"loss": 0.1}, whole=True)], 1.0)) == 3
+    assert len(list(maker.take([*bad, Reading(3, metrics={"loss": 0.1}, whole=True)], 1.0))) == 3
+    points: list[Point] = []
     with pytest.raises(TrainingError, match="3 updates in a row, up to 6") as caught:
-        maker.take([Reading(step, metrics={"loss": math.inf}, whole=True) for step in (4, 5, 6)], 2.0)
+        points.extend(maker.take([Reading(step, metrics={"loss": math.inf}, whole=True) for step in (4, 5, 6)], 2.0))
     assert caught.value.kind == "nan"
+    assert [point.optimizer_step for point in points] == [4, 5]  # what came before is not lost
 
 
 @settings(max_examples=40)

@@ -1,0 +1,188 @@
+"""What becomes of a trainer that breaks down, shown with the stand-in's real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import TrainingError
+from planner.config.trainer import Patience
+from runner.ports.backend import Point
+from runner.ports.trial import TrialConfig
+from runner.processes import SWEEP_TAG, tagged
+from runner.trainers.backend import DrivenBackend
+from runner.trainers.standin.driver import driver
+from runner.training.trial import OpenTrial, read_points
+from tests.runner.trainers.standins import standin_config
+
+LAST = 8
+PATIENCE = Patience(start_up_seconds=60, least_seconds=1.5, median_steps=5, pause_seconds=1.5, stop_seconds=0.3)
+
+
+@pytest.fixture
+def tag(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Mark all that the test starts; it is in nobody else's environment."""
+    value = uuid.uuid4().hex
+    monkeypatch.setenv(SWEEP_TAG, value)
+    return f"{SWEEP_TAG}={value}"
+
+
+def opened(config: TrialConfig, folder: Path) -> OpenTrial:
+    """Go on from the newest checkpoint, or start."""
+    backend = DrivenBackend(driver(config))
+    if (folder / "trainer").exists():
+        return OpenTrial(backend, folder, backend.restore(config, folder))
+    backend.start(config, folder)
+    return OpenTrial(backend, folder, None)
+
+
+def trained(config: TrialConfig, folder: Path) -> list[TrainingError]:
+    """Train to the last step, going on after each failure; return the failures."""
+    failures = []
+    for _ in range(5):
+        trial = opened(config, folder)
+        try:
+            list(trial.train(LAST))
+            trial.save()
+        except TrainingError as error:
+            failures.append(error)
+        else:
+            return failures
+        finally:
+            trial.close()
+    raise AssertionError(failures)
+
+
+def scores(points: list[Point]) -> list[tuple[int, float | None]]:
+    return [(point.optimizer_step, point.score) for point in points]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, float | None]]:
+    folder = Path(tmp_path_factory.mktemp("undisturbed"))
+    assert trained(standin_config(), folder) == []
+    return scores(read_points(folder))
+
+
+@pytest.mark.parametrize(
+    ("faults", "kinds", "message", "log"),
+    [
+        (["hang"], ["hang"], "nothing was heard of the trainer for", "in _hang"),
+        (["out-of-memory"], ["out-of-memory"], "CUDA out of memory", "CUDA out of memory"),
+        (["killed"], ["lost"], "SIGKILL", ""),
+        (["refused"], ["input"], "unrecognized arguments: --rollouts", "unrecognized"),
+        (["torn-checkpoint", "killed"], ["lost", "checkpoint"], "SIGKILL", ""),
+        (["cut-line", "slow-start"], [], "", ""),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else None,
+)
+def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
+    faults: list[str],
+    kinds: list[str],
+    message: str,
+    log: str,
+    tag: str,
+    undisturbed: list[tuple[int, float | None]],
+    tmp_path: Path,
+) -> None:
+    at = {"torn-checkpoint": 4}
+    told = [{"kind": kind, "at_step": at.get(kind, 5)} for kind in faults]
+    config = standin_config(PATIENCE, faults=told, save_every_steps=2, slow_seconds=0.5)
+    failures = trained(config, tmp_path)
+    assert [failure.kind for failure in failures] == kinds
+    if kinds:
+        assert message in str(failures[0])
+        assert log in failures[0].tail
+    assert scores(read_points(tmp_path)) == undisturbed
+    assert tagged({tag}) == set()
+
+
+def test_losses_that_are_no_numbers_end_a_trial(tag: str, tmp_path: Path) -> None:
+    trial = opened(standin_config(PATIENCE, faults=[{"kind": "nan", "at_step": 5}]), tmp_path)
+    with pytest.raises(TrainingError, match="up to 7, had a loss that is not finite") as caught:
+        list(trial.train(1_500))
+    trial.close()
+    assert caught.value.kind == "nan"
+    assert [point.optimizer_step for point in read_points(tmp_path)] == list(range(7))
+    assert tagged({tag}) == set()
+
+
+def test_a_trainer_that_does_not_come_up_hangs(tag: str, tmp_path: Path) -> None:
+    patience = PATIENCE.model_copy(update={"start_up_seconds": 0.5})
+    config = standin_config(patience, faults=[{"kind": "slow-start"}], slow_seconds=600.0)
+    with pytest.raises(TrainingError, match="start_up_seconds") as caught:
+        trial = opened(config, tmp_path)
+        list(trial.train(LAST))
+    trial.close()
+    assert caught.value.kind == "hang"
+    assert tagged({tag}) == set()
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_a_trainer_that_does_not_stop_is_killed_and_goes_on_from_what_it_saved(
+    gated: bool, tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
+) -> None:
+    config = standin_config(PATIENCE, faults=[{"kind": "deaf"}], save_every_steps=2, gated=gated)
+    trial = opened(config, tmp_path)
+    seen: list[Point] = []
+    for point in trial.train(1_500, lambda: len(seen) > 4):
+        seen.append(point)
+    trial.save()
+    saved = trial.step
+    trial.close()
+    assert tagged({tag}) == set()
+    assert saved
+    assert saved % 2 == 0
+    assert scores(read_points(tmp_path))[: LAST + 1] == undisturbed[: saved + 1]
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from tests.runner.trainers.test_failures import opened
+from tests.runner.trainers.standins import standin_config
+trial = opened(standin_config(save_every_steps=2), Path(sys.argv[1]))
+for point in trial.train(1_500):
+    print(point.optimizer_step, flush=True)
+    if point.optimizer_step == 3:  # from here on nobody reads what the trainer says
+        sys.stdin.read()
+"""
+
+
+def test_a_killed_workers_trainer_ends_and_what_nobody_read_is_recovered(
+    tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
+) -> None:
+    root = str(Path(__file__).parents[3])
+    environment = {**os.environ, "PYTHONPATH": root}
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(tmp_path)], stdin=subprocess.PIPE, env=environment, cwd=root
+    )
+    own = tmp_path / "trainer"
+    _wait_for(lambda: any(int(path.name.split("-")[1]) >= 6 for path in own.glob("checkpoint-*[0-9]")))
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.communicate()
+    _wait_for(lambda: not tagged({tag}))
+    assert scores(read_points(tmp_path)) == undisturbed[:4]
+    trial = opened(standin_config(save_every_steps=2), tmp_path)
+    stood = trial.step
+    assert stood is not None
+    assert stood >= 6
+    list(trial.train(stood))
+    trial.close()
+    points = read_points(tmp_path)
+    assert [point.optimizer_step for point in points] == list(range(stood + 1))
+    assert scores(points)[: LAST + 1] == undisturbed[: stood + 1]
+    assert points[-1].seconds > points[3].seconds
+
+
+def _wait_for(condition: Any) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
