@@ -116,8 +116,8 @@ def test_losses_that_are_no_numbers_end_a_trial(tag: str, tmp_path: Path) -> Non
 def test_a_trainer_that_does_not_come_up_hangs(tag: str, tmp_path: Path) -> None:
     patience = PATIENCE.model_copy(update={"start_up_seconds": 0.5})
     config = standin_config(patience, faults=[{"kind": "slow-start"}], slow_seconds=600.0)
+    trial = opened(config, tmp_path)
     with pytest.raises(TrainingError, match="start_up_seconds") as caught:
-        trial = opened(config, tmp_path)
         list(trial.train(LAST))
     trial.close()
     assert caught.value.kind == "hang"
