@@ -150,13 +150,14 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     """Return the configuration as it counts, with every name that was left open filled in."""
     counts = settled(resolved)
     values: dict[str, Any] = counts.config.model_dump(mode="json")
+    del values["slurm"]  # where a sweep is driven from is no matter of the plan
     if not has_axes(counts.config.axes):
         del values["axes"]
     if counts.config.trainer.name == BUILTIN:
         del values["trainer"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
     values["recipe_traits"] = asdict(request.traits)
-    values["sources"] = dict(counts.sources)
+    values["sources"] = {key: source for key, source in counts.sources.items() if not key.startswith("slurm.")}
     return values
 
 

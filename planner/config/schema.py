@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
+from planner.config.slurm import SlurmSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
 
@@ -210,6 +211,7 @@ class Config(Section):
     pilot: PilotSection = Field(default_factory=PilotSection)
     axes: AxesSection = Field(default_factory=AxesSection)
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)
+    slurm: SlurmSection = Field(default_factory=SlurmSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")
 

@@ -3,6 +3,7 @@
 The order matters: what cannot run is refused before anything is stored, and everything is stored before it runs.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.checking import explained
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
-from planner.store.driving import Driver, end_lease, take_lease
+from planner.store.driving import Driver, end_lease, is_driven, take_lease
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
@@ -35,6 +36,7 @@ from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
 
 Began = Callable[[str], None]
+SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,14 @@ def start(
         return _finished(sweep, outcome)
 
 
+def store_only(request: SweepRequest, database: str) -> str:
+    """Store a sweep of a plan, new or given, for a driver that comes later, and return its name."""
+    plan_name = plan_to_run(request, database)
+    with open_store(database) as store:
+        plan = store.plan(plan_name)
+        return _store(store, plan, spec_of(request, plan, database), None)[0]
+
+
 def resume(
     sweep: str | None,
     database: str,
@@ -87,17 +97,39 @@ def resume(
     folder: str | Path | None = None,
     ray_address: str | None = None,
     workers: int | None = None,
+    wait: float = 0.0,
     interrupts: Interrupts | None = None,
     began: Began = lambda sweep: None,
 ) -> Finished:
-    """Go on with a sweep, the newest if none is named: the plan minus what is finished."""
+    """Go on with a sweep, the newest if none is named: the plan minus what is finished.
+
+    `wait` are seconds in which another driver may let go of it.
+    """
     with open_store(database) as store:
-        with store.read() as session:
-            row = sweep_named(session, sweep)
-        if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
-            raise _nothing_left(store, row, folder)
+        wait_for_driver(store, sweep, wait)
+        row = unended_sweep(store, sweep, folder)
         seat = DriversSeat(this_driver(), ray_address, interrupts, began)
         return _go_on(store, row, (), seat, accept_changes=accept_changes, folder=folder, workers=workers)
+
+
+def unended_sweep(store: Store, sweep: str | None, folder: str | Path | None) -> Sweep:
+    """Return a sweep that has something left to do, the newest if none is named; NotFoundError otherwise."""
+    with store.read() as session:
+        row = sweep_named(session, sweep)
+    if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
+        raise _nothing_left(store, row, folder)
+    return row
+
+
+def wait_for_driver(store: Store, sweep: str | None, seconds: float) -> None:
+    """Wait so long at most until nobody drives a sweep; whether that is so by then shows in taking it over."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with store.read() as session:
+            row = sweep_named(session, sweep)
+        if not is_driven(row, datetime.now(UTC)) or is_dead(row):
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFoundError:
@@ -229,8 +261,8 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
     return driver.run()
 
 
-def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[str, SweepSpec]:
-    """Store a sweep with its trials, and hold it from its first moment."""
+def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> tuple[str, SweepSpec]:
+    """Store a sweep with its trials; its driver, if it has one already, holds it from its first moment."""
     now = datetime.now(UTC)
     with store.write() as session:
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
@@ -240,7 +272,8 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver) -> tuple[s
         row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
         for trial in new_trials(own, plan):
             add_trial(session, name, trial, now)
-        take_lease(session, name, driver, now)
+        if driver is not None:
+            take_lease(session, name, driver, now)
         mark_folder(Path(own.folder), row, store.location)
     return name, own
 

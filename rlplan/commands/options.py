@@ -132,3 +132,13 @@ RayAddressOption = Annotated[
 WorkersOption = Annotated[
     int | None, whole("--workers", "Trials that run at once; as many as the plan's hardware holds.")
 ]
+
+# Of a sweep that Slurm runs.
+SlurmOption = Annotated[
+    bool, typer.Option("--slurm", help="Submit it to Slurm as a job that goes on by itself; [slurm] says with what.")
+]
+SbatchOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="<option>", help="An option of sbatch, such as --time=8:00:00; may be repeated."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")]

@@ -53,7 +53,9 @@ def sweep(
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
     trainer: options.TrainerOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    slurm: options.SlurmOption = False,
+    sbatch: options.SbatchOption = None,
+    dry_run: options.DryRunOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
@@ -68,6 +70,11 @@ def sweep(
     from rlplan.printing.sweep_output import print_dry_run  # noqa: PLC0415
 
     request = SweepRequest.of(asked)
+    if _for_slurm(slurm, sbatch, ray_address):
+        from rlplan.actions.submitting import submit_new  # noqa: PLC0415
+        from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
+
+        return print_submitted(submit_new(request, db, sbatch=sbatch or (), write_only=dry_run), db, format)
     if dry_run:
         print_dry_run(describe(request, db), format)
         return 0
@@ -80,6 +87,10 @@ def resume(
     folder: options.OwnFolderOption = None,
     ray_address: options.RayAddressOption = None,
     workers: options.WorkersOption = None,
+    wait: Annotated[float, options.plain("--wait", "Seconds to wait for another driver to let go of it.")] = 0.0,
+    slurm: options.SlurmOption = False,
+    sbatch: options.SbatchOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --slurm: write the job, submit nothing.")] = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
@@ -87,14 +98,24 @@ def resume(
 
     Example: rlplan resume sweep-1
     """
-    from rlplan.actions.asking import let_go_on  # noqa: PLC0415
-    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
-
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    asked = let_go_on(db, sweep, {f"--{name.replace('_', '-')}": value for name, value in changes.items()})
-    if asked is not None:
-        return print_asked(asked, db, format)
+    if _for_slurm(slurm, sbatch, ray_address, dry_run):
+        from rlplan.actions.submitting import submit_stored  # noqa: PLC0415
+        from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
+
+        del changes["ray_address"]
+        return print_submitted(submit_stored(sweep, db, sbatch=sbatch or (), write_only=dry_run, **changes), db, format)
+    if wait:
+        changes["wait"] = wait
+    else:
+        from rlplan.actions.asking import let_go_on  # noqa: PLC0415
+
+        asked = let_go_on(db, sweep, {f"--{name.replace('_', '-')}": value for name, value in changes.items()})
+        if asked is not None:
+            from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+
+            return print_asked(asked, db, format)
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
@@ -148,6 +169,19 @@ def stop(
     Example: rlplan stop sweep-1
     """
     return _asked("stop", sweep, db, format)
+
+
+def _for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
+    """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
+    from budgets.errors import InputError  # noqa: PLC0415
+
+    if not slurm and (sbatch or dry_run):
+        raise InputError(f"{'--sbatch' if sbatch else '--dry-run'} is about a job: give --slurm too")
+    if slurm and ray_address is not None:
+        raise InputError(
+            f"--slurm and --ray-address {ray_address} are both given: a job starts a Ray of its own; leave one out"
+        )
+    return slurm
 
 
 def _asked(kind: str, sweep: str | None, db: str, format: Format) -> int:

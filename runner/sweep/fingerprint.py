@@ -18,7 +18,7 @@ from runner.sweep.spec import SweepSpec
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
-DRIVES = "runner/sweep"
+DRIVES = ("runner/sweep", "runner/slurm")
 # Settings that sweeps of earlier versions do not have, each with the value that means what those did.
 ADDED = {"training.trainer": None, "training.machine.nodes": 1}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -40,7 +40,7 @@ def _sources(root: Path) -> Iterator[Path]:
     for place in MAKES_CURVES:
         path = root / place
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            if root / DRIVES not in file.parents:
+            if not any(root / each in file.parents for each in DRIVES):
                 yield file
 
 

@@ -24,6 +24,7 @@ NOT_RUN = {
     "trains for minutes": r"^rlplan sweep( --task sum-easy --budget [\d.]+)?$",
     "asks a sweep that trains": r"^rlplan (resume|retry|pause|stop)\b",
     "needs a Ray cluster": r"--ray-address",
+    "needs Slurm": r"^rlplan sweep --slurm",
     "needs checkpoints of language models": r"--model (models/|qwen2\.5-1\.5b=)",
     "needs a PostgreSQL server": r"postgresql://",
     "stays until it is stopped": r"^rlplan (dashboard|status.* --watch)\b",

@@ -3,9 +3,11 @@
 import json
 import os
 import socket
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -13,7 +15,7 @@ import pytest
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, StoreError, UnknownNameError
 from planner.store import open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.driving import GRACE, Driver, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
@@ -219,6 +221,25 @@ def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: s
     with open_store(database) as store, store.write() as session:
         take_lease(session, "sweep-1", dead, datetime.now(UTC), former_is_dead=True)
     assert not resume(None, database).interrupted
+
+
+def test_a_driver_that_was_killed_with_its_machine_is_waited_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(database)
+    held = datetime.now(UTC)
+
+    def later(_: float) -> None:
+        nonlocal held
+        held -= GRACE / 2
+        with open_store(database) as store, store.write() as session:
+            take_lease(session, "sweep-1", Driver("gone@1.00", "another-host", 1), held, former_is_dead=True)
+
+    later(0.0)
+    monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=later))
+    with pytest.raises(StoreError, match="being driven by process 1 on another-host"):
+        resume(None, database)
+    assert not resume(None, database, wait=60).interrupted
 
 
 @pytest.mark.parametrize("what", ["code_fingerprint", "configuration_fingerprint"])

@@ -1,0 +1,164 @@
+"""What `rlplan sweep --slurm` and `rlplan resume --slurm` do: store the sweep, write its job, and submit that."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError, StoreError
+from planner.config.slurm import SlurmSection
+from planner.store import open_store
+from planner.store.driving import is_driven
+from planner.store.engine import locate
+from planner.store.schema import Plan, Sweep
+from planner.store.sweeps import sweep_named
+from rlplan.actions.proposing import load_configuration
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.actions.sweeping import store_only, unended_sweep
+from runner.processes import is_dead
+from runner.slurm.job import SCRIPT, Job, nodes_for, text_of
+from runner.slurm.submit import require_sbatch, submit
+from runner.sweep.home import home_of, token_of
+from runner.sweep.spec import SweepSpec
+from runner.training.trial import replace_file
+
+# Options of sbatch that are keys of [slurm]; all others are passed on as they are.
+KEYS = {
+    "--nodes": "nodes",
+    "--gpus-per-node": "gpus_per_node",
+    "--cpus-per-task": "cpus_per_node",
+    "--mem": "memory",
+    "--time": "time",
+    "--partition": "partition",
+    "--account": "account",
+}
+NUMBERS = ("nodes", "gpus_per_node", "cpus_per_node")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A sweep's job; `job` is None where its script was only written."""
+
+    sweep: str
+    plan: str
+    job: str | None
+    name: str
+    script: str
+    nodes: int
+    gpus_per_node: int
+    time_limit: str | None
+
+
+def submit_new(
+    request: SweepRequest, database: str, *, sbatch: Sequence[str] = (), write_only: bool = False
+) -> Submitted:
+    """Store a sweep of a plan, new or given, and submit the job that drives it."""
+    section = slurm_section(request.config, sbatch)
+    if not write_only:
+        require_sbatch()
+    return _submitted(store_only(request, database), database, section, write_only=write_only)
+
+
+def submit_stored(
+    sweep: str | None,
+    database: str,
+    *,
+    sbatch: Sequence[str] = (),
+    folder: Path | None = None,
+    accept_changes: bool = False,
+    workers: int | None = None,
+    write_only: bool = False,
+) -> Submitted:
+    """Submit a job that goes on with a sweep, the newest if none is named."""
+    section = slurm_section(None, sbatch)
+    if not write_only:
+        require_sbatch()
+    given = [] if folder is None else ["--folder", str(folder.expanduser().absolute())]
+    given += ["--accept-changes"] if accept_changes else []
+    given += [] if workers is None else ["--workers", str(workers)]
+    return _submitted(sweep, database, section, tuple(given), folder, write_only=write_only)
+
+
+def slurm_section(file: Path | None, sbatch: Sequence[str]) -> SlurmSection:
+    """Return what jobs ask for: [slurm] of the file, over which options of sbatch win that were given by hand."""
+    section = load_configuration(file).config.slurm
+    flags: dict[str, tuple[str, Any]] = {}
+    others = list(section.sbatch)
+    for option in sbatch:
+        name, _, value = option.partition("=")
+        if name in KEYS and value:
+            number = value.isdecimal() and KEYS[name] in NUMBERS
+            flags[f"slurm.{KEYS[name]}"] = (f"--sbatch={name}", int(value) if number else value)
+        else:
+            others.append(option)
+    return load_configuration(file, None, flags | {"slurm.sbatch": ("--sbatch", others)}).config.slurm
+
+
+def _submitted(
+    sweep: str | None,
+    database: str,
+    section: SlurmSection,
+    options: tuple[str, ...] = (),
+    folder: Path | None = None,
+    *,
+    write_only: bool,
+) -> Submitted:
+    place = locate(database)
+    with open_store(database) as store:
+        row = unended_sweep(store, sweep, folder)
+        if is_driven(row, datetime.now(UTC)) and not is_dead(row):
+            raise StoreError(
+                f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
+                f"`rlplan stop {row.name}`"
+            )
+        with store.read() as session:
+            home = home_of(session, row, store.location, folder)
+            plan = session.get_one(Plan, sweep_named(session, row.name).plan_id).name
+    job = _job(row, home.folder, place if isinstance(place, Path) else None, section, options)
+    script = write_job(job)
+    environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
+    number = None if write_only else submit(script, environment)
+    return Submitted(row.name, plan, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
+
+
+def _job(row: Sweep, folder: Path, database: Path | None, section: SlurmSection, options: tuple[str, ...]) -> Job:
+    spec = SweepSpec.model_validate(row.config)
+    nodes, per_node = nodes_for(round(spec.workers * spec.resources.gpus), section)
+    if spec.resources.gpus > nodes * per_node:
+        raise InputError(
+            f"each trial of {row.name} needs {spec.resources.gpus:g} GPUs, and {nodes} nodes of {per_node} have fewer: "
+            "ask for more in [slurm] of rlplan.toml (nodes, gpus_per_node), or make a plan with fewer --gpus-per-trial"
+        )
+    return Job(
+        name=f"rlplan-{row.name}-{token_of(row)[:4]}",
+        sweep=row.name,
+        folder=folder,
+        database=database,
+        directory=Path.cwd(),
+        programs=_programs(),
+        nodes=nodes,
+        gpus_per_node=per_node,
+        options=options,
+        settings=section,
+    )
+
+
+def write_job(job: Job) -> Path:
+    """Write a sweep's job into its folder; one that somebody has changed by hand is kept beside it."""
+    script, text = job.folder / SCRIPT, text_of(job)
+    if script.exists() and script.read_text(encoding="utf-8") != text:
+        script.replace(script.with_name(f"{SCRIPT}.before"))
+    (job.folder / "logs").mkdir(exist_ok=True)
+    replace_file(script, text)
+    return script
+
+
+def _programs() -> Path:
+    """Return the directory in which rlplan and ray lie."""
+    here = Path(sys.executable).parent
+    found = shutil.which("rlplan")
+    return here if (here / "rlplan").exists() or found is None else Path(found).parent

@@ -1,0 +1,89 @@
+"""The text of a sweep's Slurm job: what it asks for, what it drives, and the part in bash that is the same for all."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from planner.config.slurm import SlurmSection
+
+SCRIPT = "slurm.sh"
+NODES_PATIENCE_SECONDS = 600  # for Ray on all nodes; then those that are there have to do
+DRIVER_PATIENCE_SECONDS = 120  # for a driver that was killed with its node, until its lease has run out
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A sweep, and where it is driven from."""
+
+    name: str  # no other sweep of the user has it
+    sweep: str
+    folder: Path  # the sweep's
+    database: Path | None  # None for a server, whose address holds a password and stays in the environment
+    directory: Path  # what relative paths are relative to
+    programs: Path  # the directory of rlplan and ray
+    nodes: int
+    gpus_per_node: int
+    options: tuple[str, ...]  # further ones of `rlplan resume`
+    settings: SlurmSection
+
+
+def nodes_for(gpus: int, section: SlurmSection) -> tuple[int, int]:
+    """Return nodes, and GPUs of each, for a sweep that uses so many GPUs; none on a CPU."""
+    per_node = min(8, gpus) if section.gpus_per_node is None else section.gpus_per_node
+    return section.nodes or (-(-gpus // per_node) if gpus and per_node else 1), per_node
+
+
+def text_of(job: Job) -> str:
+    """Return the script, which sbatch takes."""
+    body = files("runner.slurm").joinpath("body.sh").read_text(encoding="utf-8")
+    return "\n".join([*_head(job), "", *_settings(job), "", body])
+
+
+def _head(job: Job) -> Iterator[str]:
+    yield "#!/bin/bash"
+    yield f"# Drives {job.sweep} on a Ray of its own, stops before the time limit with everything saved, and submits"
+    yield "# itself again until the sweep has ended. Written by `rlplan sweep --slurm`; by hand:"
+    yield f"#     sbatch {shlex.quote(str(job.folder / SCRIPT))}"
+    yield from (f"#SBATCH {option}" for option in _options(job))
+
+
+def _options(job: Job) -> Iterator[str]:
+    asked = job.settings
+    yield f"--job-name={job.name}"
+    yield "--dependency=singleton"  # never two jobs of one sweep at once
+    yield f"--nodes={job.nodes}"
+    yield "--ntasks-per-node=1"
+    yield f"--cpus-per-task={asked.cpus_per_node}" if asked.cpus_per_node else "--exclusive"
+    yield f"--mem={asked.memory or 0}"
+    if job.gpus_per_node:
+        yield f"--gpus-per-node={job.gpus_per_node}"
+    for name in ("time", "partition", "account"):
+        if value := getattr(asked, name):
+            yield f"--{name}={value}"
+    yield f"--signal=B:USR1@{asked.margin_seconds}"
+    yield "--requeue"
+    yield "--no-kill"  # the loss of a node is no loss of the sweep
+    yield "--open-mode=append"
+    yield f"--chdir={_quoted(job.directory)}"
+    yield f"--output={_quoted(job.folder / 'logs' / 'slurm-%j.log')}"
+    yield from asked.sbatch
+
+
+def _settings(job: Job) -> Iterator[str]:
+    database = [] if job.database is None else ["--db", str(job.database)]
+    resume = ["rlplan", "resume", job.sweep, *database, f"--wait={DRIVER_PATIENCE_SECONDS}", *job.options]
+    yield f"sweep={shlex.quote(job.sweep)}"
+    yield f"folder={shlex.quote(str(job.folder))}"
+    yield f"resume=({shlex.join(resume)})"
+    yield f"patience={NODES_PATIENCE_SECONDS}"
+    if job.database is None:
+        yield ': "${RLPLAN_DB:?give the address of the database, which is not written here for it may hold a password}"'
+    yield f"export PATH={shlex.quote(str(job.programs))}:$PATH"
+    yield from job.settings.setup
+
+
+def _quoted(path: Path) -> str:
+    text = str(path)
+    return f'"{text}"' if " " in text else text

@@ -1,0 +1,132 @@
+"""`rlplan sweep --slurm` and `rlplan resume --slurm`: what is stored, written and submitted. sbatch is a stand-in."""
+
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from planner.store import open_store
+from planner.store.driving import Driver, take_lease
+from planner.store.schema import Sweep
+from rlplan.actions.proposing import load_configuration, make_plan
+from tests.rlplan.conftest import Run
+
+SWEEP = ("sweep", "--slurm")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a plan, which takes a while to make."""
+    database = tmp_path_factory.mktemp("planned") / "rlplan.db"
+    flags = {"budget.gpu_hours": ("--budget", 0.3), "pilot.fraction": ("--pilot-fraction", 0.4)}
+    make_plan(load_configuration(None, "sum-easy", flags), str(database))
+    return database
+
+
+@pytest.fixture(autouse=True)
+def with_a_plan(run: Run, planned: Path, tmp_path: Path) -> None:
+    shutil.copy(planned, tmp_path)
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that takes any job, and the file that it writes down what it was called with."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(
+        f'#!/bin/bash\necho "$* $RLPLAN_DB" >> {tmp_path}/calls\n'
+        f'[ ! -e {tmp_path}/refuses ] || {{ echo "sbatch: error: invalid account" >&2; exit 1; }}\necho "41;here"\n'
+    )
+    (programs / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    return tmp_path / "calls"
+
+
+def script_of(tmp_path: Path) -> Path:
+    return tmp_path / "rlplan-sweeps" / "sweep-1" / "slurm.sh"
+
+
+def test_a_sweep_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
+    Path("rlplan.toml").write_text('[slurm]\nnodes = 3\ntime = "8:00:00"\npartition = "gpu"\nsetup = ["true"]\n')
+    ran = run(*SWEEP, "--sbatch=--time=4:00:00", "--sbatch", "--qos=high")
+    assert ran.code == 0
+    script = script_of(tmp_path)
+    assert sbatch.read_text() == f"--parsable {script} \n"
+    text = script.read_text()
+    for option in ("nodes=3", "time=4:00:00", "partition=gpu", "qos=high"):
+        assert text.count(f"#SBATCH --{option}\n") == 1
+    assert "8:00:00" not in text
+    assert (script.parent / "logs").is_dir()  # Slurm makes no folder for a log
+    said = " ".join(ran.out.split())
+    for words in ("sweep-1 of plan-1 on 3 nodes, 4:00:00 each time: submitted as job 41", "rlplan stop sweep-1"):
+        assert words in said
+    assert "created" in run("status").out
+
+
+def test_a_job_that_is_only_written_can_be_submitted_by_hand(run: Run, tmp_path: Path) -> None:
+    ran = run(*SWEEP, "--dry-run", "--format", "json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert (document["sweep"], document["job"], document["nodes"]) == ("sweep-1", None, 1)
+    assert document["script"] == str(script_of(tmp_path))
+    assert f"rlplan resume sweep-1 --db {tmp_path}/rlplan.db " in script_of(tmp_path).read_text()
+
+
+def test_a_stored_sweep_is_submitted_and_a_script_that_was_changed_by_hand_is_kept(
+    run: Run, sbatch: Path, tmp_path: Path
+) -> None:
+    run(*SWEEP)
+    script = script_of(tmp_path)
+    script.write_text(script.read_text() + "# mine\n")
+    ran = run("resume", "--slurm", "--workers", "2", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["job"]) == (0, "41")
+    assert "--wait=120 --workers 2)" in script.read_text()
+    assert script.with_name("slurm.sh.before").read_text().endswith("# mine\n")
+    assert sbatch.read_text().count("--parsable") == 2
+
+
+def test_what_slurm_refuses_is_told_in_its_words_and_nothing_is_lost(run: Run, sbatch: Path, tmp_path: Path) -> None:
+    (tmp_path / "refuses").touch()
+    ran = run(*SWEEP)
+    assert ran.code == 2
+    assert "(sbatch: error: invalid account)" in ran.err
+    assert "rlplan resume --slurm" in ran.err
+    (tmp_path / "refuses").unlink()
+    assert run("resume", "--slurm").code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--ray-address", "auto"), "leave one out"),
+        (("--sbatch=--signal=TERM",), "--sbatch: --signal is set by the job itself"),
+        (("--sbatch=--time=5",), "--sbatch=--time: time = '5' leaves nothing to work in"),
+        ((), "there is no sbatch on this machine"),
+    ],
+)
+def test_what_cannot_be_submitted_is_refused_before_anything_is_stored(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = run(*SWEEP, *flags)
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        assert not session.query(Sweep).all()
+
+
+@pytest.mark.parametrize("command", [("sweep", "--sbatch=--qos=a"), ("resume", "--dry-run")])
+def test_options_of_a_job_need_one(run: Run, command: tuple[str, ...]) -> None:
+    ran = run(*command)
+    assert (ran.code, "give --slurm too" in ran.err) == (2, True)
+
+
+def test_a_sweep_that_is_driven_is_not_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
+    run(*SWEEP)
+    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
+        take_lease(session, "sweep-1", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
+    ran = run("resume", "--slurm")
+    assert ran.code == 2
+    assert "being driven by process 1 on another-host" in ran.err
+    assert sbatch.read_text().count("--parsable") == 1

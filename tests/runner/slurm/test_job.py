@@ -1,0 +1,107 @@
+"""The text of a sweep's Slurm job: what it asks for, and that bash understands it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.config.slurm import SlurmSection, seconds_of
+from runner.slurm.job import Job, nodes_for, text_of
+
+SHARED = Path("/shared/my sweeps/sweep-1")
+
+
+def job(**changes: Any) -> Job:
+    settings = SlurmSection(**changes.pop("settings", {}))
+    usual: dict[str, Any] = {
+        "name": "rlplan-sweep-1-ab12",
+        "sweep": "sweep-1",
+        "folder": SHARED,
+        "database": SHARED.parent / "r.db",
+    }
+    usual |= {"directory": Path("/shared"), "programs": Path("/opt/venv/bin"), "nodes": 2, "gpus_per_node": 8}
+    return Job(**(usual | {"options": ("--workers", "4"), "settings": settings} | changes))
+
+
+def asked(text: str) -> list[str]:
+    return [line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH ")]
+
+
+def test_it_asks_for_whole_nodes_and_for_a_word_before_the_limit() -> None:
+    options = asked(text_of(job()))
+    assert {"--nodes=2", "--gpus-per-node=8", "--exclusive", "--mem=0", "--signal=B:USR1@300"} <= set(options)
+    assert {"--dependency=singleton", "--requeue", "--no-kill", "--ntasks-per-node=1"} <= set(options)
+    assert '--output="/shared/my sweeps/sweep-1/logs/slurm-%j.log"' in options
+    assert not any(option.startswith(("--time", "--partition", "--account")) for option in options)
+
+
+def test_it_asks_for_what_the_section_says_and_its_own_options_come_last() -> None:
+    settings = {"time": "2-00:00:00", "partition": "a100", "account": "us", "cpus_per_node": 16, "memory": "100G"}
+    text = text_of(job(settings=settings | {"sbatch": ["--qos=high"], "setup": ["module load cuda", "conda activate"]}))
+    options = asked(text)
+    assert {"--time=2-00:00:00", "--partition=a100", "--account=us", "--cpus-per-task=16", "--mem=100G"} <= set(options)
+    assert "--exclusive" not in options
+    assert options[-1] == "--qos=high"
+    assert text.index("PATH=") < text.index("module load cuda\nconda activate\n") < text.index("srun ")
+
+
+def test_it_drives_the_sweep_that_is_stored_and_waits_for_a_lease() -> None:
+    text = text_of(job())
+    assert "resume=(rlplan resume sweep-1 --db '/shared/my sweeps/r.db' --wait=120 --workers 4)" in text
+    assert "ray stop" not in text  # it would end other people's
+
+
+def test_the_address_of_a_server_stays_in_the_environment() -> None:
+    text = text_of(job(database=None))
+    assert "--db" not in text
+    assert "${RLPLAN_DB:?" in text
+
+
+@pytest.mark.parametrize(
+    ("gpus", "section", "expected"),
+    [
+        (64, {}, (8, 8)),
+        (2, {}, (1, 2)),
+        (9, {"gpus_per_node": 4}, (3, 4)),
+        (64, {"nodes": 2}, (2, 8)),
+        (0, {}, (1, 0)),
+        (0, {"nodes": 3}, (3, 0)),
+    ],
+)
+def test_nodes_hold_the_gpus_of_the_sweep(gpus: int, section: dict[str, Any], expected: tuple[int, int]) -> None:
+    assert nodes_for(gpus, SlurmSection(**section)) == expected
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("90", 5400), ("90:30", 5430), ("1:30:00", 5400), ("2-0", 172_800), ("1-12", 129_600), ("1-0:30", 88_200)],
+)
+def test_a_time_means_what_it_means_to_sbatch(time: str, seconds: int) -> None:
+    assert seconds_of(time) == seconds
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"time": "6:00"}, "give more than 360 s"),
+        ({"time": "tomorrow"}, "no time of Slurm"),
+        ({"sbatch": ["--signal=USR2@10"]}, "--signal is set by the job itself"),
+        ({"sbatch": ["-J mine"]}, "--job-name is set by the job itself"),
+        ({"sbatch": ["qos=high"]}, "no option of sbatch"),
+        ({"sbatch": ["--qos=a\n#SBATCH --qos=b"]}, "more than one line"),
+        ({"setup": ["one\ntwo"]}, "more than one line"),
+    ],
+)
+def test_what_slurm_or_the_job_could_not_work_with_is_refused(section: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SlurmSection(**section)
+
+
+def test_bash_can_read_it(tmp_path: Path) -> None:
+    script = tmp_path / "slurm.sh"
+    script.write_text(text_of(job(settings={"setup": ["true"]})), encoding="utf-8")
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    if shutil.which("shellcheck") is not None:
+        subprocess.run(["shellcheck", "--severity=error", str(script)], check=True)
