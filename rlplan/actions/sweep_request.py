@@ -18,6 +18,7 @@ from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.sweep.planning import Place, SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import SweepSpec
+from runner.sweep.standing_in import without_gpus
 
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
 
@@ -107,7 +108,9 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
     search = _search(request.search, plan)
     open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
-    return sweep_spec(plan, request.model_copy(update={"search": search, "folder": _folder(request.folder, database)}))
+    folder = _folder(request.folder, database)
+    spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder}))
+    return without_gpus(spec) if request.ray_address is None else spec
 
 
 def _search(given: str | None, plan: Plan) -> str | None:

@@ -18,7 +18,12 @@ FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 def cost_record(
     spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
 ) -> NewCostRecord | None:
-    """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
+    """Return the typical seconds of each phase over a segment's updates; None when they tell too little.
+
+    What a trainer from outside takes has no phases, and what a stand-in takes is no measurement.
+    """
+    if spec.training.trainer is not None:
+        return None
     updates = [point.metrics for point in points if point.optimizer_step and "response_tokens" in point.metrics]
     if len(updates) < FEWEST_UPDATES:
         return None

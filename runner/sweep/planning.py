@@ -17,6 +17,7 @@ from planner.store.schema import Candidate, Plan
 from planner.view import Axes
 from runner.sweep.planned import absolute, checkpoints, compared_models, compared_recipes
 from runner.sweep.spec import Resources, SweepSpec, Training
+from runner.sweep.standing_in import in_its_own_time
 from runner.trainers.catalogue import driver_of
 
 CPU = "cpu"
@@ -84,6 +85,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         raise explained(
             error, SweepSpec, {"workers": "--workers", "retries": "--retries", "seed": "--seed"}, "the plan"
         ) from error
+    spec = in_its_own_time(spec, plan.candidates)
     _require_trainable(spec, plan)
     return spec
 

@@ -19,13 +19,14 @@ from planner.store.driving import GRACE, Driver, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.trials import TrialState
 from rlplan.actions import sweeping
-from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
 from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
+from runner.trainers.standin.life import course_of
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
 SMALL = {"workload.model": ("--model", "qwen2.5-0.5b")}
@@ -183,6 +184,24 @@ def test_a_dry_run_says_what_would_run_and_stores_no_sweep(database: str) -> Non
     assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
     assert all(0 < trial.segment_steps <= trial.pilot_steps for trial in told.trials)
     assert stored(database) is None
+
+
+def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
+    """A real second counts for many, prices are the plan's, and none of this machine's GPUs is occupied."""
+    further = {"trainer.options": ("rlplan.toml", {"time_scale": 600}), "trainer.name": ("rlplan.toml", "standin")}
+    asked = {"task": None, "budget": 5000, "pilot_fraction": 0.2, "simulation": None}
+    told = describe(request(**asked, trainer="standin"), database)
+    scaled = describe(request(**asked, further=further), database)
+    assert scaled.trials == told.trials
+    assert scaled.shortfall is None
+    assert scaled.wall_hours == pytest.approx(told.wall_hours / 600)
+    with open_store(database) as store:
+        plan = store.plan(scaled.plan)
+    spec = spec_of(request(**asked, further=further), plan, database)
+    for each in [each for each in plan.candidates if each.pilot_steps]:
+        config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
+        took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
+        assert 0.6 < took * spec.resources.slots / 3600 / each.gpu_hours_per_step < 1.6
 
 
 def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) -> None:

@@ -6,51 +6,19 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, ValidationError
+from typing import Any
 
 import runner
 from budgets.errors import InputError
-from planner.checking import Count, NotNegative, Positive, Section, explained
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
+from runner.trainers.standin.options import StandinOptions, options_of
 
 _AHEAD = 2  # times the steps of a segment that are reckoned beforehand, for a gate that opens further
 _MOST_AHEAD = 4000  # steps; the process reckons what follows itself
-
-
-class Fault(Section):
-    """Something that goes wrong in one update of a trial."""
-
-    kind: Literal[
-        "hang", "out-of-memory", "nan", "torn-checkpoint", "cut-line", "slow-start", "deaf", "killed", "refused"
-    ]
-    at_step: Annotated[int, Field(ge=0)] = 1
-    attempts: Annotated[int, Field(ge=0)] = Field(1, description="the first so many of a trial; 0: all")
-    rollouts_per_prompt: Count | None = Field(None, description="of the trials that it befalls; without it, of all")
-    prompts_per_batch: Count | None = None
-    seed: Annotated[int, Field(ge=0)] | None = None
-
-    def befalls(self, config: TrialConfig, attempt: int) -> bool:
-        """Whether it goes wrong in this attempt of this trial."""
-        names = ("rollouts_per_prompt", "prompts_per_batch", "seed")
-        mine = all(getattr(self, name) in (None, getattr(config, name)) for name in names)
-        return mine and (not self.attempts or attempt <= self.attempts)
-
-
-class StandinOptions(Section):
-    """[trainer.options] of the stand-in."""
-
-    time_scale: Positive = Field(1.0, description="seconds of its world that pass in a real one")
-    gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
-    save_every_steps: Count = 10
-    checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
-    slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
-    faults: list[Fault] = Field([], description="what goes wrong, and where")
 
 
 class StandinDriver:
@@ -118,11 +86,7 @@ class StandinDriver:
 def driver(config: TrialConfig) -> StandinDriver:
     """Return the driver of a trial's configuration."""
     assert config.trainer is not None
-    try:
-        options = StandinOptions.model_validate(config.trainer.options)
-    except ValidationError as error:
-        raise explained(error, StandinOptions, {}, "[trainer.options] of the stand-in") from error
-    return StandinDriver(options)
+    return StandinDriver(options_of(config.trainer))
 
 
 def _meaning(line: str) -> list[Reading]:

@@ -8,7 +8,7 @@ from runner.ports.simulation import Costs, SimulationChoice
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 
 COSTS = Costs(seconds_per_update=10.0, seconds_per_rollout=0.001, seconds_per_answer=0.01, start_up_seconds=10.0)
-SCALE = 1000.0
+SCALE = 1000
 
 
 def standin_config(patience: Patience | None = None, **options: Any) -> TrialConfig:
