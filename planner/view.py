@@ -109,6 +109,20 @@ class OpenCell:
         return self.start_up_gpu_hours + self.pilot_steps * self.gpu_hours_per_step
 
 
+PARTS = (1 / 64, 1 / 16, 1 / 4, 1.0)  # of the target's GPU-hours, where a plan says what a run will have gained
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What the plan expected before any pilot: gains of runs in each world of its prior, as shares of what is lacking.
+
+    What a base model lacks is what its score falls short of 1.
+    """
+
+    weights: tuple[float, ...]  # of the worlds
+    gains: Mapping[Configuration, tuple[tuple[float, ...], ...]]  # worlds × PARTS
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Everything that a decision may rest on; two equal views get equal decisions.
@@ -125,6 +139,7 @@ class View:
     open_cells: Mapping[Configuration, OpenCell] = field(default_factory=dict)
     rest_to_final: bool = False  # whether what pilots leave over lengthens the final run
     replicates: bool = False  # whether further seeds of a configuration can be proposed
+    foretold: Foretold | None = None  # recorded runs that belong to no plan have none
 
 
 def by_configuration(trials: Iterable[TrialView]) -> dict[Configuration, list[TrialView]]:

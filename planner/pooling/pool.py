@@ -9,7 +9,8 @@ from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
-from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
+from planner.pooling.surface import with_foretold
+from planner.view import Configuration, Foretold, Seen, TrialView, View, by_configuration, has_curve
 
 DRAWS = 1000
 STREAM = 0x706F6F6C  # tells these random numbers from others of the same seed
@@ -28,7 +29,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
-        self._features: tuple[tuple[Configuration, ...], Features] | None = None
+        self._features: tuple[tuple[Configuration, ...], Foretold | None, Features] | None = None
         self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
         self._drawn: dict[int, Worlds] = {}
 
@@ -36,7 +37,8 @@ class Pool:
         """Return draws of everything that the view's curves leave possible."""
         configurations = _configurations(view)
         curves = _farthest(view)
-        key = (view.target_gpu_hours, view.seed, configurations, *((each.trial, each.scores) for each in curves))
+        asked = view.target_gpu_hours, view.seed, view.foretold, configurations
+        key = (*asked, *((each.trial, each.scores) for each in curves))
         if self._fit is None or self._fit[0] != key:
             self._fit = key, *self._fitted(view, configurations, curves)
             self._drawn = {}
@@ -60,12 +62,14 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        return JointModel(self._design(configurations), points, of).fit(), runs
+        return JointModel(self._design(configurations, view.foretold), points, of).fit(), runs
 
-    def _design(self, configurations: tuple[Configuration, ...]) -> Features:
-        if self._features is None or self._features[0] != configurations:
-            self._features = configurations, features(configurations)
-        return self._features[1]
+    def _design(self, configurations: tuple[Configuration, ...], foretold: Foretold | None) -> Features:
+        if self._features is None or self._features[:2] != (configurations, foretold):
+            smooth = features(configurations)
+            found = smooth if foretold is None else with_foretold(smooth, configurations, foretold)
+            self._features = configurations, foretold, found
+        return self._features[2]
 
     def _bins(self, trial: TrialView) -> Binned:
         known = self._binned.get(trial.trial)

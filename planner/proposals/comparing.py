@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from budgets.cost import Z90
-from planner.proposals.prior import distance
+from planner.proposals.prior import Circumstances, distance
 from planner.proposals.request import Ground, PricedCell, Standing
 from planner.proposals.worlds import WORLDS, Values, ceiling
 
@@ -64,13 +64,13 @@ def _octaves(key: tuple[int, int], other: tuple[int, int]) -> float:
 def grounds(ranked: Sequence[PricedCell], weights: Sequence[float]) -> tuple[Ground, ...]:
     """Return each study with its weight, its distance, and the cell that would be first by it alone."""
     scores = np.array([cell.score_by_world for cell in ranked])
-    workload = ranked[0].variant.workload
+    here = Circumstances.of(ranked[0].variant.workload)
     found = []
     for study, group in groupby(range(len(WORLDS)), lambda place: WORLDS[place].study):
         places = list(group)
         shares = np.array([weights[place] for place in places])
         alone = ranked[int(np.argmax(scores[:, places] @ shares))]
         studied = WORLDS[places[0]].studied
-        away = distance(studied, workload) if studied is not None else None
+        away = distance(studied, here) if studied is not None else None
         found.append(Ground(study, float(shares.sum()), away, *alone.key))
     return tuple(sorted(found, key=attrgetter("weight"), reverse=True))

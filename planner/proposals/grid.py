@@ -8,7 +8,7 @@ from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
-from planner.proposals.prior import Prior, Run
+from planner.proposals.prior import Circumstances, Prior, Run
 from planner.proposals.published import HARMLESS_EPOCHS
 from planner.proposals.request import PricedCell, Request, ScoreInterval, Variant
 from planner.proposals.worlds import CRITICAL_ROLLOUTS, Values
@@ -43,9 +43,8 @@ class CellCost:
 
     @property
     def run(self) -> Run:
-        """What its expected score depends on; groups that are generated anew until they differ all carry signal."""
-        signal = 1.0 if self.variant.traits.refills_groups and self.signal_fraction else self.signal_fraction
-        return Run(self.rollouts_per_prompt, self.prompts_per_batch, signal, self.variant.workload)
+        """What its expected score depends on."""
+        return Run.of(self.key, self.signal_fraction, self.variant.traits, Circumstances.of(self.variant.workload))
 
     def gpu_hours(self, steps: int) -> float:
         """Return the GPU-hours of a final run of so many steps, start-up included."""

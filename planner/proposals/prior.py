@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from budgets.workload import Workload
+from budgets.workload import RecipeTraits, Workload
 from planner.proposals.published import HARMLESS_EPOCHS
 from planner.proposals.worlds import WORLDS, Studied, Values, ceiling, logit
 
@@ -30,8 +30,6 @@ LEVEL_SD: Final = 0.25  # of what can be gained: .07 on easy problems and .03 on
 PER_DISTANCE: Final = 0.5  # by how much that grows for each such distance from the nearest study [A]
 COMPUTE_OCTAVES: Final = 4.0  # of compute beyond the studies that count as one distance [A]
 
-TINY: Final = 1e8  # parameters, up to which a model is one of our bench and not of a study
-
 # The same for every budget. (Without np.unique, which loads all of numpy.ma.)
 STEPS: Final = np.array(sorted({round(2 ** (quarters / 4)) for quarters in range(160)}), dtype=float)
 
@@ -40,13 +38,35 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What of a workload the expected scores depend on."""
+
+    parameters: float
+    experts: bool
+    response_tokens: float
+    pass_rate: float
+    prompts: int
+
+    @classmethod
+    def of(cls, workload: Workload) -> "Circumstances":
+        """Take them out of a workload."""
+        model, cap = workload.model, workload.responses.cap
+        return cls(model.parameters, model.experts > 0, cap, workload.pass_rates.mean, workload.prompt_set_size)
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """The sizes of a cell that its expected score depends on."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
-    signal: float
-    workload: Workload
+    signal: float  # share of a batch's groups whose rewards differ
+    circumstances: Circumstances
+
+    @classmethod
+    def of(cls, sizes: tuple[int, int], signal_fraction: float, traits: RecipeTraits, here: Circumstances) -> "Run":
+        """Return the run of (n, B) of a recipe; groups that are generated anew until they differ all carry signal."""
+        return cls(*sizes, 1.0 if traits.refills_groups and signal_fraction else signal_fraction, here)
 
     @property
     def rollouts_per_step(self) -> int:
@@ -68,23 +88,23 @@ class Prior:
     """The scores of all runs in all worlds, at every length."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        """Tabulate them; equal workloads share the weights, several have their mean."""
+        """Tabulate them; equal circumstances share the weights, several have their mean."""
         self.runs = runs
-        workloads = list(dict.fromkeys(run.workload for run in runs))
-        self.weights: Values = np.mean([weights_of(workload) for workload in workloads], axis=0)
-        self._table = np.concatenate([self._scores(workload) for workload in workloads], axis=1)
-        order = [i for workload in workloads for i, run in enumerate(runs) if run.workload == workload]
+        found = list(dict.fromkeys(run.circumstances for run in runs))
+        self.weights: Values = np.mean([weights_of(each) for each in found], axis=0)
+        self._table = np.concatenate([self._scores(each) for each in found], axis=1)
+        order = [i for each in found for i, run in enumerate(runs) if run.circumstances == each]
         self._table = self._table[:, np.argsort(order)]
 
-    def _scores(self, workload: Workload) -> Values:
-        """Return the scores in each world of the runs of one workload at each number of steps."""
-        runs = [run for run in self.runs if run.workload == workload]
+    def _scores(self, circumstances: Circumstances) -> Values:
+        """Return the scores in each world of the runs in some circumstances at each number of steps."""
+        runs = [run for run in self.runs if run.circumstances == circumstances]
         n, B, signal = (
             np.array(values, dtype=float)[:, np.newaxis]
             for values in zip(*((r.rollouts_per_prompt, r.prompts_per_batch, r.signal) for r in runs), strict=True)
         )
-        base, updates = workload.pass_rates.mean, STEPS[np.newaxis, :]
-        kept = kept_of_gain(B * updates / workload.prompt_set_size)
+        base, updates = circumstances.pass_rate, STEPS[np.newaxis, :]
+        kept = kept_of_gain(B * updates / circumstances.prompts)
         gains = np.array([world.gain(n, B, updates, signal, base) for world in WORLDS])
         # That a study has another favourite at more compute takes nothing from a run that goes on.
         return base + (1 - base) * np.maximum.accumulate(gains, axis=-1) * kept
@@ -123,9 +143,9 @@ class Prior:
         runs = [self.runs[row] for row in rows]
         rollouts = np.array([run.rollouts_per_step * its for run, its in zip(runs, steps, strict=True)], dtype=float)
         within = np.zeros(len(runs))
-        for workload in {id(run.workload): run.workload for run in runs}.values():
-            own = np.array([run.workload is workload for run in runs])
-            within[own] = within_sd(workload, rollouts[own])
+        for each in dict.fromkeys(run.circumstances for run in runs):
+            own = np.array([run.circumstances == each for run in runs])
+            within[own] = within_sd(each, rollouts[own])
         sds: Values = np.hypot(np.sqrt(between), within)
         return sds
 
@@ -136,36 +156,36 @@ def kept_of_gain(epochs: Values) -> Values:
     return kept
 
 
-def weights_of(workload: Workload) -> Values:
-    """Return what each world counts for a workload, in all 1."""
-    raw = np.array([world.share * _nearness(world.studied, workload) for world in WORLDS])
+def weights_of(circumstances: Circumstances) -> Values:
+    """Return what each world counts in some circumstances, in all 1."""
+    raw = np.array([world.share * _nearness(world.studied, circumstances) for world in WORLDS])
     weights: Values = raw / raw.sum()
     return weights
 
 
-def distance(studied: Studied, workload: Workload) -> float:
-    """Return how far a workload lies from what was studied: 1 is where a study counts half."""
+def distance(studied: Studied, circumstances: Circumstances) -> float:
+    """Return how far circumstances lie from those that were studied: 1 is where a study counts half."""
     low, high = studied.pass_rates
-    base = logit(workload.pass_rates.mean)
+    base = logit(circumstances.pass_rate)
     return math.sqrt(
-        (math.log2(workload.model.parameters / studied.parameters) / MODEL_OCTAVES) ** 2
+        (math.log2(circumstances.parameters / studied.parameters) / MODEL_OCTAVES) ** 2
         + (max(0.0, base - logit(high), logit(low) - base) / PASS_RATE_LOGITS) ** 2
-        + (math.log2(workload.responses.cap / studied.response_tokens) / LENGTH_OCTAVES) ** 2
-        + (EXPERTS_APART if workload.model.experts and not studied.experts else 0.0) ** 2
+        + (math.log2(circumstances.response_tokens / studied.response_tokens) / LENGTH_OCTAVES) ** 2
+        + (EXPERTS_APART if circumstances.experts and not studied.experts else 0.0) ** 2
     )
 
 
-def _nearness(studied: Studied | None, workload: Workload) -> float:
-    return 1.0 if studied is None else 1 / (1 + distance(studied, workload) ** 2)
+def _nearness(studied: Studied | None, circumstances: Circumstances) -> float:
+    return 1.0 if studied is None else 1 / (1 + distance(studied, circumstances) ** 2)
 
 
-def within_sd(workload: Workload, rollouts: Values) -> Values:
-    """Return the uncertainty of the level that all worlds share, at a workload and so many rollouts."""
+def within_sd(circumstances: Circumstances, rollouts: Values) -> Values:
+    """Return the uncertainty of the level that all worlds share, in some circumstances after so many rollouts."""
     each = [world.studied for world in WORLDS if world.studied is not None]
-    far = np.array([[distance(studied, workload)] for studied in each])
+    far = np.array([[distance(studied, circumstances)] for studied in each])
     beyond = np.array([_octaves_beyond(studied, rollouts) for studied in each]) / COMPUTE_OCTAVES
     apart: Values = np.hypot(far, beyond).min(axis=0)
-    base = workload.pass_rates.mean
+    base = circumstances.pass_rate
     return LEVEL_SD * (1 - base) * ceiling(base) * (1 + PER_DISTANCE * apart)
 
 
@@ -173,11 +193,3 @@ def _octaves_beyond(studied: Studied, rollouts: Values) -> Values:
     low, high = studied.rollouts
     beyond: Values = np.maximum(0.0, np.maximum(np.log2(rollouts / high), np.log2(low / rollouts)))
     return beyond
-
-
-def is_near(workload: Workload) -> bool:
-    """Say whether a published study, not our own bench of tiny models, counts at least half here of what it can."""
-    return any(
-        world.studied is not None and world.studied.parameters > TINY and distance(world.studied, workload) <= 1
-        for world in WORLDS
-    )

@@ -12,8 +12,8 @@ from planner.proposals.worth import score_after_pilots
 from planner.view import Configuration
 
 SHARES: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-FIRST_TO_PAY: Final = (0.2, 0.4)  # where the smallest budget is sought at which pilots pay: they come farthest
-FARTHER, STEPS, HALVINGS = 4, 6, 2  # times the budget, how often, and how finely between, in that search
+FIRST_TO_PAY: Final = (0.1, 0.15)  # where the smallest budget is sought at which pilots pay
+FARTHER, STEPS, HALVINGS = 4, 6, 3  # times the budget, how often, and how finely between, in that search
 
 
 @dataclass(frozen=True, slots=True)

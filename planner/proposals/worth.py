@@ -1,10 +1,10 @@
 """What pilots are worth: at which score the final run is expected to end that a sweep chooses after them.
 
 Final scores are drawn from the prior: the worlds' mean and spread, and what each cell has of its own, which neighbours
-share. A pilot shows its cell's score with an error that grows with how far the final run lies beyond it. A sweep judges
-by what it has seen: it knows that neighbours are alike, and nothing of the studies. So the cell that it would choose is
-worked out for every draw, and what that is worth there; with short pilots it is often not the one that the studies put
-first. The final run's being shorter by the pilots' money is in the means that are given.
+share. A pilot shows its cell's score with an error that grows with how far the final run lies beyond it. A sweep begins
+with what the plan expects of its cells, and is moved by what surprises, for each cell as far as it is like the piloted
+ones. So the cell that it would choose is worked out for every draw, and what that is worth there. The final run's
+being shorter by the pilots' money is in the means that are given.
 """
 
 import math
@@ -46,17 +46,21 @@ def score_after_pilots(
     draws = np.concatenate([draws, -draws])
     scores = means + draws[:, : len(cells)] @ np.linalg.cholesky(spread).T
     shown = scores[:, piloted] + draws[:, len(cells) :] * errors
-    chosen = _judged(shown, between**2 * likeness[piloted], piloted, errors).argmax(axis=1)
+    believed = means + _moved(shown - means[piloted], between**2 * likeness[piloted], piloted, errors)
+    chosen = believed.argmax(axis=1)
     return float(means[first] + (scores[np.arange(len(scores)), chosen] - scores[:, first]).mean())
 
 
-def _judged(shown: Values, together: Values, piloted: Sequence[int], errors: Values) -> Values:
-    """Return what is believed of all cells, over their mean, by what pilots show and by how neighbours are alike."""
+def _moved(surprise: Values, together: Values, piloted: Sequence[int], errors: Values) -> Values:
+    """Return by how much the belief of each cell moves where pilots surprise, by how neighbours are alike.
+
+    What surprises of all pilots alike is a level, which tells of no cell.
+    """
     seen = together[:, piloted] + np.diag(errors**2)
     counts = np.linalg.solve(seen, np.ones(len(piloted)))
-    level = shown @ counts / counts.sum()
-    believed: Values = (shown - level[:, np.newaxis]) @ np.linalg.solve(seen, together)
-    return believed
+    level = surprise @ counts / counts.sum()
+    moved: Values = (surprise - level[:, np.newaxis]) @ np.linalg.solve(seen, together)
+    return moved
 
 
 def error_at(distance: float) -> float:

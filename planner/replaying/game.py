@@ -22,7 +22,7 @@ from planner.replaying.recorded import Recorded, RecordedRun
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Account, time_limit
 from planner.trials import TrialState, move
-from planner.view import READY, Configuration, OpenCell, Seen, TrialView, View
+from planner.view import READY, Configuration, Foretold, OpenCell, Seen, TrialView, View
 
 TICKS: Final = 1000  # in the target, or in the longest run where all end before
 LEAST_SEGMENT: Final = 1 / 50  # of the target
@@ -68,13 +68,14 @@ class Game:
         workers: int,
         pilots: Pilots | None = None,
         idle_gpu_hours: float = 0.0,
+        foretold: Foretold | None = None,
     ) -> None:
         """Lay out the trials in an order that is drawn; so much is set aside for the time of idle workers."""
         self._tick = min(target, recorded.length) / TICKS
         if self._tick <= 0:
             raise InputError("no recorded run has a score after it began: there is nothing to play over")
         self._target, self._seed, self._workers = target, seed, workers
-        self._pilots = pilots
+        self._pilots, self._foretold = pilots, foretold
         self._account = Account(budget, idle=idle_gpu_hours)
         self._fleet = Fleet(workers)
         self._start_up = max((each.start_up_gpu_hours for each in (pilots or {}).values() if each.planned), default=0.0)
@@ -110,6 +111,7 @@ class Game:
             free_workers=self._workers - len(self._running),
             seed=self._seed,
             open_cells=dict(self._open),
+            foretold=self._foretold,
         )
 
     def views(self, policy: Policy) -> Iterator[View]:

@@ -10,7 +10,7 @@ from planner.replaying.choosing import Chooser
 from planner.replaying.game import Game, Pilots
 from planner.replaying.recorded import Recorded
 from planner.sweeping.actions import Policy
-from planner.view import Configuration
+from planner.view import Configuration, Foretold
 
 MOST_MARKS: Final = 40
 
@@ -52,6 +52,7 @@ def play(
     trace: bool = True,
     pilots: Pilots | None = None,
     idle_gpu_hours: float = 0.0,
+    foretold: Foretold | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Played:
     """Play a policy to its end, or to the end of the budget; equal arguments give equal results.
@@ -70,6 +71,7 @@ def play(
         trace: whether to ask that in between, at most forty times.
         pilots: what a plan grants each configuration; else every run may be trained to the target, without start-ups.
         idle_gpu_hours: what is set aside for workers that wait.
+        foretold: what that plan expected before any pilot.
         progress: told the GPU-hours that are spent, after each event.
     """
     for name, value in (("budget", budget), ("target", target), ("workers", workers)):
@@ -83,6 +85,7 @@ def play(
         workers=workers,
         pilots=pilots,
         idle_gpu_hours=idle_gpu_hours,
+        foretold=foretold,
     )
     truth = recorded.truth(target)
     best = max(truth.values())

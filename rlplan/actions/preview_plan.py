@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -10,14 +11,16 @@ import numpy as np
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.proposals import Candidate, Proposal, Request, propose
+from planner.proposals.foretelling import Priced, foretold
 from planner.proposals.grid import PricedGrid, price_cells
+from planner.proposals.prior import Circumstances, Run
 from planner.proposals.request import PricedCell
 from planner.proposals.worlds import WORLDS
 from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
-from planner.view import Configuration
+from planner.view import Configuration, Foretold
 from rlplan.actions.calibrating import coefficients_of
 from runner.simulation.drawn import APART, DrawnCell, Setting, curve_through
 from runner.simulation.surfaces import Shape
@@ -40,6 +43,11 @@ class Split:
         """Return what each configuration is granted; one without a pilot may be proposed during the sweep."""
         fewest = min(each.pilot.steps for each in self.proposal.candidates if each.pilot.steps)
         return {each.cell.configuration: _pilot(each, fewest) for each in _candidates(self.proposal)}
+
+    @cached_property
+    def foretold(self) -> Foretold | None:
+        """What a sweep of it is told to expect."""
+        return foretold(map(_priced, _candidates(self.proposal)), self.proposal.final_gpu_hours)
 
     def idle_gpu_hours(self, workers: int) -> float:
         """Return what a sweep of so many workers sets aside for those that wait."""
@@ -128,6 +136,13 @@ def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) 
 def _candidates(proposal: Proposal) -> Iterator[Candidate]:
     """Return the candidates that the final run can afford."""
     return (each for each in proposal.candidates if each.cell.allocation.update_steps > 0)
+
+
+def _priced(candidate: Candidate) -> Priced:
+    cell = candidate.cell
+    here = Circumstances.of(cell.variant.workload)
+    run = Run.of(cell.key, cell.signal_fraction, cell.variant.traits, here)
+    return Priced(cell.configuration, run, cell.cost.gpu_hours_per_step)
 
 
 def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:

@@ -226,6 +226,7 @@ def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: i
         trace=False,
         pilots=split.pilots(),
         idle_gpu_hours=split.idle_gpu_hours(workers),
+        foretold=split.foretold,
     )
     truth = world.truth(proposal.final_gpu_hours)
     return PlayedWorld(

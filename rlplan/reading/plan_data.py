@@ -148,6 +148,7 @@ def workload_data(proposal: Proposal) -> dict[str, Any]:
         "model": workload.model.name,
         **({"models": models} if len(models) > 1 else {}),
         "parameters": workload.model.parameters,
+        "experts": workload.model.experts,
         "prompt_tokens": workload.prompt_tokens,
         "response_tokens": workload.responses.cap,
         "mean_response_tokens": workload.responses.mean,

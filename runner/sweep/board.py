@@ -19,7 +19,7 @@ from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
 from planner.view import Configuration, OpenCell, Seen, TrialView, View
 from runner.ports.backend import Point
-from runner.sweep.planned import configuration_of, start_up_gpu_hours, start_ups
+from runner.sweep.planned import configuration_of, foretold_by, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
@@ -72,6 +72,7 @@ class Board:
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = standing.plan.candidates
+        self._foretold = foretold_by(standing.plan, spec)
         between = spec.learning_rate_range
         self._learning_rates = (between[0], between[1]) if between else None
         self._candidates = {self._place(configuration_of(each)): each for each in candidates}
@@ -105,6 +106,7 @@ class Board:
             open_cells=self._open_cells(),
             rest_to_final=self.spec.rest_to_final,
             replicates=True,
+            foretold=self._foretold,
         )
 
     def candidate(self, configuration: Configuration) -> Candidate:

@@ -6,8 +6,11 @@ from pathlib import Path
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from planner.axes import LEARNING_RATE, without
+from planner.proposals.foretelling import Priced, circumstances_of, foretold
+from planner.proposals.prior import Run
 from planner.store.schema import Candidate, Plan, Trial
-from planner.view import Axes, Configuration
+from planner.view import Axes, Configuration, Foretold
+from runner.sweep.spec import SweepSpec
 
 
 def configuration_of(row: Candidate | Trial) -> Configuration:
@@ -24,6 +27,30 @@ def start_ups(candidates: Iterable[Candidate], otherwise: float) -> dict[Axes, f
         axes: start_up_gpu_hours(rows) if any(each.pilot_steps for each in rows) else otherwise
         for axes, rows in found.items()
     }
+
+
+def foretold_by(plan: Plan, spec: SweepSpec) -> Foretold | None:
+    """Return what the plan expected along the sweep's final runs.
+
+    None where it does not say on what workload, and of the best or the worst of k samples, which other cells favour.
+    """
+    here = circumstances_of(plan.workload)
+    if here is None or spec.training.validation.metric != "mean":
+        return None
+    priced = (
+        Priced(
+            configuration_of(each),
+            Run.of(
+                (each.rollouts_per_prompt, each.prompts_per_batch),
+                each.signal_fraction,
+                spec.recipe(each.axes).traits(),
+                here,
+            ),
+            each.gpu_hours_per_step,
+        )
+        for each in plan.candidates
+    )
+    return foretold(priced, spec.target_gpu_hours)
 
 
 def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:

@@ -12,7 +12,7 @@ from budgets.allocation import Allocation
 from budgets.signal import BetaPassRates
 from planner.proposals import GridBounds, Request
 from planner.proposals.grid import PricedGrid, effective_updates, price_cells
-from planner.proposals.prior import distance, weights_of
+from planner.proposals.prior import Circumstances, distance, weights_of
 from planner.proposals.published import FRONTIERS
 from planner.proposals.worlds import WORLDS, published_group
 from tests.planner.proposals.requests import request
@@ -166,8 +166,9 @@ def test_what_lies_far_from_the_studies_counts_less_and_is_less_certain() -> Non
     studied = WORLDS[law].studied
     assert studied is not None
     for other in far:
-        assert distance(studied, other.workload) > distance(studied, near.workload)
-        assert weights_of(other.workload)[generic] > weights_of(near.workload)[generic]
+        there, here = Circumstances.of(other.workload), Circumstances.of(near.workload)
+        assert distance(studied, there) > distance(studied, here)
+        assert weights_of(there)[generic] > weights_of(here)[generic]
         widths = [
             score.high - score.low
             for wanted in (near, other)
@@ -189,7 +190,7 @@ def test_a_task_of_ours_is_foretold_by_our_own_bench() -> None:
         vocabulary=32,
     )
     workload = replace(request().workload, model=tiny, responses=replace(request().workload.responses, mean=4, cap=6))
-    counts = {world.study: weight for world, weight in zip(WORLDS, weights_of(workload), strict=True)}
+    counts = {world.study: weight for world, weight in zip(WORLDS, weights_of(Circumstances.of(workload)), strict=True)}
     assert max(counts, key=counts.__getitem__) == "AllocBench, tiny models on sums"
     assert catalogue.model("qwen2.5-7b").parameters > 1e9
 

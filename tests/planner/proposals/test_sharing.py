@@ -77,7 +77,7 @@ def test_a_larger_budget_is_never_expected_to_end_lower_whatever_its_share(chang
     assert all(later.expected_score >= earlier.expected_score - 0.003 for earlier, later in pairwise(told))
 
 
-def test_what_a_sweep_chooses_after_long_pilots_is_better_than_the_first_and_after_short_ones_worse() -> None:
+def test_the_longer_pilots_are_the_better_a_sweep_chooses_and_the_shortest_leave_it_with_the_plans_first() -> None:
     proposal = propose(request(5000.0))
     piloted = [each.cell.configuration for each in proposal.candidates if each.pilot.steps]
     cells = [each.cell for each in proposal.candidates]
@@ -94,5 +94,6 @@ def test_what_a_sweep_chooses_after_long_pilots_is_better_than_the_first_and_aft
 
     scores = [score(share) for share in (0.0, 0.002, 0.02, 0.2, 1.0)]
     assert scores[0] == first
-    assert scores[1] < first < scores[4]
-    assert scores[2:] == sorted(scores[2:])
+    assert scores[1] == pytest.approx(first, abs=0.003)
+    assert scores[1:] == sorted(scores[1:])
+    assert scores[4] > first + 0.01

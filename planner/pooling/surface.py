@@ -1,0 +1,111 @@
+"""What a plan foretold of its configurations, as features of the joint model: a surface, and how studies differ of it.
+
+In each world of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
+Their mean over the worlds, less what all configurations have alike, is one feature, with weight 1 if the plan is right
+and any other if curves say so; the directions in which the worlds differ the most are further ones, with weight 0 ± 1.
+What a plan says of the level is left out: it is uncertain of that by far more than of the differences.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from scipy.special import expit
+
+from planner.axes import LEARNING_RATE, without
+from planner.curves.curve import Vector
+from planner.pooling.features import INTERCEPTS, SLOPES, Features
+from planner.pooling.model import MIDDLE_WEIGHTS, MIDDLES, STEEPEST, TOP_WEIGHTS, TOPS, left
+from planner.view import PARTS, Configuration, Foretold
+
+TRUST_SD: Final = 0.4  # of the weight of what the plan expects
+DIRECTIONS: Final = 4  # in which worlds differ; they hold nine tenths of that or more
+FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: what the plan foretells is told already
+
+GAIN_ERROR: Final = 0.005  # to which a world's curve is read
+WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
+ROUNDS: Final = 10
+# Where the model thinks the common logit A, log C_mid and log B to lie.
+LEVELS: Vector = np.array([[top, middle, INTERCEPTS[2][0]] for top in TOPS for middle in MIDDLES])
+LEVEL_WEIGHTS: Vector = np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS).ravel()
+STEPS, SMALL = 30, 1e-5  # of Levenberg's method, and of its differences
+
+
+def with_foretold(smooth: Features, configurations: Sequence[Configuration], foretold: Foretold) -> Features:
+    """Add what is foretold to features of the same configurations; those of which nothing is get nothing."""
+    told = [_gains_of(each, foretold) for each in configurations]
+    known = [place for place, gains in enumerate(told) if gains is not None]
+    if len(known) < 2:
+        return smooth
+    gains, weights = np.array([told[place] for place in known]), np.array(foretold.weights)
+    surfaces = read(gains)
+    surfaces -= surfaces.mean(axis=0)
+    mean = _ending_at(np.tensordot(surfaces, weights, axes=(1, 0)), gains[:, :, -1] @ weights)
+    columns = np.zeros((*smooth.design.shape[:2], 1 + DIRECTIONS))
+    columns[known, :, 0] = mean
+    columns[known, :, 1:] = _directions((surfaces - mean[:, None]) * np.sqrt(weights)[:, None])
+    level = (smooth.design == 1).all(axis=0).any(axis=0)
+    return Features(
+        design=np.concatenate([smooth.design, columns], axis=2),
+        mean=np.concatenate([np.where(level, smooth.mean, 0.0), [1.0], np.zeros(DIRECTIONS)]),
+        sd=np.concatenate([np.where(level, 1.0, FREEDOM) * smooth.sd, [TRUST_SD], np.ones(DIRECTIONS)]),
+        top=smooth.top,
+        middle=smooth.middle,
+    )
+
+
+def _gains_of(configuration: Configuration, foretold: Foretold) -> tuple[tuple[float, ...], ...] | None:
+    """Return what is foretold of a configuration, whatever its learning rate."""
+    return foretold.gains.get(configuration._replace(axes=without(configuration.axes, LEARNING_RATE)))
+
+
+def _ending_at(surface: Vector, ends: Vector) -> Vector:
+    """Return a surface with logit A such that, at the levels the model reckons with, ends differ as those given do."""
+    surface = surface.copy()
+    for _ in range(ROUNDS):
+        local = surface + LEVELS[:, None]
+        gained = _gain(local, np.zeros(1))[..., 0]
+        slope = LEVEL_WEIGHTS @ (gained * (1 - expit(local[..., 0])))
+        short = ends - ends.mean() - (LEVEL_WEIGHTS @ gained - (LEVEL_WEIGHTS @ gained).mean())
+        surface[:, 0] += np.clip(short / slope, -1, 1)
+        surface[:, 0] -= surface[:, 0].mean()
+    return surface
+
+
+def _directions(apart: Vector) -> Vector:
+    """Return the directions along which worlds lie apart the most, (c, 3, directions), one standard deviation long."""
+    scaled = (apart / SLOPES).swapaxes(0, 1)  # by what each of the three is thought to do at all
+    _, lengths, turned = np.linalg.svd(scaled.reshape(len(scaled), -1), full_matrices=False)
+    found = np.zeros((DIRECTIONS, *apart.shape[::2]))
+    count = min(DIRECTIONS, len(lengths))
+    found[:count] = (lengths[:count, None] * turned[:count]).reshape(count, *apart.shape[::2]) * SLOPES
+    return np.moveaxis(found, 0, -1)
+
+
+def read(gains: Vector) -> Vector:
+    """Return (…, 3), the model's curves through gains at PARTS of the target, no stranger than they have to be."""
+    log_x, means = np.log(PARTS), np.array([mean for mean, _ in INTERCEPTS])
+
+    def misfit(local: Vector) -> Vector:
+        short = (_gain(local, log_x) - np.clip(gains, 0.0, 1.0)) / GAIN_ERROR
+        return np.concatenate([short, (local - means) / WIDTHS], axis=-1)
+
+    local = np.broadcast_to(means, (*gains.shape[:-1], 3)).copy()
+    rest = misfit(local)
+    damping = np.full(gains.shape[:-1], 1e-2)
+    for _ in range(STEPS):
+        slopes = np.stack([(misfit(local + SMALL * each) - rest) / SMALL for each in np.eye(3)], axis=-1)
+        bent = slopes.swapaxes(-1, -2) @ slopes
+        bent += damping[..., None, None] * np.einsum("...ii->...i", bent)[..., None] * np.eye(3)
+        step = np.linalg.solve(bent, slopes.swapaxes(-1, -2) @ rest[..., None])[..., 0]
+        tried = local - np.clip(step, -1, 1)
+        new = misfit(tried)
+        better = (new**2).sum(axis=-1) < (rest**2).sum(axis=-1)
+        local, rest = (np.where(better[..., None], a, b) for a, b in ((tried, local), (new, rest)))
+        damping = np.clip(np.where(better, damping / 5, damping * 5), 1e-8, 1e8)
+    return local
+
+
+def _gain(local: Vector, log_x: Vector) -> Vector:
+    steep = np.exp(np.clip(local[..., 2:], -STEEPEST, STEEPEST))
+    return np.asarray(expit(local[..., :1]) * (1 - left(steep * (log_x - local[..., 1:2]))))

@@ -1,0 +1,56 @@
+"""What a plan foretells a sweep: the gains of every configuration's run in each world of the prior, along the run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.axes import LEARNING_RATE, without
+from planner.proposals.prior import Circumstances, Prior, Run
+from planner.view import PARTS, Configuration, Foretold
+
+# What a plan's stored workload must say; those of before `experts` was kept have none.
+NEEDED = ("parameters", "response_tokens", "mean_pass_rate", "prompt_set_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A run of a configuration, and what its plan takes a step to cost."""
+
+    configuration: Configuration
+    run: Run
+    gpu_hours_per_step: float
+
+
+def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | None:
+    """Return what the prior expects along final runs of so many GPU-hours; None of nothing.
+
+    The prior knows nothing of learning rates: configurations that differ in that alone are foretold as one.
+    """
+    by_name = {_usual(each.configuration): each for each in priced}
+    if not by_name:
+        return None
+    runs = [each.run for each in by_name.values()]
+    prior = Prior(list(dict.fromkeys(runs)))
+    places = [prior.runs.index(run) for run in runs]
+    whole = np.array([target_gpu_hours / each.gpu_hours_per_step for each in by_name.values()])
+    bases = np.array([run.circumstances.pass_rate for run in runs])
+    along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]
+    gains = (np.stack(along, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (worlds, runs, parts)
+    return Foretold(
+        weights=tuple(prior.weights.tolist()),
+        gains={name: tuple(map(tuple, gains[:, place].tolist())) for place, name in enumerate(by_name)},
+    )
+
+
+def circumstances_of(workload: Mapping[str, Any]) -> Circumstances | None:
+    """Return those of a stored plan; None where it does not say what they depend on."""
+    if any(workload.get(name) is None for name in NEEDED):
+        return None
+    parameters, response_tokens, pass_rate, prompts = (workload[name] for name in NEEDED)
+    return Circumstances(parameters, bool(workload.get("experts")), response_tokens, pass_rate, prompts)
+
+
+def _usual(configuration: Configuration) -> Configuration:
+    return configuration._replace(axes=without(configuration.axes, LEARNING_RATE))

@@ -1,0 +1,115 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.pooling.features import features
+from planner.pooling.pool import joint_of
+from planner.pooling.surface import read, with_foretold
+from planner.view import PARTS, Cell, Configuration, Foretold
+from tests.planner.pooling.sweeps import Curve, configuration, smooth, sweep
+
+CELLS: tuple[Cell, ...] = tuple((n, B) for n in (4, 8, 16, 32) for B in (32, 64, 128))
+WEIGHTS = (0.5, 0.3, 0.2)
+
+
+def told(worlds: Sequence[dict[Cell, Curve]], weights: tuple[float, ...] = WEIGHTS) -> Foretold:
+    """What a plan foretells whose prior has these worlds."""
+    return Foretold(
+        weights,
+        {
+            configuration(cell): tuple(
+                tuple((world[cell].at(part) - world[cell].start) / (1 - world[cell].start) for part in PARTS)
+                for world in worlds
+            )
+            for cell in worlds[0]
+        },
+    )
+
+
+def plan(seed: int) -> Foretold:
+    return told([smooth(3 * seed + each, CELLS) for each in range(3)])
+
+
+def at_target(foretold: Foretold) -> dict[Configuration, float]:
+    """The expected gain of each configuration in the end."""
+    return {
+        each: float(np.dot(foretold.weights, [gains[-1] for gains in worlds]))
+        for each, worlds in foretold.gains.items()
+    }
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 1000))
+def test_before_any_curve_the_order_is_the_plans(seed: int) -> None:
+    foretold = plan(seed)
+    worlds = joint_of(replace(sweep(smooth(seed, CELLS), {}), foretold=foretold), 400)
+    expected = at_target(foretold)
+    ours = dict(zip(worlds.configurations, worlds.at_target.mean(axis=0), strict=True))
+    assert expected[max(ours, key=ours.__getitem__)] >= max(expected.values()) - 0.02
+    assert np.corrcoef([ours[each] for each in expected], list(expected.values()))[0, 1] > 0.85
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 1000))
+def test_curves_to_the_end_leave_nothing_of_what_the_plan_foretold(seed: int) -> None:
+    truth = smooth(seed, CELLS)
+    seen = sweep(truth, dict.fromkeys(CELLS, 100))
+    alone, with_plan = (
+        joint_of(each, 300).at_target.mean(axis=0) for each in (seen, replace(seen, foretold=plan(seed + 1)))
+    )
+    assert np.abs(alone - with_plan).max() < 0.01
+
+
+def test_a_plan_that_is_right_helps_where_curves_are_short_and_a_wrong_one_does_little_harm() -> None:
+    lost = {"alone": 0.0, "right": 0.0, "wrong": 0.0}
+    for seed in range(4):
+        truth = smooth(seed, CELLS)
+        seen = sweep(truth, dict.fromkeys(CELLS[::3], 6), seed=seed)
+        in_the_end = {configuration(cell): curve.at(1.0) for cell, curve in truth.items()}
+        right = told([truth, *(smooth(seed + each, CELLS) for each in (50, 70))])
+        for name, foretold in (("alone", None), ("right", right), ("wrong", plan(seed + 200))):
+            worlds = joint_of(replace(seen, foretold=foretold), 300)
+            chosen = worlds.configurations[int(worlds.at_target.mean(axis=0).argmax())]
+            lost[name] += (max(in_the_end.values()) - in_the_end[chosen]) / 4
+    assert lost["right"] < lost["alone"]
+    assert lost["wrong"] < lost["alone"] + 0.05
+
+
+def test_a_curve_of_the_models_own_is_read_as_what_it_is() -> None:
+    rng = np.random.default_rng(0)
+    truth = [
+        Curve(0.0, top, middle, steep, 0.7)
+        for top, middle, steep in zip(
+            rng.uniform(0.3, 0.9, 20), np.exp(rng.uniform(-3, -1, 20)), rng.uniform(1.2, 2.2, 20), strict=True
+        )
+    ]
+    gains = np.array([[curve.at(part) for part in PARTS] for curve in truth])
+    local = read(gains)
+    assert np.abs(1 / (1 + np.exp(-local[:, 0])) - [curve.asymptote for curve in truth]).max() < 0.02
+    assert np.abs(local[:, 1] - np.log([curve.middle for curve in truth])).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    "gains", [[0.0] * 4, [1.0] * 4, [-0.2, -0.1, 0.0, 0.0], [0.9, 0.1, 0.0, 0.5], [1e-9, 0.2, 1.5, 2]]
+)
+def test_whatever_is_foretold_is_read_as_numbers(gains: list[float]) -> None:
+    assert np.isfinite(read(np.array(gains))).all()
+
+
+def test_configurations_of_which_nothing_is_foretold_get_nothing_of_it() -> None:
+    foretold = plan(1)
+    known = [configuration(cell) for cell in CELLS]
+    rate = known[0]._replace(axes=(("learning_rate", 0.5),))
+    cells = [*known, Configuration(64, 256), rate]
+    smooth_ones = features(cells)
+    both = with_foretold(smooth_ones, cells, foretold)
+    added = both.design[:, :, smooth_ones.design.shape[2] :]
+    assert (added[len(known)] == 0).all()
+    assert np.abs(added[len(known) + 1] - added[0]).max() < 1e-9
+    assert (both.design[:, :, : smooth_ones.design.shape[2]] == smooth_ones.design).all()
+    few = with_foretold(smooth_ones, cells, Foretold(WEIGHTS, {}))
+    assert few is smooth_ones

@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.store.standing import standing
+from planner.view import PARTS
+from runner.sweep.board import Board
+from runner.sweep.planned import foretold_by
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+
+
+def test_a_sweep_is_told_what_its_plan_expected_of_every_cell(tmp_path: Path) -> None:
+    given = SimulatedSweep(tmp_path / "told.db")
+    with given.store() as store, store.read() as session:
+        view = Board(given.spec, standing(session, given.name)).view(1)
+    assert view.foretold is not None
+    base = given.plan.workload["mean_pass_rate"]
+    assert set(view.foretold.gains) >= {trial.configuration for trial in view.trials.values()} | set(view.open_cells)
+    for candidate in given.plan.candidates:
+        gains = np.array(view.foretold.gains[candidate.rollouts_per_prompt, candidate.prompts_per_batch, ()])
+        assert gains.shape == (len(view.foretold.weights), len(PARTS))
+        expected = base + (1 - base) * float(np.dot(view.foretold.weights, gains[:, -1]))
+        assert expected == pytest.approx(candidate.expected_score, abs=0.01)  # a start-up less or more
+
+
+def test_nothing_is_foretold_of_the_best_of_several_samples_nor_by_a_plan_that_says_too_little(tmp_path: Path) -> None:
+    given = SimulatedSweep(tmp_path / "told.db")
+    assert foretold_by(given.plan, given.spec) is not None
+    validation = given.spec.training.validation.model_copy(update={"metric": "best"})
+    training = given.spec.training.model_copy(update={"validation": validation})
+    assert foretold_by(given.plan, given.spec.model_copy(update={"training": training})) is None
+    given.plan.workload = {"model": "tiny-sums"}
+    assert foretold_by(given.plan, given.spec) is None
