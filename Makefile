@@ -42,7 +42,7 @@ soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner 
 	$(BIN)/python -m pytest -m soak -s $(ONLY)
 
 # TRL and vLLM pin what we do not: each has an environment of its own.
-test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss
+test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
 	$(TRL)/bin/python -m pytest tests/trl
 
 $(TRL)/.installed: pyproject.toml

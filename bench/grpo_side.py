@@ -50,24 +50,14 @@ def prepare_random(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
 
 def prepare_embedded(folder: Path, work: dict[str, Any]) -> dict[str, Any]:
     """Save an embedded task's model with a Hugging Face tokenizer that is the same as its own."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
     from runner.tasks.embedded import embedded_task
-    from runner.tasks.tokenizers import CHARACTERS, END_ID, FIRST_CHARACTER_ID, PAD_ID, START_ID
+    from runner.tasks.tokenizers import character_tokenizer_files
 
     task = embedded_task(work["task"])
     for file in Path(task.model_path).iterdir():
         shutil.copy(file, folder)
-    ids = {"<pad>": PAD_ID, "<end>": END_ID, "<start>": START_ID}
-    ids |= {character: number for number, character in enumerate(CHARACTERS, start=FIRST_CHARACTER_ID)}
-    plain = Tokenizer(models.WordLevel(ids, unk_token="<pad>"))
-    plain.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    plain.decoder = decoders.Fuse()
-    plain.post_processor = processors.TemplateProcessing(single="<start> $A", special_tokens=[("<start>", START_ID)])
-    PreTrainedTokenizerFast(
-        tokenizer_object=plain, eos_token="<end>", pad_token="<pad>", bos_token="<start>"
-    ).save_pretrained(folder)
+    for name, text in character_tokenizer_files().items():
+        (folder / name).write_text(text)
     first = task.train[:PROBLEMS]
     return {
         "prompts": [problem.prompt for problem in first],

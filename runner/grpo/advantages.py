@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from planner.recipes.schema import Advantage, Rewards
-
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from planner.recipes.schema import Advantage, Rewards
 
-def shaped_rewards(scores: "Tensor", lengths: "Tensor", longest: int, settings: Rewards) -> "Tensor":
+
+def shaped_rewards(scores: "Tensor", lengths: "Tensor", longest: int, settings: "Rewards") -> "Tensor":
     """Scale scores (N) of 0 to 1 onto wrong to correct, and add the penalty of overlong responses.
 
     The penalty is DAPO's (arXiv 2503.14476, equation 13): 0 up to longest − cache tokens, then falling linearly to −1
@@ -21,7 +21,7 @@ def shaped_rewards(scores: "Tensor", lengths: "Tensor", longest: int, settings: 
     return rewards + ((longest - cache - lengths) / cache).clamp(-1, 0)
 
 
-def loss_mask(mask: "Tensor", truncated: "Tensor", settings: Rewards) -> "Tensor":
+def loss_mask(mask: "Tensor", truncated: "Tensor", settings: "Rewards") -> "Tensor":
     """Return which tokens (N, T) are trained on: all, or those of responses that were not truncated.
 
     Leaving truncated responses out is DAPO's overlong filtering (arXiv 2503.14476, section 3.4).
@@ -29,7 +29,7 @@ def loss_mask(mask: "Tensor", truncated: "Tensor", settings: Rewards) -> "Tensor
     return mask & ~truncated[:, None] if settings.mask_truncated else mask
 
 
-def advantages(rewards: "Tensor", per_prompt: int, settings: Advantage) -> "Tensor":
+def advantages(rewards: "Tensor", per_prompt: int, settings: "Advantage") -> "Tensor":
     """Return the advantage of each reward (N), where row i·n + j is response j to prompt i.
 
     Scales: `group` divides by the standard deviation of the group's rewards (GRPO, arXiv 2402.03300), `batch` by that

@@ -10,12 +10,14 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError, suggest
 from runner.ports.task import Problem, Reward, Scores
-from runner.ports.trial import TaskChoice
 from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
+
+if TYPE_CHECKING:
+    from runner.ports.trial import TaskChoice
 
 EXACT, MATH = "exact", "math"
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
@@ -43,7 +45,7 @@ class ExactReward:
         """There is nothing to stop."""
 
 
-def make_reward(choice: TaskChoice, seed: int = 0) -> Reward:
+def make_reward(choice: "TaskChoice", seed: int = 0) -> Reward:
     """Return the reward that a task asks for, with its function loaded; InputError says why it cannot be."""
     if not 0 <= choice.failed_reward <= 1:
         raise InputError(f"failed_reward = {choice.failed_reward:g}: it is a score, between 0 (wrong) and 1 (right)")
@@ -53,7 +55,7 @@ def make_reward(choice: TaskChoice, seed: int = 0) -> Reward:
     if choice.reward == MATH:
         reward = ProcessReward(_MATH_FUNCTION, limit, choice.failed_reward, seed, memory_bytes=_MATH_MEMORY_BYTES)
     else:
-        reward = ProcessReward(_reference(choice.reward), limit, choice.failed_reward, seed)
+        reward = ProcessReward(reference(choice.reward), limit, choice.failed_reward, seed)
     reward.start()
     return reward
 
@@ -135,7 +137,7 @@ class ProcessReward:
         return answers
 
 
-def _reference(given: str) -> str:
+def reference(given: str) -> str:
     """Check the form of a reference to a function, and make a file's path absolute."""
     place, colon, name = given.rpartition(":")
     if not (place and colon and name):

@@ -58,6 +58,20 @@ class CharacterTokenizer:
         return "".join(characters)
 
 
+def character_tokenizer_files() -> dict[str, str]:
+    """Return the tokenizer of the embedded models as files that transformers loads."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors  # noqa: PLC0415
+
+    ids = {"<pad>": PAD_ID, "<end>": END_ID, "<start>": START_ID, **_IDS}
+    plain = Tokenizer(models.WordLevel(ids, unk_token="<pad>"))
+    plain.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    plain.decoder = decoders.Fuse()
+    plain.post_processor = processors.TemplateProcessing(single="<start> $A", special_tokens=[("<start>", START_ID)])
+    named = {"eos_token": "<end>", "pad_token": "<pad>", "bos_token": "<start>", "clean_up_tokenization_spaces": False}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **named}
+    return {"tokenizer.json": plain.to_str(), "tokenizer_config.json": json.dumps(settings)}
+
+
 class ChatTokenizer:
     """Prompts to tokens as the model's chat expects them, and responses back to text."""
 

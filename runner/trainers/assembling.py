@@ -101,7 +101,7 @@ class PointMaker:
             gpu_hours=seconds * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,
             score_standard_error=self._error(reading),
-            metrics={**metrics, "seconds": {"other": seconds - before, **self._start_up()}},
+            metrics={**metrics, "seconds": {**_phases(reading, seconds - before), **self._start_up()}},
         )
         self._last = point
         return point
@@ -147,6 +147,11 @@ def recovered(config: TrialConfig, last: Point | None, readings: Sequence[Readin
     return [*maker.take(missing, 0.0), *maker.rest()]
 
 
+def _phases(reading: Reading, whole: float) -> dict[str, float]:
+    """Return where the time went: what the trainer names, and the rest."""
+    return {**reading.seconds, "other": max(0.0, whole - sum(reading.seconds.values()))}
+
+
 def _together(first: Reading | None, second: Reading) -> Reading:
     if first is None:
         return second
@@ -155,4 +160,5 @@ def _together(first: Reading | None, second: Reading) -> Reading:
         for name in ("score", "score_standard_error", "response_tokens", "at_seconds")
         if (value := getattr(second, name)) is not None
     }
-    return replace(first, metrics={**first.metrics, **second.metrics}, whole=second.whole, **given)
+    seconds = {**first.seconds, **second.seconds}
+    return replace(first, metrics={**first.metrics, **second.metrics}, seconds=seconds, whole=second.whole, **given)

@@ -57,6 +57,7 @@ class Reading:
     response_tokens: float | None = None  # mean length of the responses of this update
     at_seconds: float | None = None  # by the trainer's own clock, of which only differences count
     metrics: Mapping[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)  # where the time of this update went, by phase
     whole: bool = False  # nothing more is to come of this step
 
 

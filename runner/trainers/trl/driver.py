@@ -1,0 +1,112 @@
+"""What rlplan knows of TRL 1.16: how its GRPOTrainer is started, what it says, and which checkpoints are whole."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.tasks.opening import open_task
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading
+from runner.trainers.following import LineSource
+from runner.trainers.trl.folder import files_of, run_of
+from runner.trainers.trl.options import options_of
+from runner.trainers.trl.recipes import require_expressible
+from runner.trainers.trl.shape import require_runnable
+
+NAMES = {  # TRL's → ours
+    "loss": "loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
+    "reward": "reward",
+    "reward_std": "reward_deviation",
+    "rewards/pass_rate/mean": "pass_rate",
+    "frac_reward_zero_std": "zero_variance_share",
+    "completions/clipped_ratio": "truncated_share",
+    "entropy": "entropy",
+    "kl": "kl",
+    "clip_ratio/low_mean": "clipped_low_share",
+    "clip_ratio/high_mean": "clipped_high_share",
+    "cispo_clip_ratio": "clipped_high_share",
+}
+_SAID = re.compile(r"^rlplan (input|checkpoint): (.*)$", re.MULTILINE)
+_MARK = "complete.json"
+
+
+class TrlDriver:
+    """TRL's GRPOTrainer by train.py, which waits at the gate."""
+
+    name = "trl"
+    stop_signal = None
+    gated = True
+
+    def check(self, config: TrialConfig) -> None:
+        """Refuse a recipe or a layout that TRL cannot run, and a task that cannot be opened."""
+        options_of(config)
+        require_expressible(config.recipe, vllm=config.machine.engine == "vllm")
+        require_runnable(config)
+        run_of(config, _task(config), Attempt(Path(), 1, 0, 1, None))
+
+    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch:
+        """Start start.py on every host, which starts that host's processes."""
+        assert config.trainer is not None
+        environment = {"OMP_NUM_THREADS": str(config.machine.threads), "TOKENIZERS_PARALLELISM": "false"}
+        environment |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
+        if rank < len(attempt.gpus) and attempt.gpus[rank]:
+            environment["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
+        argv = (config.trainer.python or "python3", "start.py", str(rank))
+        return Launch(argv, files_of(config, _task(config), attempt), environment)
+
+    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[LineSource]:
+        """Return the file that following.py writes."""
+        return [LineSource(attempt.metrics, readings)]
+
+    def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
+        """Return those that following.py has marked."""
+        found = [path.parent for path in folder.glob(f"checkpoint-*/{_MARK}")]
+        return sorted((Checkpoint(int(path.name.split("-")[1]), path) for path in found), key=lambda each: -each.step)
+
+    def classify(self, code: int, tail: str) -> tuple[str, str] | None:
+        """Return what train.py itself has said of its end."""
+        said = _SAID.findall(tail)
+        if not said:
+            return None
+        kind, message = said[-1]
+        refused = kind == "input"
+        return kind, f"TRL refused its configuration: {message}" if refused else f"TRL could not go on: {message}"
+
+
+def driver(config: TrialConfig) -> TrlDriver:
+    """Return the driver."""
+    return TrlDriver()
+
+
+def readings(line: str) -> list[Reading]:
+    """Return what a line of the metrics says; one that a crash has torn says nothing."""
+    with suppress(ValueError, KeyError):
+        said: Mapping[str, Any] = json.loads(line)
+        logs: Mapping[str, Any] = said.get("logs", {})
+        metrics = {ours: float(logs[theirs]) for theirs, ours in NAMES.items() if logs.get(theirs) is not None}
+        return [
+            Reading(
+                said["step"],
+                said.get("score"),
+                said.get("score_standard_error"),
+                logs.get("completions/mean_length"),
+                said["at_seconds"],
+                {**metrics, **said.get("validation", {})},
+                said["seconds"],
+                whole="logs" in said or "score" in said,
+            )
+        ]
+    return []
+
+
+def _task(config: TrialConfig) -> Task:
+    """Open the task; its reward runs in the trainer's own environment."""
+    task = open_task(config.task, config.seed, config.validation.problems)
+    task.reward.close()
+    return task

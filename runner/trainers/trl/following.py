@@ -1,0 +1,226 @@
+"""What rlplan asks of a training by TRL: a line for each step, scores at the cadence, saves, and the wait at the gate.
+
+It runs in TRL's environment, in every process of the trial.
+"""
+
+import copy
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from transformers import TrainerCallback
+
+from planner.metrics import mean_over
+from runner.training.prompts import derive
+
+FOLDER = Path.cwd()  # the trial's, where start.py starts it
+MARK = "complete.json"  # in a checkpoint, written when all of it is there
+GOING = "going.json"  # by the first process, for the others: up to which step they go on
+KEPT = 2
+QUICK, SLOW = 0.02, 0.2  # seconds between looks at the gate, within a minute and after it
+
+Scores = Callable[[list[int], list[list[int]]], list[float]]
+
+
+class Follower(TrainerCallback):
+    """Follows the training of one process; the first one writes."""
+
+    def __init__(self, run: dict[str, Any], trainer: Any, prompts: list[Any], scores: Scores) -> None:
+        self.began = False  # whether the checkpoint, if there is one, has been read
+        self._run, self._trainer, self._prompts, self._scores = run, trainer, prompts, scores
+        self._rank, self._count = trainer.accelerator.process_index, trainer.accelerator.num_processes
+        self._out = (FOLDER / run["metrics"]).open("a", encoding="utf-8", buffering=1) if self._rank == 0 else None
+        self._waits = 0
+        self._gated = False  # whether this step is the last before the gate
+        self._saved_at = time.monotonic()
+        self._spent: dict[str, float] = {}
+        self._step_began = self._logged_at = 0.0
+        self._length: float | None = run["response_tokens"]
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Score the base model; a trial that goes on has been scored where it stands."""
+        self.began = True
+        self._say(state.global_step)
+        if state.global_step == 0:
+            self._say(0, **self._validated(0))
+        if self._gate() <= state.global_step:
+            if not self._holds():
+                sys.exit(0)
+            self._wait(state.global_step)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Give the update the random numbers that are its own."""
+        torch.manual_seed(derive(self._run["seed"], "trl", state.global_step, self._rank))
+        self._step_began, self._trainer.generating_seconds = time.monotonic(), 0.0
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Have it saved where the segment ends, where somebody asks for an end, and from time to time."""
+        generating = self._trainer.generating_seconds
+        self._spent["generate"] = generating
+        self._spent["train"] = time.monotonic() - self._step_began - generating
+        due = time.monotonic() - self._saved_at > self._run["save_seconds"]
+        self._gated, due = self._agreed(self._gate() <= state.global_step, due)
+        control.should_save = self._gated or due
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """Write the line of a step; its score is in it."""
+        state.log_history = []  # it would be saved with every checkpoint, and grow
+        if not logs or "loss" not in logs:  # what TRL says of the whole run at its end
+            return
+        self._length = logs.get("completions/mean_length", self._length)
+        before, after = (step * self._run["rollouts_per_step"] for step in (state.global_step - 1, state.global_step))
+        every = self._run["validation"]["every_rollouts"]
+        scored = self._validated(state.global_step) if after // every > before // every else {}
+        self._say(state.global_step, logs={**logs, "completions/mean_length": self._length}, **scored)
+        self._logged_at = time.monotonic()
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Mark a checkpoint as complete once all processes have written theirs, and wait at the gate."""
+        folder = FOLDER / f"checkpoint-{state.global_step}"
+        self._trainer.keep_rollouts(folder)
+        self._trainer.accelerator.wait_for_everyone()
+        if self._rank == 0:
+            _write(folder / MARK, {"step": state.global_step, "response_tokens": self._length})
+            _prune()
+        self._saved_at = time.monotonic()
+        self._spent["save"] = self._saved_at - self._logged_at
+        if self._gated and self._holds():
+            self._wait(state.global_step)
+        elif self._gated:
+            control.should_training_stop = True
+
+    def _validated(self, step: int) -> dict[str, Any]:
+        """Score the present weights on the fixed problems, with the error of the mean over problems."""
+        began = time.monotonic()
+        plan = self._run["validation"]
+        rows = [problem for problem in range(len(self._prompts)) for _ in range(plan["samples"])]
+        each = -(-len(rows) // self._count)  # as many for every process: it may be a collective that answers
+        mine = [(place, rows[place % len(rows)]) for place in range(self._rank * each, (self._rank + 1) * each)]
+        torch.manual_seed(derive(self._run["seed"], "validation", step, self._rank))
+        answers: list[list[int]] = []
+        for start in range(0, each, plan["rows"]):
+            answers += self._answers(
+                [problem for _, problem in mine[start : start + plan["rows"]]], plan["temperature"]
+            )
+        first = self._run["train_problems"]
+        scores = self._scores([first + problem for _, problem in mine], answers)
+        found = {}
+        for place, score, length, whole in gather_object(
+            [
+                (place, score, len(ids), ids[-1:] == [self._run["end_id"]])
+                for (place, _), score, ids in zip(mine, scores, answers, strict=True)
+            ]
+        ):
+            if place < len(rows):
+                found[place] = (score, length, whole)
+        self._spent["evaluate"] = time.monotonic() - began
+        return _summed_up([found[place] for place in range(len(rows))], plan["samples"])
+
+    def _answers(self, problems: list[int], temperature: float) -> list[list[int]]:
+        """Sample one response to each problem with whatever the training samples with."""
+        trainer = self._trainer
+        ids = trainer._tokenize_prompts([self._prompts[problem] for problem in problems])[0]
+        config, sampler = getattr(trainer, "generation_config", None), getattr(trainer, "vllm_generation", None)
+        if config is not None:
+            trainer.generation_config = copy.deepcopy(config)
+            trainer.generation_config.update(
+                do_sample=temperature > 0, temperature=temperature if temperature > 0 else 1.0
+            )
+        if sampler is not None:
+            sampler.temperature = temperature
+        try:
+            answers: list[list[int]] = trainer._generate_single_turn(ids, None, {}, 1)[0]
+        finally:
+            if config is not None:
+                trainer.generation_config = config
+            if sampler is not None:
+                sampler.temperature = trainer.temperature
+        return answers
+
+    def _say(self, step: int, **what: Any) -> None:
+        if self._out is not None:
+            seconds, self._spent = self._spent, {}
+            line = {"step": step, "at_seconds": time.monotonic(), "seconds": seconds, **what}
+            self._out.write(json.dumps(line, default=float) + "\n")
+
+    def _gate(self) -> int:
+        """Return up to which step it may train; 0 when it is to stop."""
+        return int(json.loads((FOLDER / "gate.json").read_text(encoding="utf-8"))["to_step"]) if self._rank == 0 else 0
+
+    def _holds(self) -> bool:
+        """Whether it waits for more at the gate; started by hand it ends there."""
+        return bool(self._run["hold"]) and "RLPLAN_ATTEMPT" in os.environ
+
+    def _agreed(self, *decisions: bool) -> tuple[bool, ...]:
+        """Return what the first process has decided."""
+        if self._count == 1:
+            return decisions
+        told = torch.tensor([int(each) for each in decisions], device=self._trainer.accelerator.device)
+        torch.distributed.broadcast(told, src=0)
+        return tuple(bool(each) for each in told.tolist())
+
+    def _wait(self, step: int) -> None:
+        """Wait with the model in memory until the gate is further on; no collective waits meanwhile."""
+        self._waits += 1
+        going = {"attempt": self._run["attempt"], "waits": self._waits}
+        since = time.monotonic()
+        if self._rank == 0:
+            waiting = FOLDER / "waiting.json"
+            _write(waiting, {"step": step})
+            while (gate := self._gate()) <= step:
+                if gate == 0 and not waiting.exists():  # asked to stop before it had gone on
+                    _write(waiting, {"step": step})
+                _pause(since)
+            waiting.unlink(missing_ok=True)
+            _write(FOLDER / GOING, going)
+            return
+        while _read(FOLDER / GOING) != going:
+            _pause(since)
+
+
+def _summed_up(found: list[tuple[float, int, bool]], samples: int) -> dict[str, Any]:
+    groups = [[score for score, _, _ in found[start : start + samples]] for start in range(0, len(found), samples)]
+    mean, error = mean_over([math.fsum(group) / samples for group in groups])
+    beside = {
+        "validation_best": sum(map(max, groups)) / len(groups),
+        "validation_worst": sum(map(min, groups)) / len(groups),
+        "validation_truncated_share": sum(not whole for _, _, whole in found) / len(found),
+        "validation_response_tokens": sum(length for _, length, _ in found) / len(found),
+    }
+    return {"score": mean, "score_standard_error": error, "validation": beside}
+
+
+def _prune() -> None:
+    """Keep the newest complete checkpoints: there may be many before the gate."""
+    complete = [path.parent for path in FOLDER.glob(f"checkpoint-*/{MARK}")]
+    for old in sorted(complete, key=lambda path: int(path.name.split("-")[1]))[:-KEPT]:
+        (old / MARK).unlink()
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _pause(since: float) -> None:
+    time.sleep(QUICK if time.monotonic() - since < 60 else SLOW)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: Path, value: Any) -> None:
+    aside = path.with_name(f"{path.name}.writing")
+    with aside.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(value))
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)

@@ -1,0 +1,95 @@
+"""From a recipe to the arguments of TRL's GRPOConfig, and what of a recipe TRL 1.16 cannot do.
+
+tests/trl holds the losses against each other, one by one.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from budgets.errors import InputError
+from planner.recipes.schema import Objective, Recipe
+from runner.ports.trial import TrialConfig
+
+_UNCLIPPED = 1e9
+_LOSSES = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}  # of a ratio that is clipped
+_AGGREGATIONS = {"cispo": "token", "soft": "sample", "gamma": "token"}
+_OTHERS = {"cispo": "cispo", "soft": "sapo", "gamma": "vespo"}
+
+
+def require_expressible(recipe: Recipe, *, vllm: bool) -> None:
+    """Refuse a recipe that TRL would train otherwise, with all that stands against it."""
+    if reasons := list(_reasons(recipe, vllm)):
+        raise InputError(
+            f"TRL cannot train recipe '{recipe.name}': {'; '.join(reasons)}. Recipes that it trains are hard, easy, "
+            "grpo, dr-grpo, gspo and cispo; --trainer builtin trains them all"
+        )
+
+
+def recipe_settings(config: TrialConfig) -> dict[str, Any]:
+    """Return what of GRPOConfig follows from the recipe."""
+    recipe = config.recipe
+    objective, optimizer = recipe.objective, recipe.optimizer
+    return {
+        **_clip(objective),
+        "scale_rewards": recipe.advantage.scale,
+        "importance_sampling_level": objective.ratio,
+        "beta": objective.kl,
+        "use_bias_correction_kl": objective.kl_weighted,
+        "entropy_coef": objective.entropy,
+        "mask_truncated_completions": recipe.rewards.mask_truncated,
+        "vllm_importance_sampling_correction": objective.truncated_importance is not None,
+        "vllm_importance_sampling_mode": f"{objective.truncated_importance_level}_truncate",
+        "vllm_importance_sampling_clip_max": objective.truncated_importance or 1.0,
+        "num_iterations": 1,
+        "learning_rate": config.learning_rate,
+        "lr_scheduler_type": "constant",  # the warm-up is train.py's, as of the builtin trainer
+        "optim": "adamw_torch_fused",
+        "adam_beta1": optimizer.beta1,
+        "adam_beta2": optimizer.beta2,
+        "adam_epsilon": optimizer.epsilon,
+        "weight_decay": optimizer.weight_decay,
+        "max_grad_norm": optimizer.clip_norm or 0.0,
+    }
+
+
+def _clip(objective: Objective) -> dict[str, Any]:
+    low, high = (
+        _UNCLIPPED if bound is None or objective.clip == "none" else bound
+        for bound in (objective.clip_low, objective.clip_high)
+    )
+    if objective.clip == "cispo":  # TRL caps the ratio itself, at an absolute bound
+        return {"loss_type": "cispo", "epsilon": 0.0, "epsilon_high": 1 + high}
+    if objective.clip == "soft":
+        gate = {"sapo_temperature_pos": objective.soft_positive, "sapo_temperature_neg": objective.soft_negative}
+        return {"loss_type": "sapo", **gate}
+    if objective.clip == "gamma":
+        return {"loss_type": "vespo"}
+    return {"loss_type": _LOSSES[objective.aggregation], "epsilon": low, "epsilon_high": high}
+
+
+def _reasons(recipe: Recipe, vllm: bool) -> Iterator[str]:
+    objective, filters, schedule = recipe.objective, recipe.filters, recipe.schedule
+    if schedule.staleness_bound:
+        yield (
+            f"schedule.staleness_bound = {schedule.staleness_bound}, but its GRPOTrainer generates, then trains: set 0"
+        )
+    if vllm and objective.against == "sampler":
+        yield "objective.against = 'sampler', but its ratio is against the trainer's own probabilities: set 'trainer'"
+    if objective.clip in _AGGREGATIONS:
+        if objective.aggregation != _AGGREGATIONS[objective.clip]:
+            yield (
+                f"objective.aggregation = '{objective.aggregation}', but its loss {_OTHERS[objective.clip]} has "
+                f"'{_AGGREGATIONS[objective.clip]}': set that"
+            )
+    elif objective.aggregation not in _LOSSES:
+        yield f"objective.aggregation = '{objective.aggregation}', which it has not: set 'token', the nearest"
+    if objective.clip == "cispo" and objective.clip_low is not None:
+        yield f'objective.clip_low = {objective.clip_low:g}, but its cispo has no lower clip: set "none"'
+    if recipe.advantage.scale == "batch":
+        yield "advantage.scale = 'batch', where it divides by the deviation of rewards, not of advantages: set 'group'"
+    elif recipe.advantage.scale == "group" and recipe.advantage.epsilon != 1e-4:
+        yield f"advantage.epsilon = {recipe.advantage.epsilon:g}, but its is 0.0001: set that"
+    if filters.zero_variance != "keep":
+        yield f"filters.zero_variance = '{filters.zero_variance}', but it keeps every group: set 'keep'"
+    if filters.retire_at is not None:
+        yield f'filters.retire_at = {filters.retire_at:g}, but it asks every prompt again: set "none"'

@@ -1,0 +1,72 @@
+"""Starts train.py, in as many processes as the trial has, and ends it when whoever started this is gone.
+
+It is copied beside run.json, and imports the standard library alone: python start.py [rank of this machine].
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).absolute().parent
+SECONDS_BETWEEN_LOOKS = 0.25
+
+
+def command(run: dict[str, Any], rank: int) -> list[str]:
+    """Return what is started: Python where one process is all, else accelerate's launcher."""
+    program = str(FOLDER / "train.py")
+    launch = run["launch"]
+    if launch["processes"] == 1 and launch["accelerate"] is None:
+        return [sys.executable, program]
+    own = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch"]
+    if launch["accelerate"] is not None:
+        own += ["--config_file", launch["accelerate"]]
+    elif launch["processes"] > 1:
+        own += ["--multi_gpu"]  # torchrun, also without GPUs: train.py then has gloo between its processes
+    own += ["--num_processes", str(launch["processes"]), "--num_machines", str(launch["machines"])]
+    own += ["--mixed_precision", launch["mixed_precision"], "--dynamo_backend", "no"]
+    own += ["--num_cpu_threads_per_process", str(run["threads"])]
+    if launch["machines"] > 1:
+        own += ["--machine_rank", str(rank), "--main_process_ip", launch["head"], "--rdzv_backend", "static"]
+        own += ["--main_process_port", str(launch["port"])]
+    else:
+        own += ["--main_process_port", "0"]  # a free one
+    return [*own, program]
+
+
+def main() -> None:
+    """Start it, and stay until it ends."""
+    rank = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    starter = os.getppid()
+    path = os.pathsep.join(filter(None, (str(FOLDER / "parts"), os.environ.get("PYTHONPATH"))))
+    child = subprocess.Popen(command(run, rank), cwd=FOLDER, env={**os.environ, "PYTHONPATH": path})
+    signal.signal(signal.SIGABRT, lambda *_: _show_stacks())
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    while child.poll() is None:
+        if os.getppid() != starter:
+            _end(child)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    sys.exit(child.returncode if child.returncode >= 0 else 128 - child.returncode)
+
+
+def _show_stacks() -> None:
+    """Have every process of the trial write its stacks, which PYTHONFAULTHANDLER=1 makes of this signal."""
+    signal.signal(signal.SIGABRT, signal.SIG_IGN)
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGABRT)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    child.kill()
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Trains a trial with TRL's GRPOTrainer as run.json says; start.py starts it, in TRL's own environment.
+
+What rlplan means by a reward, by the order of the prompts and by a score is in `parts`, which are its own modules. The
+random numbers of an update follow from the trial's seed and the update alone, and so do those of a validation: a trial
+that was stopped and goes on is the same as one that was not, wherever it is scored.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import torch
+from datasets import Dataset
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import Sampler
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from runner.grpo.advantages import shaped_rewards
+from runner.ports.task import Problem
+from runner.tasks.rewards import ExactReward, make_reward
+from runner.trainers.trl.following import Follower
+from runner.training.prompts import PromptStream
+
+FOLDER = Path.cwd()  # the trial's, where start.py starts it
+
+BUFFERED = "rollouts-{rank}.pt"  # in a checkpoint between two updates on the same rollouts
+
+
+class Order(Sampler[int]):
+    """The prompts in the plan's order, each as often as it is answered, from the update on which a process begins."""
+
+    def __init__(self, run: dict[str, Any]) -> None:
+        self._run = run
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the rows of every generation once for each of its micro-batches, as TRL's own sampler does."""
+        run, updates = self._run, self._run["updates_per_batch"]
+        count = run["prompts_per_batch"] * updates
+        stream = PromptStream(run["train_problems"], run["seed"], pass_rates=run["pass_rates"])
+        for _ in range(run["from_step"] // updates):
+            stream.take(count)
+        made = run["from_step"] % updates * run["settings"]["gradient_accumulation_steps"]
+        while True:
+            rows = [index for index in stream.take(count) for _ in range(run["rollouts_per_prompt"])]
+            for _ in range(made, run["settings"]["steps_per_generation"]):
+                yield from rows
+            made = 0
+
+    def __len__(self) -> int:
+        """Return what its consumers ask for; its end is never reached."""
+        updates = self._run["settings"]["max_steps"]
+        rows = self._run["prompts_per_batch"] * self._run["rollouts_per_prompt"] * self._run["updates_per_batch"]
+        return int(updates * rows * self._run["settings"]["gradient_accumulation_steps"])
+
+
+class Rewards:
+    """rlplan's rewards in the form that TRL calls: what is trained on, and beside it the plain share that is right."""
+
+    def __init__(self, run: dict[str, Any], problems: list[Problem], tokenizer: Any) -> None:
+        choice: Any = SimpleNamespace(**run["reward"])
+        self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, run["seed"])
+        self._problems, self._tokenizer, self._run = problems, tokenizer, run
+        self._shaping: Any = SimpleNamespace(**run["shaping"])
+        self._plain: list[float] = []
+
+    def scores(self, numbers: list[int], ids: list[list[int]]) -> list[float]:
+        """Return the score of each response, 0 to 1."""
+        scored = self._reward.score([self._problems[number] for number in numbers], list(map(self._text, ids)))
+        for note in scored.notes:
+            print(f"reward: {note}", flush=True)
+        return scored.values
+
+    def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
+        """Return what is trained on."""
+        self._plain = self.scores(number, completion_ids)
+        lengths = torch.tensor([len(ids) for ids in completion_ids])
+        shaped = shaped_rewards(torch.tensor(self._plain), lengths, self._run["longest"], self._shaping)
+        return [float(value) for value in shaped]
+
+    def pass_rate(self, **_: Any) -> list[float]:
+        """Return the scores of the last call of `reward`; TRL logs their mean and gives them no weight."""
+        return self._plain
+
+    def _text(self, ids: list[int]) -> str:
+        end = self._run["end_id"]
+        answer = ids[: ids.index(end)] if end in ids else ids
+        text: str = self._tokenizer.decode(
+            answer, skip_special_tokens=self._run["skip_special_tokens"], clean_up_tokenization_spaces=False
+        )
+        return text
+
+
+class Trial(GRPOTrainer):
+    """GRPOTrainer with the plan's order, warm-up and weight decay; everything else is TRL's."""
+
+    def __init__(self, run: dict[str, Any], **given: Any) -> None:
+        self.run = run
+        self.generating_seconds = 0.0
+        super().__init__(**given)
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Rise to the rate within the warm-up, whose first update has a rate already, and stay."""
+        steps = max(1, self.run["warmup_steps"])
+        self.lr_scheduler: Any = LambdaLR(optimizer or self.optimizer, lambda step: min(1.0, (step + 1) / steps))
+        return self.lr_scheduler
+
+    def get_decay_parameter_names(self, model: Any) -> list[str]:
+        """Decay all weights."""
+        return [name for name, _ in model.named_parameters()]
+
+    def create_model_card(self, *_: Any, **__: Any) -> None:
+        """Write none."""
+
+    def go_on(self, checkpoint: Path) -> None:
+        """Take up the rollouts that are still to be trained on."""
+        made = self.run["from_step"] % self.run["updates_per_batch"]
+        if made:
+            file = checkpoint / BUFFERED.format(rank=self.accelerator.process_index)
+            self._buffered_inputs = torch.load(file, map_location=self.accelerator.device, weights_only=True)
+            self._step = made * self.args.gradient_accumulation_steps
+
+    def keep_rollouts(self, checkpoint: Path) -> None:
+        """Save the rollouts that are still to be trained on."""
+        if self.state.global_step % self.run["updates_per_batch"]:
+            torch.save(self._buffered_inputs, checkpoint / BUFFERED.format(rank=self.accelerator.process_index))
+
+    def _get_train_sampler(self, dataset: Any = None) -> Order:
+        return Order(self.run)
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        began = time.monotonic()
+        made = super()._generate_and_score_completions(inputs)
+        self.generating_seconds += time.monotonic() - began
+        return made
+
+
+def built(run: dict[str, Any]) -> Trial:
+    """Put TRL's trainer together."""
+    lines = (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()
+    problems = [Problem(**json.loads(line)) for line in lines]
+    tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], local_files_only=True, padding_side="left")
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32, local_files_only=True)
+    model.generation_config.eos_token_id = run["end_id"]
+    rewards = Rewards(run, problems, tokenizer)
+    asked = [_asked(problem.prompt, chat=run["chat"]) for problem in problems]
+    train = range(run["train_problems"])
+    trainer = Trial(
+        run,
+        model=model,
+        args=GRPOConfig(**run["settings"]),
+        reward_funcs=[rewards.reward, rewards.pass_rate],
+        train_dataset=Dataset.from_dict({"prompt": [asked[index] for index in train], "number": list(train)}),
+        processing_class=tokenizer,
+    )
+    trainer.remove_callback(PrinterCallback)  # following.py writes what it would print
+    trainer.add_callback(Follower(run, trainer, asked[run["train_problems"] :], rewards.scores))
+    return trainer
+
+
+def _asked(prompt: Any, *, chat: bool) -> Any:
+    """Return a prompt as TRL takes it: a text alone, or what is said in a chat."""
+    return [{"role": "user", "content": prompt}] if chat and isinstance(prompt, str) else prompt
+
+
+def main() -> None:
+    """Train up to the gate, and wait there for more."""
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    sys.path += run["paths"]
+    torch.set_num_threads(run["threads"])
+    try:
+        trainer = built(run)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        _refuse("input", error)
+    follower = next(each for each in trainer.callback_handler.callbacks if isinstance(each, Follower))
+    checkpoint = run["checkpoint"]
+    try:
+        if checkpoint is not None:
+            trainer.go_on(Path(checkpoint))
+        trainer.train(resume_from_checkpoint=checkpoint)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        if checkpoint is None or follower.began:
+            raise
+        _refuse("checkpoint", error)
+
+
+def _refuse(kind: str, error: Exception) -> NoReturn:
+    print(f"rlplan {kind}: {type(error).__name__}: {' '.join(str(error).split())[:500]}", flush=True)
+    sys.exit(2 if kind == "input" else 3)
+
+
+if __name__ == "__main__":
+    main()
