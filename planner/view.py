@@ -29,7 +29,7 @@ class Seen:
     """One committed score of a trial."""
 
     step: int
-    gpu_hours: float  # of the trial's own training, the curve's x
+    gpu_hours: float  # that its training so far takes on the final run's GPUs, where curves are compared
     score: float
     standard_error: float | None
 
@@ -55,6 +55,7 @@ class TrialView:
     resting: bool = False  # it failed a moment ago and waits before it is tried again
     proposed: bool = False  # by the policy, during the sweep; not by the plan
     axes: Axes = ()
+    compared_per_gpu_hour: float = 1.0  # GPU-hours of the final run for the updates of one of its own
     # (n, B) with the further axes; made once, for a decision looks at that of every trial several times.
     configuration: Configuration = field(init=False, repr=False, compare=False)
 
@@ -71,6 +72,11 @@ class TrialView:
     def ready(self) -> bool:
         """Whether a segment could start now."""
         return self.state in READY and not self.resting and self.step < self.most_steps
+
+    @property
+    def compared_per_step(self) -> float:
+        """GPU-hours that a step takes on the final run's GPUs."""
+        return self.gpu_hours_per_step * self.compared_per_gpu_hour
 
     def price(self, to_step: int) -> float:
         """Return the GPU-hours that training up to a step is expected to take, with a start-up."""
@@ -92,6 +98,7 @@ class OpenCell:
     start_up_gpu_hours: float
     axes: Axes = ()
     learning_rates: tuple[float, float] | None = None  # least and largest factor on the rule's rate
+    compared_per_gpu_hour: float = 1.0  # as of a trial
 
     @property
     def cell(self) -> Cell:
@@ -102,6 +109,11 @@ class OpenCell:
     def configuration(self) -> Configuration:
         """(n, B) with the further axes."""
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch, self.axes)
+
+    @property
+    def compared_per_step(self) -> float:
+        """GPU-hours that a step takes on the final run's GPUs."""
+        return self.gpu_hours_per_step * self.compared_per_gpu_hour
 
     @property
     def price(self) -> float:

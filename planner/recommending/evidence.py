@@ -42,7 +42,7 @@ def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFac
 def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
     seen = [trial for trial in trials if trial.trial in states]
     judged = [states[trial.trial] for trial in seen]
-    measured = [trial.gpu_hours_per_step for trial in trials if trial.step]
+    measured = [trial.compared_per_step for trial in trials if trial.step]
     return replace(
         planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,

@@ -17,7 +17,7 @@ class ConfigurationFacts:
 
     learning_rate: float
     recipe: str
-    gpu_hours_per_step: float
+    gpu_hours_per_step: float  # of the final run
     status: str = "proposed"
     gpu_hours_spent: float = 0.0
     reached_gpu_hours: float = 0.0  # by its longest run that has a curve; 0 without one

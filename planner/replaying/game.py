@@ -39,6 +39,12 @@ class PilotTerms:
     segment_steps: int
     most_steps: int
     planned: bool = True
+    compared_per_gpu_hour: float = 1.0  # GPU-hours of the final run, which curves are over, for one of its own
+
+    @property
+    def compared_per_step(self) -> float:
+        """How far a step goes along a curve."""
+        return self.gpu_hours_per_step * self.compared_per_gpu_hour
 
 
 Pilots = Mapping[Configuration, PilotTerms]
@@ -226,13 +232,19 @@ class Game:
         n, B, axes = run.configuration
         self._closed.setdefault(run.configuration, []).append(run)
         self._open[run.configuration] = OpenCell(
-            n, B, pilot.steps, pilot.gpu_hours_per_step, pilot.start_up_gpu_hours, axes
+            n,
+            B,
+            pilot.steps,
+            pilot.gpu_hours_per_step,
+            pilot.start_up_gpu_hours,
+            axes,
+            compared_per_gpu_hour=pilot.compared_per_gpu_hour,
         )
 
     def _add(self, run: RecordedRun, pilot: PilotTerms) -> None:
         number = len(self._trials) + 1
         n, B, axes = run.configuration
-        self._courses[number] = self._course(run, pilot.gpu_hours_per_step)
+        self._courses[number] = self._course(run, pilot.compared_per_step)
         self._trials[number] = TrialView(
             trial=number,
             name=run.name,
@@ -249,6 +261,7 @@ class Game:
             gpu_hours_spent=0.0,
             proposed=not pilot.planned,
             axes=axes,
+            compared_per_gpu_hour=pilot.compared_per_gpu_hour,
         )
 
     def _course(self, run: RecordedRun, price: float) -> tuple[Seen, ...]:

@@ -80,6 +80,7 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
         Point.trial_id,
         Point.optimizer_step,
         Point.gpu_hours,
+        Point.compared_gpu_hours,
         Point.score,
         Point.score_standard_error,
         null() if metric.kind == "mean" else Point.further_scores,
@@ -92,12 +93,13 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
     )
     scores: dict[int, list[Scored]] = defaultdict(list)
     trained: dict[int, Trained] = {}
-    for trial, step, gpu_hours, score, error, further in session.execute(wanted):
+    for trial, step, gpu_hours, compared, score, error, further in session.execute(wanted):
         first = trained[trial].first_gpu_hours if trial in trained else gpu_hours
         trained[trial] = Trained(first, step, gpu_hours)
         measured = metric.of(score, error, further)
         if measured is not None:
-            scores[trial].append(Scored(step, gpu_hours, measured.score, measured.standard_error))
+            where = gpu_hours if compared is None else compared
+            scores[trial].append(Scored(step, where, measured.score, measured.standard_error))
     return scores, trained
 
 

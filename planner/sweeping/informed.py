@@ -67,14 +67,15 @@ class InformedPolicy:
             if trial.ready:
                 fresh.setdefault(trial.configuration, trial)
         at_once = max(1, view.free_workers + sum(trial.state is TrialState.RUNNING for trial in trials))
-        share = max(FIRST_SHARE * money_of(view) / at_once, LEAST_FIRST * view.target_gpu_hours)
+        share = FIRST_SHARE * money_of(view) / at_once
         actions: list[Action] = []
         left = view.gpu_hours_left
         for place in spread_out(configurations, max(at_once, MOST_FIRST)):
             first = fresh.get(configurations[place])
             if first is None or len(actions) == view.free_workers:
                 continue
-            granted = grant(first, first_goal(first, share), left)
+            least = LEAST_FIRST * view.target_gpu_hours / first.compared_per_gpu_hour
+            granted = grant(first, first_goal(first, max(share, least)), left)
             if granted is not None:
                 left -= granted.gpu_hours
                 actions.append(advance(view, first, granted.to_step, FIRST, {}, []))

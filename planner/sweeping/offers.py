@@ -25,7 +25,7 @@ class Offer:
     trial: TrialView | None
     cell: OpenCell | None
     seed: int | None
-    from_gpu_hours: float  # of the run's own training
+    from_gpu_hours: float  # of the run's training, as it is compared
     to_gpu_hours: float
     to_step: int
     scores: float  # how many it brings
@@ -78,7 +78,6 @@ def _segments(view: View, trial: TrialView, money: float) -> Iterator[Offer]:
 
 
 def _segment(trial: TrialView, to_step: int) -> Offer:
-    per_step = trial.gpu_hours_per_step
     done = trial.scores[-1].gpu_hours if trial.scores else 0.0
     return Offer(
         configuration=trial.configuration,
@@ -86,7 +85,7 @@ def _segment(trial: TrialView, to_step: int) -> Offer:
         cell=None,
         seed=None,
         from_gpu_hours=done,
-        to_gpu_hours=done + (to_step - trial.step) * per_step,
+        to_gpu_hours=done + (to_step - trial.step) * trial.compared_per_step,
         to_step=to_step,
         scores=max(1.0, (to_step - trial.step) / _spacing(trial)),
         price=trial.price(to_step),
@@ -100,7 +99,7 @@ def _pilots(view: View, cell: OpenCell) -> Iterator[Offer]:
         if price * MARGIN > view.gpu_hours_left:
             return
         yield Offer(
-            cell.configuration, None, cell, None, 0.0, steps * cell.gpu_hours_per_step, steps, 4.0 * length, price
+            cell.configuration, None, cell, None, 0.0, steps * cell.compared_per_step, steps, 4.0 * length, price
         )
 
 

@@ -24,6 +24,7 @@ from planner.view import Configuration, Foretold
 from rlplan.actions.calibrating import coefficients_of
 from runner.simulation.drawn import APART, DrawnCell, Setting, curve_through
 from runner.simulation.surfaces import Shape
+from runner.sweep.planned import pilot_gpus
 
 LEAST_NAMED: Final = 0.01  # of the weight, from which a study is named
 
@@ -52,16 +53,18 @@ class Split:
     def idle_gpu_hours(self, workers: int) -> float:
         """Return what a sweep of so many workers sets aside for those that wait."""
         start_up = max(each.start_up_gpu_hours for each in self.pilots().values())
-        return idle_gpu_hours(workers, start_up, self.proposal.request.hardware.gpus_per_trial)
+        return idle_gpu_hours(workers, start_up, self.proposal.request.pilot_hardware.gpus_per_trial)
 
 
 def request_of(plan: Plan, store: Store) -> Request:
-    """Return what a plan was made for, at the costs that are known by now."""
+    """Return what a plan was made for, at the costs that are known by now; its pilots keep their GPUs."""
     given = {name: plan.config[name] for name in Config.model_fields if name in plan.config}
     resolved = Resolved(Config.model_validate(given), plan.config.get("sources", {}))
     request = build_request(resolved)
     # Nothing is drawn for further axes, so that those of the first variant stand for all.
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
+    if plan.pilot_gpu_hours:
+        alone = replace(alone, pilots=replace(alone.pilots, gpus=pilot_gpus(plan)))
     return replace(alone, coefficients=coefficients_of(store, alone))
 
 
@@ -90,7 +93,7 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
         cells=tuple(_cell(cell, request, curves[key]) for key, cell in bought.items()),
         weights=grid.prior.weights.tolist(),
         answers=request.workload.validation.rollouts,
-        longest_pilot=max(split.proposal.pilot_gpu_hours for split in splits),
+        longest_pilot=max(split.proposal.pilot_gpu_hours * _most_compared(split.proposal) for split in splits),
         longest_final=request.budget_gpu_hours,
     )
 
@@ -147,7 +150,7 @@ def _priced(candidate: Candidate) -> Priced:
 
 def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:
     """Return what a sweep grants a trial of the candidate; as much as the shortest pilot where the plan has none."""
-    granted, cost, most = candidate.pilot, candidate.cell.cost, candidate.cell.allocation.update_steps
+    granted, cost, most = candidate.pilot, candidate.cell.pilot_cost, candidate.cell.allocation.update_steps
     steps = granted.steps or min(fewest_steps, most)
     return PilotTerms(
         gpu_hours_per_step=cost.gpu_hours_per_step,
@@ -156,7 +159,18 @@ def _pilot(candidate: Candidate, fewest_steps: int) -> PilotTerms:
         segment_steps=granted.segment_steps or max(1, steps // 4),
         most_steps=max(steps, most),
         planned=granted.steps > 0,
+        compared_per_gpu_hour=_compared(candidate),
     )
+
+
+def _compared(candidate: Candidate) -> float:
+    """Return the GPU-hours that the final run takes for the updates of one GPU-hour of a pilot."""
+    cell = candidate.cell
+    return cell.cost.gpu_hours_per_step / cell.pilot_cost.gpu_hours_per_step
+
+
+def _most_compared(proposal: Proposal) -> float:
+    return max((_compared(each) for each in _candidates(proposal)), default=1.0)
 
 
 def _cell(cell: PricedCell, request: Request, curves: Sequence[Shape]) -> DrawnCell:

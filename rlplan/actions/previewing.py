@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Final, Literal
 
@@ -113,6 +113,7 @@ class Preview:
     budget_gpu_hours: float
     workers: int
     gpus_per_trial: int
+    pilot_gpus: int
     pilot_gpu_hours: dict[float, float]  # by fraction
     outcomes: dict[float, tuple[PlayedWorld, ...]]  # by fraction
     without: tuple[UnpilotedWorld, ...]
@@ -180,9 +181,10 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     splits, refused = splits_of(asked, request.fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
+    asked = replace(asked, pilots=replace(asked.pilots, gpus=splits[-1].proposal.request.pilots.gpus))
     setting = setting_of(asked, splits)
     first_ranked = first_of(asked)
-    workers = max(1, asked.hardware.gpus // asked.hardware.gpus_per_trial)
+    workers = max(1, asked.pilot_hardware.parallel_trials)
     piloted = [split for split in splits if split.fraction]
     outcomes: dict[float, list[PlayedWorld]] = {split.fraction: [] for split in splits}
     without: list[UnpilotedWorld] = []
@@ -205,6 +207,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
         budget_gpu_hours=asked.budget_gpu_hours,
         workers=workers,
         gpus_per_trial=asked.hardware.gpus_per_trial,
+        pilot_gpus=asked.pilot_hardware.gpus_per_trial,
         pilot_gpu_hours={split.fraction: split.proposal.pilot_gpu_hours for split in splits},
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
@@ -233,7 +236,7 @@ def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: i
         score=truth[played.chosen],
         best=max(truth.values()),
         gpu_hours_spent=played.gpu_hours_spent,
-        wall_hours=played.wall_hours / proposal.request.hardware.gpus_per_trial,
+        wall_hours=played.wall_hours / proposal.request.pilot_hardware.gpus_per_trial,
     )
 
 

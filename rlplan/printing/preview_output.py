@@ -38,6 +38,7 @@ def preview_data(preview: Preview) -> dict[str, Any]:
         "draws": preview.draws,
         "budget_gpu_hours": preview.budget_gpu_hours,
         "workers": preview.workers,
+        "pilot_gpus": preview.pilot_gpus,
         "best_pilot_fraction": preview.best_fraction,
         "as_good": list(preview.as_good),
         "fractions": [asdict(summary) for summary in preview.summaries],
@@ -133,7 +134,8 @@ def _named(fractions: Sequence[float], one: str, several: str, what: str) -> str
 
 def _workers(preview: Preview) -> str:
     count = "one trial" if preview.workers == 1 else f"{preview.workers} trials"
-    return f"{count} at once, each on {preview.gpus_per_trial}"
+    final = f", the final run on {preview.gpus_per_trial}" if preview.pilot_gpus != preview.gpus_per_trial else ""
+    return f"{count} at once, each on {preview.pilot_gpus}{final}"
 
 
 def _gain(estimate: Estimate) -> str:

@@ -118,7 +118,7 @@ def launch_of_trial(
     seen, target = board.trials[trial], board.spec.target_gpu_hours
     if board.spec.training.simulation is not None:
         return Launch(None, 0.0, None, "the sweep is of a simulated world: there is nothing to train")
-    steps = math.floor(target / seen.gpu_hours_per_step)
+    steps = math.floor(target / seen.compared_per_step)
     for row in ranking:
         if (row.rollouts_per_prompt, row.prompts_per_batch, row.axes) == seen.configuration and row.update_steps:
             steps, target = row.update_steps, row.gpu_hours_to_target
@@ -132,7 +132,7 @@ def launch_of_trial(
         saved = "its checkpoint is not where it was saved, so that" if seen.step else "it has no checkpoint yet:"
         lost = f"; {astray}" if astray and seen.step else ""
         return Launch(command, target, None, f"{saved} this starts from the base model{changed}{lost}")
-    left = (steps - pilot.step) * seen.gpu_hours_per_step
+    left = (steps - pilot.step) * seen.compared_per_step
     note = f"it goes on from step {pilot.step:,} of {steps:,}, for about {left:.3g} GPU-hours{changed}"
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
 

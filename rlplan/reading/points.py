@@ -20,7 +20,7 @@ class Score(NamedTuple):
     """One validation of a trial; a picture may hold tens of thousands, and a tuple is made fastest."""
 
     step: int
-    gpu_hours: float
+    gpu_hours: float  # on the final run's GPUs, where curves are compared
     score: float
     standard_error: float | None
 
@@ -60,7 +60,7 @@ def remember_scores(
             point.trial_id,
             point.attempt,
             point.optimizer_step,
-            point.gpu_hours,
+            func.coalesce(point.compared_gpu_hours, point.gpu_hours),
             point.score,
             point.score_standard_error,
             null() if metric.kind == "mean" else point.further_scores,
@@ -95,6 +95,7 @@ def every_point(session: Session, sweep_id: int) -> Iterator[dict[str, Any]]:
             Point.tokens,
             Point.seconds,
             Point.gpu_hours,
+            Point.compared_gpu_hours,
             Point.score,
             Point.score_standard_error,
             Point.further_scores,

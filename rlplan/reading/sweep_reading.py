@@ -152,7 +152,7 @@ def _seconds_left(money: Money, grants: Granted, hardware: Mapping[str, Any], no
     """Return how long what is left lasts at the present pace: each open segment occupies its GPUs all the time."""
     if not grants.open_since:
         return None
-    gpus = float(hardware.get("gpus_per_trial") or 1)
+    gpus = float(hardware.get("pilot_gpus") or hardware.get("gpus_per_trial") or 1)
     under_way = sum(max(0.0, (now - start).total_seconds()) for start in grants.open_since) * gpus / SECONDS_PER_HOUR
     remaining = money.left + max(0.0, money.reserved - under_way)
     return remaining / (gpus * len(grants.open_since)) * SECONDS_PER_HOUR

@@ -54,11 +54,11 @@ def planned_of(board: Board) -> dict[Configuration, ConfigurationFacts]:
     planned: dict[Configuration, ConfigurationFacts] = {}
     for number, trial in board.trials.items():
         facts = board.facts[number]
-        terms = ConfigurationFacts(facts.learning_rate, facts.recipe, trial.gpu_hours_per_step)
+        terms = ConfigurationFacts(facts.learning_rate, facts.recipe, trial.compared_per_step)
         planned.setdefault(trial.configuration, terms)
     for configuration, cell in board.view(0).open_cells.items():
         candidate, recipe = board.candidate(configuration), board.spec.recipe(configuration.axes)
-        terms = ConfigurationFacts(candidate.learning_rate, recipe.name, cell.gpu_hours_per_step)
+        terms = ConfigurationFacts(candidate.learning_rate, recipe.name, cell.compared_per_step)
         planned.setdefault(configuration, terms)
     return planned
 

@@ -125,7 +125,7 @@ class Board:
             self._open.pop(configuration, None)
             self._open_view = None
         candidate = self.candidate(configuration)
-        price = candidate.gpu_hours_per_step
+        price = candidate.pilot_price
         steps = candidate.pilot_steps or self.shortest_pilot
         self.trials[trial.id] = TrialView(
             trial=trial.id,
@@ -144,6 +144,7 @@ class Board:
             # The plan's own trials have the sweep's seed.
             proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed,
             axes=trial.axes,
+            compared_per_gpu_hour=candidate.compared_per_pilot_gpu_hour,
         )
         self.facts[trial.id] = TrialFacts(
             config=trial.config,
@@ -190,7 +191,7 @@ class Board:
         """Take in points of a trial; a step that was scored before keeps its place and takes the newer score."""
         metric = self.spec.training.validation.target
         new = [
-            Seen(point.optimizer_step, point.gpu_hours, *measured)
+            Seen(point.optimizer_step, self.compared(trial, point.gpu_hours), *measured)
             for point in points
             if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
         ]
@@ -203,6 +204,13 @@ class Board:
                 known = ()
             self.put(trial, scores=(*known, *new))
             self.fresh.add(trial)
+
+    def compared(self, trial: int, gpu_hours: float) -> float:
+        """Return what the final run would take for the training that took a trial so many GPU-hours of its own.
+
+        By what was measured on its own GPUs, and by how the price model has the two of them.
+        """
+        return gpu_hours * self.trials[trial].compared_per_gpu_hour
 
     def committed(self, trial: int, step: int, points: Sequence[Point]) -> None:
         """Take in that a trial is saved at a step, after a segment with these points."""
@@ -266,10 +274,11 @@ class Board:
                     rollouts_per_prompt=each.rollouts_per_prompt,
                     prompts_per_batch=each.prompts_per_batch,
                     pilot_steps=min(self.shortest_pilot, each.update_steps),
-                    gpu_hours_per_step=each.gpu_hours_per_step * self._price_factor,
+                    gpu_hours_per_step=each.pilot_price * self._price_factor,
                     start_up_gpu_hours=self._start_ups[without(each.axes, LEARNING_RATE)],
                     axes=each.axes,
                     learning_rates=self._learning_rates,
+                    compared_per_gpu_hour=each.compared_per_pilot_gpu_hour,
                 )
                 for each in self._open.values()
             }

@@ -75,7 +75,7 @@ class Intake:
         self._journal.add(lambda session: session.execute(taken))
 
     def _progress(self, segment: OpenSegment, points: Sequence[Point]) -> None:
-        self._journal.add_points([_row(segment, point) for point in points])
+        self._journal.add_points([self._row(segment, point) for point in points])
         segment.points += points
 
     def _ended(self, segment: OpenSegment, event: Ended) -> None:
@@ -186,15 +186,16 @@ class Intake:
         self._move(trial, state, why.reason)
         self._journal.decided(action, trial, why)
 
-
-def _row(segment: OpenSegment, point: Point) -> NewPoint:
-    metrics = {**point.metrics, "flags": list(point.flags)} if point.flags else point.metrics
-    return NewPoint(
-        trial_id=segment.trial,
-        attempt=segment.attempt,
-        optimizer_step=point.optimizer_step,
-        **{name: getattr(point, name) for name in COLUMNS},
-        metrics=metrics or None,
-        further_scores=dict(point.further_scores) or None,
-        segment_id=segment.id,
-    )
+    def _row(self, segment: OpenSegment, point: Point) -> NewPoint:
+        metrics = {**point.metrics, "flags": list(point.flags)} if point.flags else point.metrics
+        compared = self._board.compared(segment.trial, point.gpu_hours)
+        return NewPoint(
+            trial_id=segment.trial,
+            attempt=segment.attempt,
+            optimizer_step=point.optimizer_step,
+            **{name: getattr(point, name) for name in COLUMNS},
+            metrics=metrics or None,
+            further_scores=dict(point.further_scores) or None,
+            segment_id=segment.id,
+            compared_gpu_hours=None if compared == point.gpu_hours else compared,
+        )

@@ -5,12 +5,15 @@ from pathlib import Path
 
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
+from budgets.hardware import NODE_GPUS
 from planner.axes import LEARNING_RATE, without
 from planner.proposals.foretelling import Priced, circumstances_of, foretold
 from planner.proposals.prior import Run
 from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes, Configuration, Foretold
 from runner.sweep.spec import SweepSpec
+
+CPU = "cpu"
 
 
 def configuration_of(row: Candidate | Trial) -> Configuration:
@@ -57,9 +60,22 @@ def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
     """Return what the plan reckons for a start-up: the pilots' price less that of their steps."""
     return max(
         0.0,
-        *(each.pilot_gpu_hours - each.pilot_steps * each.gpu_hours_per_step for each in candidates if each.pilot_steps),
+        *(each.pilot_gpu_hours - each.pilot_steps * each.pilot_price for each in candidates if each.pilot_steps),
         0.0,
     )
+
+
+def pilot_gpus(plan: Plan) -> int:
+    """Return the GPUs of a pilot; plans of older versions give it those of the final run."""
+    return int(plan.hardware.get("pilot_gpus") or plan.hardware["gpus_per_trial"])
+
+
+def nodes_of(plan: Plan, gpus: int) -> int:
+    """Return the fewest nodes that have so many GPUs in equal parts; CPU workers know none."""
+    if plan.hardware["gpu"] == CPU:
+        return 1
+    most = int(plan.hardware.get("gpus_per_node") or NODE_GPUS)
+    return next(nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus <= nodes * most)
 
 
 def compared_recipes(plan: Plan) -> list[str]:

@@ -15,12 +15,19 @@ from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
 from planner.view import Axes
-from runner.sweep.planned import absolute, checkpoints, compared_models, compared_recipes
+from runner.sweep.planned import (
+    CPU,
+    absolute,
+    checkpoints,
+    compared_models,
+    compared_recipes,
+    nodes_of,
+    pilot_gpus,
+)
 from runner.sweep.spec import Resources, SweepSpec, Training
 from runner.sweep.standing_in import in_its_own_time
 from runner.trainers.catalogue import driver_of
 
-CPU = "cpu"
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
 
@@ -53,7 +60,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
     _require_pilots(plan)
     hardware = plan.hardware
-    per_trial = int(hardware["gpus_per_trial"])
+    per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
     trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"))
     if not on_cpu and trainer is None and per_trial > MOST_GPUS_OF_A_TRIAL:
@@ -61,7 +68,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
             f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: name "
             "another by --trainer, or make a plan with --gpus-per-trial 1"
         )
-    fitting = int(hardware["gpus"]) // per_trial
+    fitting = int(hardware["gpus"]) // per_pilot
     folder = choice.folder or Path("rlplan-sweeps")
     given = {
         **choice.model_dump(include={"policy", "search", "seed", "retries"}),
@@ -73,9 +80,9 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "folder": str(folder.expanduser().absolute()),
         "resources": Resources(
             gpu=hardware["gpu"],
-            slots=per_trial,
-            cpus=float(per_trial if on_cpu else 1),
-            gpus=0.0 if on_cpu else per_trial,
+            slots=per_pilot,
+            cpus=float(per_pilot if on_cpu else 1),
+            gpus=0.0 if on_cpu else per_pilot,
         ).model_dump(),
         "training": _training(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
@@ -197,7 +204,8 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         "device": device,
         "engine": choice.engine or "torch",
         "weights": choice.weights or ("bfloat16" if device == "cuda" else "float32"),
-        "gpus": int(plan.hardware["gpus_per_trial"]),
+        "gpus": (gpus := pilot_gpus(plan)),
+        "nodes": nodes_of(plan, gpus),
         **({"micro_batch_tokens": choice.micro_batch_tokens} if choice.micro_batch_tokens else {}),
     }
     validation = plan.config["validation"]

@@ -1,0 +1,80 @@
+"""Pilots on other GPUs than the final run: what they cost, and where they are compared."""
+
+import pytest
+from sqlalchemy import select
+
+from planner.store.schema import Fit, Point, Recommendation, Segment, Trial
+from planner.sweeping.policies import open_policy
+from runner.ports.simulation import SimulationChoice
+from runner.sweep.answering import answer_of, stored_board
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.runner.sweep.test_driver import COSTS
+
+TWO_OF_EIGHT = {
+    "hardware.gpus": ("--gpus", 16),
+    "hardware.gpus_per_trial": ("--gpus-per-trial", 8),
+    "pilot.gpus": ("--pilot-gpus", 2),
+}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSweep:
+    path = tmp_path_factory.mktemp("layouts") / "rlplan.db"
+    given = SimulatedSweep(
+        path, budget=1.0, choice=SimulationChoice(costs=COSTS), policy="asha", workers=8, flags=TWO_OF_EIGHT
+    )
+    given.run(open_policy("asha"), cpus_per_worker=2.0)
+    return given
+
+
+def test_a_trial_has_the_gpus_of_a_pilot_and_as_many_run_at_once_as_fit(ended: SimulatedSweep) -> None:
+    assert ended.plan.hardware["pilots_at_once"] == 8
+    assert ended.spec.resources.slots == ended.spec.training.machine.gpus == 2
+
+
+def test_a_pilot_is_charged_with_its_own_gpu_hours_and_compared_by_those_of_the_final_run(
+    ended: SimulatedSweep,
+) -> None:
+    with ended.store() as store, store.read() as session:
+        board = stored_board(session, ended.name)
+        points = session.scalars(select(Point)).all()
+        trials = {each.id: each for each in session.scalars(select(Trial))}
+        charged = session.scalars(select(Segment.charged_gpu_hours)).all()
+    assert points
+    assert sum(each or 0.0 for each in charged) <= ended.spec.pilot_gpu_hours
+    candidates = {(each.rollouts_per_prompt, each.prompts_per_batch): each for each in ended.plan.candidates}
+    for point in points:
+        trial = trials[point.trial_id]
+        candidate = candidates[trial.rollouts_per_prompt, trial.prompts_per_batch]
+        assert candidate.pilot_gpu_hours_per_step < candidate.gpu_hours_per_step
+        factor = candidate.gpu_hours_per_step / candidate.pilot_gpu_hours_per_step
+        assert point.gpu_hours == pytest.approx(point.seconds * 2 / 3600)
+        if point.gpu_hours:
+            assert point.compared_gpu_hours == pytest.approx(factor * point.gpu_hours)
+    for trial in board.trials.values():
+        stored = {each.optimizer_step: each for each in points if each.trial_id == trial.trial}
+        for seen in trial.scores:
+            own = stored[seen.step]
+            assert seen.gpu_hours == (own.compared_gpu_hours or own.gpu_hours)
+        assert trial.gpu_hours_spent == pytest.approx(trials[trial.trial].gpu_hours_spent)
+
+
+def test_what_is_believed_while_it_runs_rests_on_the_compared_gpu_hours(ended: SimulatedSweep) -> None:
+    with ended.store() as store, store.read() as session:
+        fits = session.scalars(select(Fit)).all()
+        points = session.scalars(select(Point)).all()
+    assert fits
+    for fit in fits:
+        assert fit.upto_gpu_hours in {each.compared_gpu_hours for each in points if each.trial_id == fit.trial_id}
+
+
+def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep) -> None:
+    with ended.store() as store, store.read() as session:
+        row = session.scalars(select(Recommendation)).one()
+        board = stored_board(session, ended.name)
+    chosen = answer_of(board, ended.plan.workload["prompt_set_size"]).chosen.configuration
+    own = [each for each in board.trials.values() if each.configuration == chosen and each.step]
+    assert own
+    price = row.gpu_hours_to_target / row.update_steps
+    assert price == pytest.approx(sum(each.compared_per_step for each in own) / len(own), rel=0.01)
+    assert price > 1.1 * own[0].gpu_hours_per_step
