@@ -41,6 +41,12 @@ class TrainerChoice(Section):
     patience: Patience = Field(default_factory=Patience, description="how long it may be silent")
     options: dict[str, Any] = Field({}, description="what this trainer alone knows, or a table [trainer.options]")
 
+    @property
+    def takes_problems(self) -> bool:
+        """Whether it trains on the problems of the sweep; a command that does not name them has its own."""
+        named = str(self.options)
+        return self.name != STANDIN and (self.name != COMMAND or "problems}" in named)
+
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:

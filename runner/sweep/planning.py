@@ -10,7 +10,7 @@ from planner.axes import suffix
 from planner.checking import Section, explained
 from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
-from planner.config.trainer import STANDIN, TrainerChoice, chosen_trainer
+from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
 from planner.store.records import NewTrial
 from planner.store.schema import Candidate, Plan
@@ -171,8 +171,8 @@ def shortfall(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> str | No
 
 def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *, on_cpu: bool) -> Training:
     task: str | None = plan.config["workload"]["task"]
-    stands_in = trainer is not None and trainer.name == STANDIN
-    simulated = choice.simulation is not None or stands_in
+    has_own = trainer is not None and not trainer.takes_problems
+    simulated = choice.simulation is not None or has_own
     own = choice.problems is not None
     if not (own or simulated or task in embedded_tasks()):
         raise InputError(
@@ -180,8 +180,9 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
             "--problems FILE.jsonl and --model FOLDER (a local checkpoint), or plan an embedded task with "
             f"rlplan propose --task {' | '.join(embedded_tasks())}"
         )
-    models = checkpoints(plan, choice.model) if own else {}
-    if own and choice.model is None and not models:
+    described = trainer is not None and trainer.name == COMMAND
+    models = checkpoints(plan, choice.model) if own or described else {}
+    if own and choice.model is None and not (models or described):
         raise InputError("--problems needs --model FOLDER too: problems of your own bring no model")
     if compared_models(plan) and not (own or simulated):
         raise InputError(
@@ -191,14 +192,16 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
     if own:
         chosen = {
             "name": absolute(choice.problems),
-            "model": next(iter(models.values()), None) or absolute(choice.model),
+            "model": next(iter(models.values()), None) or _folder_or_name(choice.model),
             "validation_file": absolute(choice.validation),
             "max_response_tokens": plan.workload["response_tokens"],
         } | ({"reward": _absolute_reward(choice.reward)} if choice.reward else {})
     else:
         chosen = {"name": task or "sum-easy", "reward": "exact"}
-        if stands_in:
-            chosen["max_response_tokens"] = plan.workload["response_tokens"]
+        if trainer is not None and has_own:  # what its own file does not say
+            chosen |= {"name": task or trainer.name, "model": _folder_or_name(choice.model)}
+            chosen |= {"reward": _absolute_reward(choice.reward)} if choice.reward else {}
+            chosen["max_response_tokens"] = None if task else plan.workload["response_tokens"]
     device = choice.device or ("cpu" if on_cpu else "cuda")
     machine = {
         "device": device,
@@ -238,6 +241,11 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
         return Training.model_validate(given)
     except ValidationError as error:
         raise explained(error, Training, flags, "the plan") from error
+
+
+def _folder_or_name(model: str | None) -> str | None:
+    """Return the path of a model from the root; what is no path may be a name that a trainer knows."""
+    return absolute(model) if model is None or Path(model).expanduser().exists() else model
 
 
 def _absolute_reward(reward: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate, count
+from pathlib import Path
 
 from budgets.errors import UnknownNameError
 from planner.config.layers import task_file
@@ -113,11 +114,16 @@ def embedded_task(name: str) -> Task:
         validation=validation,
         tokenizer=tokenizer,
         reward=ExactReward(strip=False),
-        model_path=str(files("runner.tasks").joinpath(MODELS, name)),
+        model_path=str(model_folder(name)),
         max_prompt_tokens=max(len(tokenizer.encode_prompt(problem.prompt)) for problem in (*train, *validation)),
         max_response_tokens=embedded.max_response_tokens,
         base_pass_rates=read_pass_rates(task_file(f"{name}.pass-rates.txt")).rates,
     )
+
+
+def model_folder(name: str) -> Path:
+    """Return where the model of an embedded task lies."""
+    return Path(str(files("runner.tasks").joinpath(MODELS, name)))
 
 
 @cache

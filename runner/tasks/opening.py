@@ -61,7 +61,7 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
         raise InputError(f"task '{choice.name}' needs task.model: the folder of a local Hugging Face checkpoint")
     if choice.max_response_tokens is None:
         raise InputError(f"task '{choice.name}' needs task.max_response_tokens: the length at which responses are cut")
-    train, validation = _problems(choice, validation_problems)
+    train, validation = user_problems(choice, validation_problems)
     config = require_checkpoint(choice.model)
     tokenizer = load_tokenizer(choice.model)
     longest = _longest_prompt([*train, *validation], tokenizer, choice)
@@ -78,7 +78,7 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
     )
 
 
-def _problems(choice: TaskChoice, validation_problems: int) -> tuple[list[Problem], list[Problem]]:
+def user_problems(choice: TaskChoice, validation_problems: int) -> tuple[list[Problem], list[Problem]]:
     """Return the problems to train on and those to validate on, which share no prompt."""
     answers_needed = choice.reward in (EXACT, MATH)
     problems = read_problems(choice.name, answers_needed=answers_needed)

@@ -10,9 +10,10 @@ from runner.trainers.driver import Reading
 class Lines:
     """The lines that a file has gained since it was last looked at; it may not be there yet, or begin anew."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin: int = 0) -> None:
+        """Pass over the first `begin` bytes."""
         self._path = path
-        self._read_bytes = 0
+        self._read_bytes = begin
         self._half = b""
 
     def new(self) -> list[str]:

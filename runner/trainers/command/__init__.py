@@ -1,0 +1,1 @@
+"""Any trainer that has a command line, by the TOML file that describes it."""

@@ -1,0 +1,156 @@
+"""What rlplan knows of a trainer that nobody here has heard of: what its file says."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from glob import escape
+from pathlib import Path
+
+from runner.ports.task import Problem
+from runner.ports.trial import TaskChoice, TrialConfig
+from runner.tasks.embedded import EMBEDDED, embedded_task
+from runner.tasks.opening import user_problems
+from runner.trainers.command.options import STEP, CommandOptions, MetricsOptions, options_of, require_runnable
+from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
+from runner.trainers.command.sources import (
+    EVENTS,
+    BeganSource,
+    FilesSource,
+    Opening,
+    Sizes,
+    events,
+    existing,
+    jsonl,
+    printed,
+    table,
+)
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
+
+
+class CommandDriver:
+    """A trainer by its file."""
+
+    name = "command"
+
+    def __init__(self, options: CommandOptions) -> None:
+        """Take what the file says."""
+        self._options = options
+
+    @property
+    def stop_signal(self) -> int | None:
+        """Signal on which it saves and ends."""
+        name = self._options.stop_signal
+        return None if name == "none" else signal.Signals[name]
+
+    @property
+    def gated(self) -> bool:
+        """Whether it waits at the gate."""
+        return self._options.gate
+
+    def check(self, config: TrialConfig) -> None:
+        """Refuse a file that does not describe how a trial is trained."""
+        require_runnable(config, self._options)
+        sample = Attempt(Path("/"), 1, 0, 1, None)
+        values = values_of(config, self._options, sample, 0)
+        for text in self._options.texts():
+            filled(text, values)
+        self._problem_files(config)
+
+    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
+        """Start the command on the head, and on every machine if it says which of them it is."""
+        options = self._options
+        if rank and not options.names("node_rank"):
+            return None
+        values = values_of(config, options, attempt, rank)
+        words = [*options.argv, *(options.resuming if attempt.checkpoint is not None else ())]
+        environment = {name: filled(text, values) for name, text in options.environment.items()}
+        if rank < len(attempt.gpus) and attempt.gpus[rank]:
+            environment["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
+        files = {name: filled(text, values) for name, text in options.files.items()}
+        if rank == 0:
+            files |= self._problem_files(config) | {_before(attempt): json.dumps(self._sizes(config, attempt))}
+        return Launch(tuple(filled(word, values) for word in words), files, environment)
+
+    def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
+        """Return where its metrics appear, which are read from where they stood before this attempt."""
+        options, metrics = self._options, self._options.metrics
+        found: list[Source] = []
+        if options.began is not None:
+            found.append(BeganSource(attempt.log, options.began, attempt.from_step))
+        sizes: Sizes = self._sizes(config, attempt)
+        with suppress(OSError, ValueError):
+            sizes = json.loads((attempt.folder / _before(attempt)).read_text(encoding="utf-8"))
+        return [*found, FilesSource(self._pattern(config, attempt), sizes, _opening(metrics))]
+
+    def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
+        """Return those that bear the mark, the newest first."""
+        return sorted(self._found(folder), key=lambda each: -each.step)
+
+    def classify(self, code: int, tail: str) -> tuple[str, str] | None:
+        """Leave every exit to the common rules."""
+        return None
+
+    def _found(self, folder: Path) -> Iterator[Checkpoint]:
+        options = self._options.checkpoints
+        before, _, after = options.pattern.partition(STEP)
+        expression = re.compile(f"{re.escape(before)}(\\d+){re.escape(after)}")
+        for path in folder.glob(options.pattern.replace(STEP, "*")):
+            match = expression.fullmatch(str(path.relative_to(folder)))
+            if match is None:
+                continue
+            mark = (options.complete or "").replace(STEP, match[1])
+            beside = path.parent / mark.removeprefix("../") if mark.startswith("../") else path / mark
+            if not mark or beside.exists():
+                yield Checkpoint(int(match[1]), path)
+
+    def _pattern(self, config: TrialConfig, attempt: Attempt) -> str:
+        """Return the pattern of the files that hold its metrics."""
+        metrics, options = self._options.metrics, self._options
+        usual = {"jsonl": "metrics.jsonl", "csv": "metrics.csv", "tensorboard": ".", "console": attempt.log.name}
+        given = metrics.file or (attempt.metrics.name if options.names("metrics") else usual[metrics.format])
+        path = Path(escape(str(attempt.folder))) / filled(given, values_of(config, options, attempt, 0))
+        return str(path / "**" / EVENTS if metrics.format == "tensorboard" else path)
+
+    def _sizes(self, config: TrialConfig, attempt: Attempt) -> dict[str, int]:
+        """Return how long its files are already; a file that an earlier attempt began is read from there on."""
+        return {path: Path(path).stat().st_size for path in existing(self._pattern(config, attempt))}
+
+    def _problem_files(self, config: TrialConfig) -> dict[str, str]:
+        """Return the problems as files, where the command names them."""
+        options = self._options
+        if not (options.names("problems") or options.names("validation_problems")):
+            return {}
+        train, validation = _problems(config.task, config.validation.problems)
+        return {PROBLEMS: _lines(train), VALIDATION_PROBLEMS: _lines(validation)}
+
+
+def driver(config: TrialConfig) -> CommandDriver:
+    """Return the driver of the trainer that a trial's options describe."""
+    return CommandDriver(options_of(config))
+
+
+def _opening(metrics: MetricsOptions) -> Opening:
+    if metrics.format == "console":
+        return printed(metrics.names, metrics.patterns)
+    return {"jsonl": jsonl, "csv": table, "tensorboard": events}[metrics.format](metrics.names)
+
+
+def _before(attempt: Attempt) -> str:
+    """Return the file that says how long the metrics were before an attempt."""
+    return f"attempt-{attempt.number}.began-at.json"
+
+
+def _problems(task: TaskChoice, validation_problems: int) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """Return the problems to train on and those to validate on, the same ones whoever trains."""
+    if task.name in EMBEDDED:
+        known = embedded_task(task.name)
+        return known.train, known.validation[:validation_problems]
+    train, validation = user_problems(task, validation_problems)
+    return train, validation[:validation_problems]
+
+
+def _lines(problems: Sequence[Problem]) -> str:
+    rows = ({**(each.extra or {}), "id": each.id, "prompt": each.prompt, "answer": each.answer} for each in problems)
+    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,0 +1,173 @@
+"""What the file of a trainer of one's own says: its command, its metrics, its checkpoints; see docs/trainers.md."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+
+from budgets.errors import InputError
+from planner.checking import Section, explained
+from runner.ports.trial import TrialConfig
+
+STEP = "{step}"
+# What a reading can hold; further names become metrics.
+STEP_COLUMN, SCORE, ERROR, LENGTH, CLOCK = "step", "score", "score_standard_error", "response_tokens", "at_seconds"
+# Columns that are read without being named.
+KNOWN = (STEP_COLUMN, SCORE, ERROR, LENGTH, "loss", "reward", "entropy", "kl", "grad_norm")
+TRIED = ("rollouts_per_prompt", "prompts_per_batch")  # what a sweep compares
+
+
+class MetricsOptions(Section):
+    """Where its metrics are and what the columns mean."""
+
+    format: Literal["jsonl", "csv", "tensorboard", "console"] = Field("jsonl", description="how they are written")
+    file: str | None = Field(
+        None, description="a file, several by * and ?, or TensorBoard's folder, relative to the trial's folder"
+    )
+    pattern: str | list[str] = Field([], description="of a console line: a regular expression with named groups")
+    columns: dict[str, str] = Field({}, description="our name = theirs, such as score = 'eval/accuracy'")
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, given: str | list[str]) -> str | list[str]:
+        for each in [given] if isinstance(given, str) else given:
+            _expression(each)
+        return given
+
+    @property
+    def patterns(self) -> list[re.Pattern[str]]:
+        """The expressions of console lines."""
+        given = [self.pattern] if isinstance(self.pattern, str) else self.pattern
+        return [re.compile(each) for each in given]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Our names of the columns that are read, by the trainer's own."""
+        known = {name: name for name in KNOWN if name not in self.columns}
+        known |= {theirs: ours for ours, theirs in self.columns.items()}
+        return known | {STEP_COLUMN: STEP_COLUMN, CLOCK: CLOCK} if self.format == "tensorboard" else known
+
+
+class CheckpointOptions(Section):
+    """Where its checkpoints are and what marks one as complete."""
+
+    pattern: str = Field("checkpoint-{step}", description="file or folder, relative to the trial's folder")
+    complete: str | None = Field(
+        None, description="a file in it (or ../ beside it) that is written last; without it, it is renamed into place"
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_step(cls, given: str) -> str:
+        if given.count(STEP) != 1 or given.startswith("/"):
+            raise ValueError(
+                f"checkpoints.pattern = '{given}' should be relative and name {STEP} once, such as 'checkpoint-{STEP}'"
+            )
+        return given
+
+
+class CommandOptions(Section):
+    """A trainer of one's own."""
+
+    here: str = Field(description="the folder that {here} stands for")
+    command: str | list[str] = Field(description="what starts it, with placeholders; a shell is bash -c '…'")
+    resume: str | list[str] | None = Field(
+        None, description="arguments that are added where there is a checkpoint; '': it finds that by itself"
+    )
+    files: dict[str, str] = Field({}, description="files that are written first, by name, with placeholders")
+    environment: dict[str, str] = Field({}, description="variables, with placeholders")
+    metrics: MetricsOptions = Field(default_factory=MetricsOptions)
+    checkpoints: CheckpointOptions = Field(default_factory=CheckpointOptions)
+    stop_signal: Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "none"] = Field(
+        "SIGTERM", description="on which it saves and ends; none: it is killed, back to its last checkpoint"
+    )
+    began: str | None = Field(None, description="expression of the printed line with which start-up is over")
+    gate: bool = Field(False, description="whether it waits at gate.json for its next segment")
+
+    @field_validator("began")
+    @classmethod
+    def _compiles(cls, given: str | None) -> str | None:
+        return None if given is None else _expression(given)
+
+    @field_validator("began")
+    @classmethod
+    def _one_clock(cls, given: str | None, others: ValidationInfo) -> str | None:
+        metrics = others.data.get("metrics")
+        if given is not None and metrics is not None and CLOCK in metrics.names.values():
+            raise ValueError(
+                f"began cannot be told by the clock of the metrics ({CLOCK}): leave it out, and have a row that holds "
+                "nothing but the step where the trainer stands when its start-up is over"
+            )
+        return given
+
+    @property
+    def argv(self) -> list[str]:
+        """The words of the command."""
+        return _words(self.command)
+
+    @property
+    def resuming(self) -> list[str]:
+        """The words that are added to it where there is a checkpoint."""
+        return _words(self.resume or [])
+
+    def texts(self) -> Iterator[str]:
+        """List everything in which placeholders are filled in."""
+        yield from (*self.argv, *self.resuming, *self.files.values(), *self.environment.values())
+        yield self.metrics.file or ""
+
+    def names(self, placeholder: str) -> bool:
+        """Say whether it stands anywhere."""
+        return any(f"{{{placeholder}}}" in text for text in self.texts())
+
+
+def options_of(config: TrialConfig) -> CommandOptions:
+    """Return the options of a trial's trainer; ConfigError names what is wrong in its file."""
+    assert config.trainer is not None
+    try:
+        return CommandOptions.model_validate(config.trainer.options)
+    except ValidationError as error:
+        raise explained(error, CommandOptions, {}, "the trainer's file") from error
+
+
+def require_runnable(config: TrialConfig, options: CommandOptions) -> None:
+    """Refuse a description that would not train what a sweep asks for."""
+    if not options.argv:
+        raise InputError("the trainer's command is empty")
+    missing = [name for name in (*TRIED, "learning_rate") if not options.names(name)]
+    if "prompts_per_batch" in missing and options.names("rollouts_per_step"):
+        missing.remove("prompts_per_batch")
+    if missing:
+        raise InputError(
+            f"the trainer's command names no {' and no '.join(f'{{{name}}}' for name in missing)}: a sweep compares "
+            "runs that differ in them; put them into command, files or environment"
+        )
+    if not options.names("to_step") and not options.gate:
+        raise InputError(
+            "the trainer's command names no {to_step}: it must know after which update it is to save and end"
+        )
+    if options.resume is None and not options.names("resume_from"):
+        raise InputError(
+            "the trainer's file does not say how it goes on from a checkpoint: give resume = '--resume {resume_from}' "
+            "or the like, and resume = '' where it finds its newest checkpoint by itself"
+        )
+    if options.metrics.format == "console" and not options.metrics.pattern:
+        raise InputError("metrics.format = 'console' needs metrics.pattern: an expression with named groups")
+    if config.growth is not None:
+        raise InputError(
+            f"the batch grows ({config.growth}), and a command is given one batch for the whole run: leave "
+            "[axes] growths out, or take --trainer builtin"
+        )
+
+
+def _words(given: str | list[str]) -> list[str]:
+    return shlex.split(given) if isinstance(given, str) else list(given)
+
+
+def _expression(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error as error:
+        raise ValueError(f"'{given}' is no regular expression: {error}") from error
+    return given

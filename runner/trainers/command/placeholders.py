@@ -1,0 +1,83 @@
+"""What the placeholders of a trainer's command stand for."""
+
+import re
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from budgets.errors import InputError, suggest
+from planner.layering import flattened
+from runner.ports.trial import TrialConfig
+from runner.tasks.embedded import EMBEDDED, model_folder
+from runner.trainers.command.options import CommandOptions
+from runner.trainers.driver import Attempt
+
+PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
+_PORTS = 20_000, 10_000  # where the machines of a trial meet: the first, and how many
+
+
+def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
+    """Return what each placeholder stands for in one attempt on one machine."""
+    assert config.trainer is not None
+    embedded = EMBEDDED.get(config.task.name)
+    task, machine, n = config.task, config.machine, config.rollouts_per_step
+    warmup = config.recipe.optimizer.warmup_steps if config.warmup_steps is None else config.warmup_steps
+    values = {
+        "rollouts_per_prompt": config.rollouts_per_prompt,
+        "prompts_per_batch": config.prompts_per_batch,
+        "rollouts_per_step": n,
+        "learning_rate": config.learning_rate,
+        "warmup_steps": warmup,
+        "temperature": config.temperature,
+        "seed": config.seed,
+        "from_step": attempt.from_step,
+        "to_step": attempt.to_step,
+        "steps": attempt.to_step - attempt.from_step,
+        "validate_every": max(1, config.validation.every_rollouts // n),
+        "validation_samples": config.validation.samples,
+        "problems": attempt.folder / PROBLEMS,
+        "validation_problems": attempt.folder / VALIDATION_PROBLEMS,
+        "reward": task.reward,
+        "model": str(model_folder(task.name)) if embedded else task.model,
+        "max_prompt_tokens": task.max_prompt_tokens,
+        "max_response_tokens": task.max_response_tokens or (embedded.max_response_tokens if embedded else None),
+        "folder": attempt.folder,
+        "metrics": attempt.metrics,
+        "resume_from": attempt.checkpoint or "",
+        "here": options.here,
+        "python": config.trainer.python or sys.executable,
+        "nodes": machine.nodes,
+        "gpus_per_node": machine.gpus // machine.nodes,
+        "node_rank": rank,
+        "head_address": attempt.hosts[0],
+        "head_port": _PORTS[0] + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % _PORTS[1],
+        "recipe": config.recipe.name,
+        **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
+    }
+    return {name: _written(value) for name, value in values.items()}
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Put the values in the place of their names; InputError for a name that means nothing."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise InputError(
+                f"'{found[0]}' in '{_shortened(text)}' is no placeholder of a trainer's file: "
+                f"{suggest(found[1], values)}"
+            )
+        return values[found[1]]
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def _written(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value.absolute()) if isinstance(value, Path) else str(value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,166 @@
+"""Where a trainer's metrics appear: files that grow, TensorBoard's events, what it prints; each from where it began."""
+
+import csv
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runner.trainers.command.options import CLOCK, ERROR, LENGTH, SCORE, STEP_COLUMN
+from runner.trainers.driver import Reading
+from runner.trainers.following import Lines
+
+Opening = Callable[[Path, int], Callable[[], list[Reading]]]  # of a file and the bytes to pass over: what reads on
+Sizes = Mapping[str, int]  # of the files that there were before an attempt, by their paths
+EVENTS = "events.out.tfevents*"
+
+
+def reading_of(row: Mapping[str, Any], names: Mapping[str, str]) -> Reading | None:
+    """Return what a row says, by our names of its columns; None where it names no step."""
+    found = {ours: number for theirs, ours in names.items() if (number := _number(row.get(theirs))) is not None}
+    step = found.pop(STEP_COLUMN, None)
+    if step is None or step != int(step) or step < 0:
+        return None
+    score, error, length, clock = (found.pop(name, None) for name in (SCORE, ERROR, LENGTH, CLOCK))
+    return Reading(int(step), score, error, length, clock, found)
+
+
+class FilesSource:
+    """Files by a pattern, which may appear while they are waited for; what was there before is passed over."""
+
+    def __init__(self, pattern: str, before: Sizes, opening: Opening) -> None:
+        self._pattern, self._before, self._opening = pattern, before, opening
+        self._files: dict[str, Callable[[], list[Reading]]] = {}
+
+    def read(self) -> list[Reading]:
+        """Return what is new in all of them."""
+        for path in existing(self._pattern):
+            if path not in self._files:
+                self._files[path] = self._opening(Path(path), self._before.get(path, 0))
+        return [reading for read in self._files.values() for reading in read()]
+
+
+def existing(pattern: str) -> list[str]:
+    """Return the files of a pattern, in the order of their names."""
+    return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
+
+
+def jsonl(names: Mapping[str, str]) -> Opening:
+    """Return what opens a file of one JSON object a line; nested keys are joined by '/'."""
+
+    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
+        lines = Lines(path, begin)
+        return lambda: _readings((_flat(row) for line in lines.new() if (row := _object(line))), names)
+
+    return opening
+
+
+def table(names: Mapping[str, str]) -> Opening:
+    """Return what opens a CSV file, whose first line names the columns."""
+
+    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
+        lines, heading = Lines(path, begin), _Heading(path, begin)
+        return lambda: _readings(heading.rows(lines.new()), names)
+
+    return opening
+
+
+def events(names: Mapping[str, str]) -> Opening:
+    """Return what opens a file of TensorBoard events, read with TensorBoard's own loader."""
+
+    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
+        from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+        if begin:  # each start of a trainer opens a file of its own
+            return list
+        loader = EventFileLoader(str(path))
+        return lambda: _readings((row for event in loader.Load() for row in _scalars(event)), names)
+
+    return opening
+
+
+def printed(names: Mapping[str, str], patterns: Sequence[re.Pattern[str]]) -> Opening:
+    """Return what opens a file of printed lines, of which expressions with named groups say what they mean."""
+
+    def opening(path: Path, begin: int) -> Callable[[], list[Reading]]:
+        lines = Lines(path, begin)
+
+        def rows() -> Iterator[dict[str, Any]]:
+            for line in lines.new():
+                yield from (found.groupdict() for each in patterns if (found := each.search(line)))
+
+        return lambda: _readings(rows(), names)
+
+    return opening
+
+
+class BeganSource:
+    """The printed line with which start-up is over."""
+
+    def __init__(self, log: Path, pattern: str, step: int) -> None:
+        self._lines, self._pattern, self._step = Lines(log), re.compile(pattern), step
+
+    def read(self) -> list[Reading]:
+        """Return that it stands at its first step, once it has said so."""
+        return [Reading(self._step) for line in self._lines.new() if self._pattern.search(line)][:1]
+
+
+class _Heading:
+    """The names of a table's columns, which a file that was begun before has in its first line too."""
+
+    def __init__(self, path: Path, begin: int) -> None:
+        self._names: list[str] | None = None
+        if begin:
+            with suppress(OSError), path.open(encoding="utf-8", newline="") as file:
+                self._names = next(csv.reader(file), None)
+
+    def rows(self, lines: Sequence[str]) -> Iterator[dict[str, str]]:
+        for cells in csv.reader(lines):
+            if self._names is None:
+                self._names = cells
+            elif cells != self._names:
+                yield dict(zip(self._names, cells, strict=False))
+
+
+def _readings(rows: Iterator[dict[str, Any]], names: Mapping[str, str]) -> list[Reading]:
+    return [reading for row in rows if (reading := reading_of(row, names)) is not None]
+
+
+def _scalars(event: Any) -> Iterator[dict[str, Any]]:
+    from tensorboard.util.tensor_util import make_ndarray
+
+    for value in event.summary.value:
+        array = make_ndarray(value.tensor)
+        if array.size == 1 and array.dtype.kind in "fiu":
+            # Last, so that a tag of these names is no step and no clock.
+            yield {value.tag: float(array.reshape(())), STEP_COLUMN: event.step, CLOCK: event.wall_time}
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    with suppress(ValueError, RecursionError):
+        row = json.loads(line)
+        return row if isinstance(row, dict) else None
+    return None
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}/")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _number(value: object) -> float | None:
+    """Return a number, NaN too; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    with suppress(ValueError, OverflowError):
+        return float(value)
+    return None

@@ -1,0 +1,168 @@
+"""A trainer that is only described by a file keeps the promises of the port, however it writes its metrics."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import InputError
+from planner.config.trainer import TrainerChoice
+from planner.recipes.schema import Recipe
+from runner.backends.opening import open_backend
+from runner.ports.backend import Point, TrainerBackend
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.trainers.backend import DrivenBackend
+from runner.trainers.command.driver import driver
+from runner.training.trial import OpenTrial
+from tests.conformance.trainer_backend import *  # noqa: F403
+
+COMMAND = (
+    "{python} {here}/own_trainer.py --group-size {rollouts_per_prompt} --batch-size {prompts_per_batch} --steps "
+    "{to_step} --eval-every {validate_every} --lr {learning_rate} --seed {seed}"
+)
+NAMED = {"step": "it", "score": "eval/acc", "response_tokens": "length"}
+STYLES: dict[str, dict[str, Any]] = {
+    "jsonl": {"file": "log.jsonl", "columns": NAMED},
+    "csv": {"format": "csv", "file": "log.*", "columns": NAMED},
+    "console": {
+        "format": "console",
+        "pattern": [
+            r"\[it (?P<step>\d+)\].*acc=(?P<score>\S+)",
+            r"\[it (?P<step>\d+)\] loss=(?P<loss>\S+) length=(?P<length>\S+)",
+        ],
+        "columns": {"response_tokens": "length"},
+    },
+    "tensorboard": {
+        "format": "tensorboard",
+        "columns": {"score": "train/acc", "response_tokens": "train/length", "loss": "train/loss"},
+    },
+}
+
+
+def described(style: str, **options: Any) -> TrialConfig:
+    given = {
+        "here": str(Path(__file__).parent),
+        "command": f"{COMMAND} --style {style}",
+        "resume": "--resume {resume_from}",
+        "metrics": STYLES[style],
+        "checkpoints": {"pattern": "ckpt/it-{step}", "complete": "done"},
+        **({} if style == "tensorboard" else {"began": "^ready"}),
+        **options,
+    }
+    return TrialConfig(
+        task=TaskChoice(name="sum-easy", reward="exact"),
+        recipe=Recipe(name="plain"),
+        rollouts_per_prompt=4,
+        prompts_per_batch=4,
+        learning_rate=1e-3,
+        validation=ValidationPlan(problems=50, samples=4, every_rollouts=32),
+        machine=Machine(gpus=2),
+        trainer=TrainerChoice(name="command", options=given),
+    )
+
+
+def new() -> TrainerBackend:
+    return DrivenBackend(driver(described("jsonl")))
+
+
+@pytest.fixture
+def config() -> TrialConfig:
+    return described("jsonl")
+
+
+@pytest.fixture
+def new_backend() -> Any:
+    return new
+
+
+def opened(config: TrialConfig, folder: Path) -> OpenTrial:
+    backend = open_backend(config)
+    step = None
+    if any(folder.glob("trainer/ckpt/*")):
+        step = backend.restore(config, folder)
+    else:
+        backend.start(config, folder)
+    return OpenTrial(backend, folder, step)
+
+
+def trained(config: TrialConfig, folder: Path, *until: int) -> list[Point]:
+    folder.mkdir(exist_ok=True)
+    points: list[Point] = []
+    for step in until:
+        with closing(opened(config, folder)) as trial:
+            points += trial.train(step)
+            trial.save()
+    return points
+
+
+def said(points: list[Point]) -> list[tuple[int, float, float, int]]:
+    def number(value: Any) -> float:
+        return -1.0 if value is None else float(value)
+
+    return [(each.optimizer_step, number(each.score), number(each.metrics.get("loss")), each.tokens) for each in points]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_metrics_in_every_form_say_the_same_also_when_it_was_interrupted(style: str, tmp_path: Path) -> None:
+    config = described(style)
+    points = trained(config, tmp_path, 3, 5)
+    whole = trained(described("jsonl"), tmp_path / "whole", 5)
+    for mine, its in zip(said(points), said(whole), strict=True):
+        assert mine == pytest.approx(its, rel=1e-5)
+    assert [point.optimizer_step for point in points] == list(range(6))
+
+
+def test_the_problems_are_laid_down_and_a_file_of_its_own_is_written(tmp_path: Path) -> None:
+    config = described(
+        "jsonl",
+        command=f"{COMMAND} --style jsonl --eval-data {{validation_problems}}",
+        files={"conf/train.yaml": "clip: {recipe.objective.clip_high}\nproblems: {problems}\n"},
+        environment={"RUN": "seed-{seed}"},
+    )
+    trained(config, tmp_path, 1)
+    own = tmp_path / "trainer"
+    lines = (own / "validation_problems.jsonl").read_text().splitlines()
+    assert len(lines) == 50
+    assert json.loads(lines[0]).keys() == {"id", "prompt", "answer"}
+    assert str(own / "problems.jsonl") in (own / "conf/train.yaml").read_text()
+    assert "{" not in (own / "conf/train.yaml").read_text()
+    assert "export RUN=seed-0" in (own / "command-0.sh").read_text()
+
+
+def test_one_that_does_not_save_when_it_is_stopped_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    config = described("jsonl", command=f"{COMMAND} --style jsonl --no-stop")
+    trained(config, tmp_path, 3)
+    lost: list[Point] = []
+    with closing(opened(config, tmp_path)) as trial:
+        for point in trial.train(1000, lambda: len(lost) > 1):
+            lost.append(point)
+        trial.save()
+        assert trial.step == 3
+    again = trained(config, tmp_path, 6)
+    assert [point.optimizer_step for point in again] == [4, 5, 6]
+    assert said(lost)[:2] == said(again)[:2]  # made again, and only once
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": COMMAND.replace("{seed}", "{sead}")}, "did you mean 'seed'"),
+        ({"command": COMMAND.replace("{seed}", "{recipe.objective.clipp}")}, "recipe.objective.clip"),
+        ({"command": COMMAND.replace("{to_step}", "9")}, "no {to_step}"),
+        ({"command": COMMAND.replace("{rollouts_per_prompt}", "8")}, "no {rollouts_per_prompt}"),
+        ({"command": ""}, "is empty"),
+        ({"resume": None}, "resume = '--resume {resume_from}'"),
+        ({"metrics": {"format": "console"}}, "needs metrics.pattern"),
+        ({"metrics": {"format": "wandb"}}, "metrics.format = 'wandb'"),
+        ({"metrics": {"format": "console", "pattern": "("}}, "no regular expression"),
+        ({"checkpoints": {"pattern": "checkpoints"}}, "should be relative and name {step} once"),
+        ({"comand": "x"}, "unknown key 'comand': did you mean 'command'"),
+    ],
+)
+def test_a_file_that_describes_no_trainer_is_refused_with_what_is_wrong(options: dict[str, Any], message: str) -> None:
+    config = described("jsonl", **options)
+    with pytest.raises(InputError) as error:
+        driver(config).check(config)
+    assert message in str(error.value)
