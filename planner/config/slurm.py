@@ -55,9 +55,6 @@ class SlurmSection(Section):
     nodes: Count | None = Field(
         None, examples=[4], description="nodes; without it, as many as hold the GPUs that the sweep uses"
     )
-    gpus_per_node: Annotated[int, Field(ge=0)] | None = Field(
-        None, examples=[8], description="GPUs of a node; without it, 8, or all of the plan if it has fewer"
-    )
     cpus_per_node: Count | None = Field(
         None, examples=[64], description="CPUs of a node; without it, the whole node and no other job on it"
     )

@@ -12,7 +12,7 @@ from typing import Any
 from budgets.errors import InputError, StoreError
 from planner.config.slurm import SlurmSection
 from planner.store import open_store
-from planner.store.driving import is_driven
+from planner.store.driving import GRACE, is_driven
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
@@ -29,14 +29,13 @@ from runner.training.trial import replace_file
 # Options of sbatch that are keys of [slurm]; all others are passed on as they are.
 KEYS = {
     "--nodes": "nodes",
-    "--gpus-per-node": "gpus_per_node",
     "--cpus-per-task": "cpus_per_node",
     "--mem": "memory",
     "--time": "time",
     "--partition": "partition",
     "--account": "account",
 }
-NUMBERS = ("nodes", "gpus_per_node", "cpus_per_node")
+NUMBERS = ("nodes", "cpus_per_node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +112,30 @@ def _submitted(
         if is_driven(row, datetime.now(UTC)) and not is_dead(row):
             raise StoreError(
                 f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
-                f"`rlplan stop {row.name}`"
+                f"`rlplan stop {row.name}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be "
+                "gone"
             )
         with store.read() as session:
             home = home_of(session, row, store.location, folder)
-            plan = session.get_one(Plan, sweep_named(session, row.name).plan_id).name
-    job = _job(row, home.folder, place if isinstance(place, Path) else None, section, options)
+            plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
+    job = _job(row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
     script = write_job(job)
     environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
     number = None if write_only else submit(script, environment)
-    return Submitted(row.name, plan, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
+    return Submitted(row.name, plan.name, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
 
 
-def _job(row: Sweep, folder: Path, database: Path | None, section: SlurmSection, options: tuple[str, ...]) -> Job:
+def _job(
+    row: Sweep, plan: Plan, folder: Path, database: Path | None, section: SlurmSection, options: tuple[str, ...]
+) -> Job:
     spec = SweepSpec.model_validate(row.config)
-    nodes, per_node = nodes_for(round(spec.workers * spec.resources.gpus), section)
+    gpus = round(spec.workers * spec.resources.gpus)
+    per_node = min(gpus, int(plan.hardware.get("gpus_per_node", 8)))
+    nodes = nodes_for(gpus, per_node, section)
     if spec.resources.gpus > nodes * per_node:
         raise InputError(
             f"each trial of {row.name} needs {spec.resources.gpus:g} GPUs, and {nodes} nodes of {per_node} have fewer: "
-            "ask for more in [slurm] of rlplan.toml (nodes, gpus_per_node), or make a plan with fewer --gpus-per-trial"
+            "ask for more in [slurm] of rlplan.toml (nodes), or make a plan with fewer --gpus-per-trial"
         )
     return Job(
         name=f"rlplan-{row.name}-{token_of(row)[:4]}",

@@ -29,10 +29,9 @@ class Job:
     settings: SlurmSection
 
 
-def nodes_for(gpus: int, section: SlurmSection) -> tuple[int, int]:
-    """Return nodes, and GPUs of each, for a sweep that uses so many GPUs; none on a CPU."""
-    per_node = min(8, gpus) if section.gpus_per_node is None else section.gpus_per_node
-    return section.nodes or (-(-gpus // per_node) if gpus and per_node else 1), per_node
+def nodes_for(gpus: int, per_node: int, section: SlurmSection) -> int:
+    """Return how many nodes hold so many GPUs, unless the section says so; one on a CPU."""
+    return section.nodes or (-(-gpus // per_node) if gpus else 1)
 
 
 def text_of(job: Job) -> str:

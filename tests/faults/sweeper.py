@@ -24,6 +24,22 @@ FLAGS = {
 }
 
 
+def request(database: Path, world: SimulationChoice, ray_address: str | None) -> SweepRequest:
+    """Return what is asked for: a few pilots to their end."""
+    return SweepRequest(
+        task="sum-easy",
+        budget=0.5,
+        further=FLAGS,
+        policy="full",
+        ray_address=ray_address,
+        search=None,
+        workers=2,
+        retries=50,
+        folder=database.parent / "sweeps",
+        simulation=world.model_dump(mode="json"),
+    )
+
+
 def main(what: str, database: str, ray_address: str | None = None) -> int:
     """Run until the end or an interrupt, and return the exit code that the command line would."""
     with Interrupts() as interrupts:
@@ -32,19 +48,8 @@ def main(what: str, database: str, ray_address: str | None = None) -> int:
             interrupts.patient = True
 
         if what == "start":
-            request = SweepRequest(
-                task="sum-easy",
-                budget=0.5,
-                further=FLAGS,
-                policy="full",
-                ray_address=ray_address,
-                search=None,
-                workers=2,
-                retries=50,
-                folder=Path(database).parent / "sweeps",
-                simulation=SIMULATION.model_dump(mode="json"),
-            )
-            finished = start(request, database, interrupts=interrupts, began=began)
+            asked = request(Path(database), SIMULATION, ray_address)
+            finished = start(asked, database, interrupts=interrupts, began=began)
         else:
             finished = resume(
                 None, database, accept_changes=True, ray_address=ray_address, interrupts=interrupts, began=began

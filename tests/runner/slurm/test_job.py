@@ -60,18 +60,11 @@ def test_the_address_of_a_server_stays_in_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "section", "expected"),
-    [
-        (64, {}, (8, 8)),
-        (2, {}, (1, 2)),
-        (9, {"gpus_per_node": 4}, (3, 4)),
-        (64, {"nodes": 2}, (2, 8)),
-        (0, {}, (1, 0)),
-        (0, {"nodes": 3}, (3, 0)),
-    ],
+    ("gpus", "per_node", "said", "nodes"),
+    [(64, 8, None, 8), (2, 8, None, 1), (9, 4, None, 3), (64, 8, 2, 2), (0, 8, None, 1)],
 )
-def test_nodes_hold_the_gpus_of_the_sweep(gpus: int, section: dict[str, Any], expected: tuple[int, int]) -> None:
-    assert nodes_for(gpus, SlurmSection(**section)) == expected
+def test_nodes_hold_the_gpus_of_the_sweep(gpus: int, per_node: int, said: int | None, nodes: int) -> None:
+    assert nodes_for(gpus, per_node, SlurmSection(nodes=said)) == nodes
 
 
 @pytest.mark.parametrize(

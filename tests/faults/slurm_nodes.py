@@ -1,0 +1,154 @@
+"""A real Slurm of two nodes on this machine: network namespaces with names and addresses of their own, as root."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+NEEDED = ("ip", "slurmctld", "slurmd", "sbatch", "munged")
+HOSTS = {"rlp-slurm1": "10.77.3.1", "rlp-slurm2": "10.77.3.2"}
+PATIENCE_SECONDS = 60.0
+# Debian's slurmd 22.05 looks for a hierarchy of cgroup v1: it gets one in a mount of its own, and the machine's stays.
+CGROUPS = """mount --make-rprivate / && mount -t tmpfs none /sys/fs/cgroup
+for each in freezer cpuset memory devices cpuacct; do
+    mkdir -p /sys/fs/cgroup/$each && mount -t cgroup -o $each none /sys/fs/cgroup/$each || true
+done 2>/dev/null
+"""
+CONF = """ClusterName=rlplan
+SlurmctldHost={head}({address})
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+MpiDefault=none
+{nodes}
+PartitionName=all Nodes={hosts} Default=YES MaxTime=120 State=UP
+"""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """The cluster; what is run, runs on its first node, where slurmctld is."""
+
+    folder: Path
+
+    def run(self, *command: str, cwd: Path | None = None) -> str:
+        within = ("ip", "netns", "exec", next(iter(HOSTS)))
+        done = subprocess.run([*within, *command], cwd=cwd, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def jobs(self) -> dict[str, str]:
+        """Return the state of each job that has not ended."""
+        lines = self.run("squeue", "--noheader", "--format=%i=%T").splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+
+def until(condition: Callable[[], object], what: str, patience: float = PATIENCE_SECONDS) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < patience, what
+        time.sleep(0.25)
+
+
+@contextmanager
+def slurm_nodes(folder: Path) -> Iterator[Slurm]:
+    """Start munge, slurmctld and two slurmd; SLURM_CONF names them. What runs on the nodes ends with them."""
+    _remove_hosts()  # of a test that was killed
+    folder.chmod(0o755)  # munge wants everybody to get to its socket
+    head, address = next(iter(HOSTS.items()))
+    nodes = "\n".join(
+        f"NodeName={host} NodeAddr={own} NodeHostname={host} CPUs=2 RealMemory=1000" for host, own in HOSTS.items()
+    )
+    names = {"folder": folder, "head": head, "address": address, "hosts": ",".join(HOSTS), "nodes": nodes}
+    (folder / "slurm.conf").write_text(CONF.format(**names))
+    (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupAutomount=yes\n")
+    (folder / "state").mkdir()
+    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+    started = [_munge(folder)]
+    try:
+        _make_hosts()
+        with (folder / "out").open("wb") as out:
+            started.append(_start(head, "exec slurmctld -D", out.fileno()))
+            started += [_start(host, f"{CGROUPS}exec slurmd -D", out.fileno()) for host in HOSTS]
+        slurm = Slurm(folder)
+        until(lambda: _idle() == len(HOSTS), f"the nodes did not become idle: see {folder}")
+        yield slurm
+    finally:
+        _remove_hosts()
+        for process in started:
+            process.kill()
+            process.wait()
+        del os.environ["SLURM_CONF"]
+
+
+def _munge(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a munge beside the machine's, which is left alone."""
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    places = [f"--{name}={folder}/munge.{end}" for name, end in (("socket", "socket"), ("pid-file", "pid"))]
+    places += [f"--key-file={key}", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"]
+    with (folder / "munge.out").open("wb") as out:
+        command = ["munged", "--foreground", "--force", *places]
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+    until((folder / "munge.socket").exists, "munge has not started")
+    return process
+
+
+def _make_hosts() -> None:
+    one, two = HOSTS
+    for host in HOSTS:
+        _ip("netns", "add", host)
+        _ip("-n", host, "link", "set", "lo", "up")
+    _ip("link", "add", one, "netns", one, "type", "veth", "peer", "name", two, "netns", two)
+    for host, own in HOSTS.items():
+        _ip("-n", host, "addr", "add", f"{own}/24", "dev", host)
+        _ip("-n", host, "link", "set", host, "up")
+
+
+def _remove_hosts() -> None:
+    for host in HOSTS:
+        found = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True, check=False)
+        if found.returncode:
+            continue
+        for pid in found.stdout.split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        _ip("netns", "del", host)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def _start(host: str, commands: str, out: int) -> subprocess.Popen[bytes]:
+    within = ["ip", "netns", "exec", host, "unshare", "--uts", "--mount", "sh", "-c", f"hostname {host}\n{commands}"]
+    return subprocess.Popen(within, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+
+
+def _idle() -> int:
+    command = ["ip", "netns", "exec", next(iter(HOSTS)), "sinfo", "--noheader", "--Node", "--states=idle"]
+    return len(subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines())
+
+
+def missing() -> list[str]:
+    """Return the programs that are not installed."""
+    return [name for name in NEEDED if shutil.which(name) is None]

@@ -1,0 +1,90 @@
+"""A sweep as jobs of a real Slurm, over several time limits and a scancel; needs root, slurm-wlm and munge."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.slurm_nodes import Slurm, missing, slurm_nodes, until
+from tests.faults.torment import ROOT, Tormented, check, undisturbed
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        (os.geteuid() != 0 or bool(missing())) and not os.environ.get("RLPLAN_REQUIRE_SLURM"),
+        reason="needs root, iproute2, slurm-wlm and munge",
+    ),
+]
+LONGEST_SECONDS = 1800.0
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    with tempfile.TemporaryDirectory(prefix="rlp-", dir="/tmp") as folder, slurm_nodes(Path(folder)) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+class Submitted(Tormented):
+    """A sweep that Slurm runs."""
+
+    def logs(self) -> dict[str, str]:
+        """Return what the script of each job has said, by the job's number."""
+        found = (self.folder / "sweeps" / "sweep-1" / "logs").glob("slurm-*.log")
+        return {path.stem.removeprefix("slurm-"): path.read_text() for path in found if "ray" not in path.name}
+
+    def is_in_the_middle(self) -> bool:
+        """Whether something is saved, and more is under way."""
+        outcomes = self.rows("SELECT outcome FROM segments WHERE worker IS NOT NULL")
+        return {("committed",), ("reserved",)} <= set(outcomes)
+
+    def has_ended(self) -> bool:
+        return self.rows("SELECT status FROM sweeps") == [("finished",)]
+
+
+def submit(slurm: Slurm, folder: Path, pause: float, limit: str) -> Submitted:
+    """Submit a sweep whose updates take so long."""
+    (folder / "rlplan.toml").write_text("[slurm]\nnodes = 2\nmargin_seconds = 30\n")
+    submitter = (sys.executable, "-m", "tests.faults.slurm_submitter", str(folder / "rlplan.db"), str(pause), limit)
+    slurm.run("env", f"PYTHONPATH={ROOT}", *submitter, cwd=folder)
+    return Submitted(folder)
+
+
+def test_a_sweep_over_several_time_limits_ends_as_if_there_were_none(
+    slurm: Slurm, calm: dict[str, Any], tmp_path: Path
+) -> None:
+    sweep = submit(slurm, tmp_path, 0.45, "3")
+    until(lambda: not slurm.jobs(), f"it has not ended: {sweep.logs()}", LONGEST_SECONDS)
+    logs = sweep.logs()
+    assert len(logs) >= 3, logs
+    assert sweep.has_ended(), logs
+    *before, last = (logs[number] for number in sorted(logs, key=int))
+    assert all("the time limit is near" in log and "was stopped and its state is saved" in log for log in before), logs
+    assert "sweep-1 has ended" in last
+    assert "Recommended" in last
+    check(sweep, calm)
+
+
+def test_what_scancel_ends_goes_on_when_it_is_submitted_again(
+    slurm: Slurm, calm: dict[str, Any], tmp_path: Path
+) -> None:
+    sweep = submit(slurm, tmp_path, 0.1, "30")
+    until(sweep.is_in_the_middle, f"nothing trains: {sweep.logs()}", 300)
+    (number,) = slurm.jobs()
+    slurm.run("scancel", number)
+    until(lambda: not slurm.jobs(), "it was submitted again, or has not ended")
+    assert "cancelled" in sweep.logs()[number]
+    assert not sweep.has_ended()
+    assert not sweep.processes()
+    slurm.run(str(Path(sys.executable).with_name("rlplan")), "resume", "--slurm", "--sbatch=--time=30", cwd=tmp_path)
+    until(lambda: not slurm.jobs(), f"it has not ended: {sweep.logs()}", LONGEST_SECONDS)
+    assert sweep.has_ended(), sweep.logs()
+    check(sweep, calm)
