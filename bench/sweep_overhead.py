@@ -9,6 +9,11 @@ runs its own ASHA over the same trainer, with as many validations as the pilot h
 the last score. Measured from when a worker takes the first segment (trial) to when the last one ends: the seconds
 inside generation, rewards, updates, weight exchange and validation, over the workers' seconds; the import of torch and
 the rest of it count as waste, the start of Ray and of the processes before that does not. They take turns.
+
+    python bench/sweep_overhead.py --trainers builtin trl "trl without gate" [--trl-python .venv-trl/bin/python]
+
+trains one trial a segment at a time instead, by other trainers: the time from a segment's grant to its first update,
+and the share of what was allocated that is inside updates, validations and saves.
 """
 
 import argparse
@@ -22,6 +27,8 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+from sweep_overhead_segments import WAYS, measure
+
 HERE = Path(__file__).parent
 BAR = 0.90
 BUSY = ("generate", "reward", "reference", "train", "sync", "evaluate")
@@ -31,6 +38,10 @@ WORKERS = 2
 def main() -> None:
     """Run both in turn and print the table."""
     given = arguments()
+    if given.trainers:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        measure(given.trainers, given.trl_python, given.segments, given.updates)
+        return
     ours, theirs = [], []
     for _ in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -122,6 +133,10 @@ def arguments() -> argparse.Namespace:
         "--budget", type=float, default=0.6, help="worker-hours, of which a fifth or more is for pilots"
     )
     parser.add_argument("--policy", default="rlplan")
+    parser.add_argument("--trainers", nargs="+", choices=WAYS, help="measure these, a segment at a time")
+    parser.add_argument("--trl-python", default=".venv-trl/bin/python", help="of TRL's own environment")
+    parser.add_argument("--segments", type=int, default=8)
+    parser.add_argument("--updates", type=int, default=20, help="of a segment")
     return parser.parse_args()
 
 

@@ -51,7 +51,8 @@ class Follower(TrainerCallback):
         self._say(state.global_step)
         if state.global_step == 0:
             self._say(0, **self._validated(0))
-        if self._gate() <= state.global_step:
+        (ends,) = self._agreed(self._gate() <= state.global_step)
+        if ends:
             if not self._holds():
                 sys.exit(0)
             self._wait(state.global_step)
@@ -152,8 +153,8 @@ class Follower(TrainerCallback):
             self._out.write(json.dumps(line, default=float) + "\n")
 
     def _gate(self) -> int:
-        """Return up to which step it may train; 0 when it is to stop."""
-        return int(json.loads((FOLDER / "gate.json").read_text(encoding="utf-8"))["to_step"]) if self._rank == 0 else 0
+        """Return up to which step it may train; 0 when it is to stop. The first process alone reads it."""
+        return int(_read(FOLDER / "gate.json")["to_step"]) if self._rank == 0 else 0
 
     def _holds(self) -> bool:
         """Whether it waits for more at the gate; started by hand it ends there."""

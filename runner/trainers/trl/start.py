@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,27 +46,24 @@ def main() -> None:
     starter = os.getppid()
     path = os.pathsep.join(filter(None, (str(FOLDER / "parts"), os.environ.get("PYTHONPATH"))))
     child = subprocess.Popen(command(run, rank), cwd=FOLDER, env={**os.environ, "PYTHONPATH": path})
-    signal.signal(signal.SIGABRT, lambda *_: _show_stacks())
+    signal.signal(signal.SIGABRT, lambda *_: _show_stacks(child))
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     while child.poll() is None:
         if os.getppid() != starter:
-            _end(child)
+            child.kill()  # what it has started looks after itself in the same way
+            sys.exit(1)
         time.sleep(SECONDS_BETWEEN_LOOKS)
     sys.exit(child.returncode if child.returncode >= 0 else 128 - child.returncode)
 
 
-def _show_stacks() -> None:
-    """Have every process of the trial write its stacks, which PYTHONFAULTHANDLER=1 makes of this signal."""
-    signal.signal(signal.SIGABRT, signal.SIG_IGN)
-    if os.getpgid(0) == os.getpid():
-        os.killpg(0, signal.SIGABRT)
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    if os.getpgid(0) == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    child.kill()
-    sys.exit(1)
+def _show_stacks(child: "subprocess.Popen[bytes]") -> None:
+    """Have each process that trains write its stacks, which PYTHONFAULTHANDLER=1 makes of this signal, and end."""
+    program = str(FOLDER / "train.py").encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ProcessLookupError):
+            if program in (process / "cmdline").read_bytes().split(b"\0") and int(process.name) != child.pid:
+                os.kill(int(process.name), signal.SIGABRT)
+    child.send_signal(signal.SIGABRT)
 
 
 if __name__ == "__main__":

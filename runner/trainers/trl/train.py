@@ -6,7 +6,9 @@ that was stopped and goes on is the same as one that was not, wherever it is sco
 """
 
 import json
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,7 @@ from runner.training.prompts import PromptStream
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
 
+SECONDS_BETWEEN_LOOKS = 1.0
 BUFFERED = "rollouts-{rank}.pt"  # in a checkpoint between two updates on the same rollouts
 
 
@@ -170,8 +173,16 @@ def _asked(prompt: Any, *, chat: bool) -> Any:
     return [{"role": "user", "content": prompt}] if chat and isinstance(prompt, str) else prompt
 
 
+def _end_with(parent: int) -> None:
+    """End at once when the process that started this one is gone, which may have had no time to say so."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
 def main() -> None:
     """Train up to the gate, and wait there for more."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
     sys.path += run["paths"]
     torch.set_num_threads(run["threads"])
