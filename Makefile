@@ -10,6 +10,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check
 
 DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
+unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
 .PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 

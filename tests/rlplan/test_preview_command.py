@@ -71,7 +71,11 @@ def test_the_worlds_are_those_that_the_plan_ranks_by(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [("--budget", "2000"), ("--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0.1")]
+    "asked",
+    [
+        pytest.param(("--budget", "2000"), marks=pytest.mark.soak),
+        ("--task", "sum-easy", "--budget", "0.3", "--pilot-fraction", "0.1"),
+    ],
 )
 def test_the_share_that_a_plan_has_is_among_those_that_cannot_be_told_from_the_best(
     run: Run, asked: tuple[str, ...]

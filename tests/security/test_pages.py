@@ -108,14 +108,11 @@ def test_a_path_of_a_database_is_text(database: Path) -> None:
         assert "<img src=x onerror=burglar()>.db" in clean(answer.text).text
 
 
-TOLD = under_way()
-
-
 @given(st.text(min_size=1))
 @settings(max_examples=60)
 def test_any_name_comes_back_from_a_page_as_it_was(name: str) -> None:
-    trial = replace(TOLD.picture.trials[0], name=name, failure_class=name, failure_tail=name)
-    page = Page(written("trial.html", picture=TOLD.picture, page=TrialPage(trial, None, (), ())))
+    trial = replace(under_way().picture.trials[0], name=name, failure_class=name, failure_tail=name)
+    page = Page(written("trial.html", picture=under_way().picture, page=TrialPage(trial, None, (), ())))
     assert page.text.count(name.replace("\r\n", "\n")) >= 3 or "\r" in name
     assert [tag for tag, _ in page.elements if tag == "script"] == ["script", "script"]
 
@@ -123,8 +120,8 @@ def test_any_name_comes_back_from_a_page_as_it_was(name: str) -> None:
 @given(st.text(min_size=1))
 @settings(max_examples=15)
 def test_any_name_comes_back_from_a_chart_as_it_was(name: str) -> None:
-    trials = tuple(replace(trial, name=name) for trial in TOLD.picture.trials)
-    told = replace(TOLD, picture=replace(TOLD.picture, trials=trials))
+    trials = tuple(replace(trial, name=name) for trial in under_way().picture.trials)
+    told = replace(under_way(), picture=replace(under_way().picture, trials=trials))
     told = replace(told, stretches=tuple(replace(each, name=name) for each in told.stretches))
     page = clean(section("budget", told, None))
     texts = json.dumps(page.blocks, ensure_ascii=False)
@@ -133,7 +130,7 @@ def test_any_name_comes_back_from_a_chart_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["\ud800", "\udfff\ud800", "a\ud83d"])
 def test_half_a_character_is_no_reason_to_fail(tmp_path: Path, text: str) -> None:
-    told = replace(TOLD, picture=replace(TOLD.picture, workload=text, policy=text))
+    told = replace(under_way(), picture=replace(under_way().picture, workload=text, policy=text))
     save(tmp_path / "report.html", report(told, None))
     assert "?" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

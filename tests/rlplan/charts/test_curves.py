@@ -9,10 +9,14 @@ from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import MOST_POINTS, curve_panels
 from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs
+from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
 
-TRIALS = under_way().picture.trials
 BAND = Band((0.0, 1000.0, 4000.0), (0.3, 0.6, 0.7), (0.2, 0.5, 0.6), (0.4, 0.7, 0.8))
+
+
+def first_trial() -> TrialRow:
+    return under_way().picture.trials[0]
 
 
 def scores(chart: Chart) -> Trace:
@@ -34,7 +38,7 @@ def test_panels_come_by_rank_one_for_each_configuration_that_ran() -> None:
 
 
 def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
-    trial = TRIALS[0]
+    trial = first_trial()
     ((_, chart),) = curve_panels(with_trials(under_way(), trial), None).charts
     drawn = scores(chart)
     trained = [score for score in trial.scores if score.gpu_hours > 0]
@@ -46,21 +50,22 @@ def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
 
 
 def test_the_score_before_training_has_a_place_on_a_log_axis() -> None:
-    ((_, chart),) = curve_panels(with_trials(under_way(), TRIALS[0]), None).charts
+    ((_, chart),) = curve_panels(with_trials(under_way(), first_trial()), None).charts
     assert "triangle-left" in symbols(chart)
     assert all(x > 0 for trace in chart.figure["data"] for x in trace["x"])
 
 
 def test_scores_without_errors_have_no_bars() -> None:
-    bare = replace(TRIALS[0], scores=tuple(score._replace(standard_error=None) for score in TRIALS[0].scores))
+    bare = replace(first_trial(), scores=tuple(score._replace(standard_error=None) for score in first_trial().scores))
     ((_, chart),) = curve_panels(with_trials(under_way(), bare), None).charts
     assert "error_y" not in scores(chart)
     assert "±" not in scores(chart)["hovertemplate"]
 
 
 def test_bands_and_cuts_are_drawn_where_they_are_believed() -> None:
-    told = with_trials(under_way(), TRIALS[0])
-    ((_, chart),) = curve_panels(told, Beliefs(None, "not yet", {TRIALS[0].id: BAND}, {TRIALS[0].id: 1500.0})).charts
+    trial = first_trial()
+    told = with_trials(under_way(), trial)
+    ((_, chart),) = curve_panels(told, Beliefs(None, "not yet", {trial.id: BAND}, {trial.id: 1500.0})).charts
     median = next(trace for trace in chart.figure["data"] if "fitted mean" in trace["hovertemplate"])
     assert (list(median["x"]), list(median["y"])) == ([1000.0, 4000.0], [0.6, 0.7])  # 0 is no place on a log axis
     assert [shape["x0"] for shape in chart.figure["layout"]["shapes"]] == [told.target_gpu_hours, 1500.0]
@@ -69,13 +74,13 @@ def test_bands_and_cuts_are_drawn_where_they_are_believed() -> None:
 @pytest.mark.parametrize("state", [TrialState.PRUNED, TrialState.FAILED, TrialState.LOST])
 def test_how_a_trial_ended_badly_is_marked(state: TrialState) -> None:
     told = under_way()
-    ((_, before),) = curve_panels(with_trials(told, replace(TRIALS[0], state=TrialState.PAUSED)), None).charts
-    ((_, after),) = curve_panels(with_trials(told, replace(TRIALS[0], state=state)), None).charts
+    ((_, before),) = curve_panels(with_trials(told, replace(first_trial(), state=TrialState.PAUSED)), None).charts
+    ((_, after),) = curve_panels(with_trials(told, replace(first_trial(), state=state)), None).charts
     assert symbols(after) - symbols(before) == {"x-thin-open"}
 
 
 def test_ends_of_segments_are_marked() -> None:
-    ((_, chart),) = curve_panels(with_trials(under_way(), TRIALS[0]), None).charts
+    ((_, chart),) = curve_panels(with_trials(under_way(), first_trial()), None).charts
     pauses = next(trace for trace in chart.figure["data"] if "end of segment" in trace["hovertemplate"])
     assert [row[1:] for row in pauses["customdata"]] == [[1, 10], [2, 20], [3, 30]]
 
@@ -83,7 +88,7 @@ def test_ends_of_segments_are_marked() -> None:
 def test_a_long_curve_is_thinned_and_keeps_its_extremes() -> None:
     values = [0.5 + 0.001 * (number % 7) for number in range(5000)]
     values[1234], values[4321] = 0.0, 1.0
-    long = replace(TRIALS[0], scores=tuple(Score(n, n + 1.0, value, 0.01) for n, value in enumerate(values)))
+    long = replace(first_trial(), scores=tuple(Score(n, n + 1.0, value, 0.01) for n, value in enumerate(values)))
     ((_, chart),) = curve_panels(with_trials(under_way(), long), None).charts
     drawn = scores(chart)
     assert len(drawn["x"]) <= MOST_POINTS

@@ -1,11 +1,13 @@
 """The frontier's picture says what the answer says."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rlplan.charts.chart import Chart
 from rlplan.charts.frontier import frontier_chart
+from rlplan.reading.story import Story
 from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
 
 
@@ -58,6 +60,6 @@ def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -
     assert best["y"][-1] == highest
 
 
-@pytest.mark.parametrize("told", [empty(), with_trials(under_way(), *under_way().picture.trials[-2:])])
-def test_without_scores_there_is_no_picture(told: Any) -> None:
-    assert frontier_chart(told, None) is None
+@pytest.mark.parametrize("tell", [empty, lambda: with_trials(under_way(), *under_way().picture.trials[-2:])])
+def test_without_scores_there_is_no_picture(tell: Callable[[], Story]) -> None:
+    assert frontier_chart(tell(), None) is None
