@@ -4,6 +4,8 @@ import hashlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,6 +20,16 @@ if TYPE_CHECKING:  # workers need nothing of a database
 
 SWEEP_TAG = "RLPLAN_SWEEP"  # in the environment of all that a sweep starts; its value is the sweep's own
 WORKER_TAG = "RLPLAN_WORKER"  # in that of what one worker starts
+_GUARD = """
+import os, sys
+if os.fork():
+    os._exit(0)
+root, *tags = sys.argv[1:]
+sys.path.insert(0, root)
+from runner.processes import sweep_orphans
+sys.stdin.buffer.read()
+sweep_orphans(*tags)
+"""
 _PATIENCE = 0.5  # seconds from asking to killing
 _LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
 
@@ -29,6 +41,24 @@ def sweep_orphans(tag: str, worker: str | None = None) -> int:
     """
     wanted = {f"{SWEEP_TAG}={tag}"} | ({f"{WORKER_TAG}={worker}"} if worker is not None else set())
     return _end(lambda: tagged(wanted), _PATIENCE)
+
+
+def sweep_after_death(tag: str, worker: str) -> "subprocess.Popen[bytes]":
+    """Have what carries a worker's tags ended when this process is gone, however that comes: by a process of its own.
+
+    It waits for the end of a pipe whose other end is held here, as long as what is returned is; and it is no child of
+    this process, since Ray kills a dead worker's children first.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-c", _GUARD, str(Path(__file__).resolve().parents[1]), tag, worker],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, SWEEP_TAG: tag, WORKER_TAG: worker},
+        start_new_session=True,
+    )
+    guard.wait()  # for its fork
+    return guard
 
 
 def end_session(session: int) -> int:

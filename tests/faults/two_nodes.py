@@ -13,7 +13,7 @@ import psutil
 
 from runner.processes import SWEEP_TAG, sweep_orphans, tagged
 
-_PROMPT = {  # seconds until a dead node is noticed, which take a quarter of a minute otherwise
+PROMPT = {  # seconds until a dead node is noticed, which take a quarter of a minute otherwise
     "RAY_health_check_initial_delay_ms": "500",
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_timeout_ms": "1000",
@@ -54,7 +54,7 @@ def _start(tag: str, *arguments: str) -> None:
     ports = [f"--dashboard-agent-listen-port={_free_port()}", f"--runtime-env-agent-port={_free_port()}"]
     common = ["--num-cpus=1", "--node-ip-address=127.0.0.1", "--disable-usage-stats", *ports]
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, *common]
-    environment = {**os.environ, **_PROMPT, SWEEP_TAG: tag}
+    environment = {**os.environ, **PROMPT, SWEEP_TAG: tag}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

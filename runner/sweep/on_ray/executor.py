@@ -152,6 +152,7 @@ class RayExecutor:
         """End the workers that hold no segment."""
         for worker in self._leases.spare():
             self._send({"do": "release", "worker": worker.name})
+            worker.ended_because = _NOT_NEEDED
             if worker.lease is not None:
                 worker.lease.closing = True
 

@@ -128,8 +128,8 @@ def tightest(
     shared = any(footprint.parts_in(has) > 1 for has in _whole(nodes))
     if footprint.parts > 1 or not footprint.gpus or not shared:
         return None
-    held = _held(workers)
-    taken = dict(held)
+    known = [*workers]
+    held, taken = _held(known), _held(worker for worker in known if worker.ended_because is None)
     for place in new:
         if place.target is not None:
             _take(taken, place.target, place.footprint)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.ports.executor import Event, Work
-from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans
+from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
 from runner.sweep.on_ray.cluster import nodes_of_this_process
 from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
 from runner.sweep.worker import Worker
@@ -86,6 +86,7 @@ class WorkerProcess:
         self._lease = ""
         self._paid_seconds = 0.0  # of its life, in segments that are over
         self._gpus_are_ours = False
+        self._guard: Any = None
         for name, target in (("training", self._train), ("release", self._wait_for_release)):
             threading.Thread(target=target, name=name, daemon=True).start()
         threading.Thread(target=self._lifeline.watch, name="lifeline", daemon=True).start()
@@ -160,6 +161,8 @@ class WorkerProcess:
 
     def _executed(self, work: Work) -> bool:
         self._heartbeat.holds(work.segment, work.slots)
+        if self._guard is None and work.config.get("trainer"):  # which starts processes that may outlive this one
+            self._guard = sweep_after_death(self._tag, self._life.name)
         self._lifeline.paid_until(self._paid_seconds + work.reserved_seconds)
         if not self._gpus_are_ours:
             wait_until_free(work.gpus)

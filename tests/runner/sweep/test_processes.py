@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from runner.processes import SWEEP_TAG, WORKER_TAG, end_session, in_session, sweep_orphans, tagged
@@ -54,6 +55,34 @@ def test_only_what_one_worker_started_is_ended(tag: str) -> None:
         assert other.poll() is None
         assert sweep_orphans(tag) == 1
         assert sweep_orphans(f"{tag}-other") == 1
+
+
+GUARDED = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from runner.processes import sweep_after_death
+guard = sweep_after_death(sys.argv[2], "a")
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_worker_has_started_is_ended_after_its_death_even_if_its_children_die_first(tag: str) -> None:
+    with ExitStack() as stack:
+        left = start(STUBBORN, stack, **{SWEEP_TAG: tag, WORKER_TAG: "a"})
+        others = start(STUBBORN, stack, **{SWEEP_TAG: tag, WORKER_TAG: "b"})
+        worker = stack.enter_context(
+            subprocess.Popen([sys.executable, "-c", GUARDED, os.getcwd(), tag], stdout=subprocess.PIPE, text=True)
+        )
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "up\n"
+        assert left.poll() is None
+        for child in psutil.Process(worker.pid).children(recursive=True):
+            child.kill()  # as Ray does when a worker has died
+        worker.kill()
+        assert left.wait() == -9
+        assert others.poll() is None
+        sweep_orphans(tag)
 
 
 def test_a_session_is_killed_whole(tag: str) -> None:

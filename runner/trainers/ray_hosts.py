@@ -1,0 +1,199 @@
+"""The machines of a trial that Ray has placed: this one, and on each further one a holder that starts processes there.
+
+A holder is an actor in the bundle of its node, so it has the node's part of the trial's GPUs and ends with the trial's
+reservation. What it has started ends with it: a guard beside it outlives even a SIGKILL, and a holder that hears
+nothing of its worker for a while, because the way to it is cut, ends itself.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError, TrainingError
+from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
+from runner.trainers.hosts import Host, LocalHost, LocalProcess
+
+_SECONDS_BETWEEN_SIGNS = 2.0
+_SILENT = 30  # seconds without a sign of the worker after which a holder takes itself for cut off
+_SECONDS_OF_A_CALL = 30.0  # in which a holder that lives has answered
+_TAGS = (SWEEP_TAG, WORKER_TAG)
+
+_holders: dict[str, "list[RayHost]"] = {}  # by the placement group; kept, as the worker is, for its next trial
+
+
+class Holder:
+    """The actor: starts and ends processes on its node for the worker of its trial."""
+
+    def __init__(self, tags: Mapping[str, str]) -> None:
+        """Carry the tags of the worker, by which all that is started can be found."""
+        os.environ.update(tags)
+        self._tags = [tags[name] for name in _TAGS if name in tags]
+        if len(self._tags) == len(_TAGS):
+            self._guard = sweep_after_death(*self._tags)  # which acts once this is let go
+        self._processes: list[LocalProcess] = []
+        self._silent = 0
+        threading.Thread(target=self._listen, name="listening", daemon=True).start()
+
+    def place(self) -> tuple[str, str]:
+        """Return the node's address, and its GPUs as CUDA_VISIBLE_DEVICES."""
+        import ray
+
+        return ray.util.get_node_ip_address(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+    def hear(self) -> None:
+        """Hear that the worker lives."""
+        self._silent = 0
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> int:
+        """Start a process, and return its number."""
+        self._processes.append(LocalProcess(argv, environment, folder, log))
+        return len(self._processes) - 1
+
+    def wait(self, number: int) -> int:
+        """Return a process's exit code once it has one."""
+        while (code := self._processes[number].poll()) is None:
+            time.sleep(0.1)
+        return code
+
+    def signal(self, number: int, signal: int) -> None:
+        """Send a process a signal."""
+        self._processes[number].signal(signal)
+
+    def kill(self, number: int) -> None:
+        """Kill a process and all that it has started."""
+        self._processes[number].kill()
+
+    def _listen(self) -> None:
+        # By ticks and not by the clock: a process that was stopped for a while is not cut off.
+        while self._silent < _SILENT:
+            time.sleep(1.0)
+            self._silent += 1
+        if len(self._tags) == len(_TAGS):
+            sweep_orphans(*self._tags)
+        os._exit(0)
+
+
+class RayHost:
+    """A further machine of the trial."""
+
+    def __init__(self, holder: Any, address: str, gpus: str) -> None:
+        self._holder, self.address, self.gpus = holder, address, gpus
+        threading.Thread(target=self._give_signs, name=f"holder {address}", daemon=True).start()
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> "RayProcess":
+        """Start a process there; what it prints goes to a log on storage that all share."""
+        number = _got(self._holder.start.remote(tuple(argv), dict(environment), folder, log), self.address)
+        return RayProcess(self._holder, number, self.address)
+
+    def lives(self) -> bool:
+        """Whether its holder answers."""
+        try:
+            _got(self._holder.hear.remote(), self.address)
+        except TrainingError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """Free its part of the reservation."""
+        import ray
+
+        ray.kill(self._holder)
+
+    def _give_signs(self) -> None:
+        import ray
+
+        try:
+            while True:
+                ray.get(self._holder.hear.remote())
+                time.sleep(_SECONDS_BETWEEN_SIGNS)
+        except Exception:  # whatever Ray raises: there is nobody left to give signs to
+            return
+
+
+class RayProcess:
+    """A process on a further machine."""
+
+    def __init__(self, holder: Any, number: int, address: str) -> None:
+        self._holder, self._number, self._address = holder, number, address
+        self._end = holder.wait.remote(number)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code; TrainingError of the kind lost when its machine is gone."""
+        import ray
+
+        if self._code is None and ray.wait([self._end], timeout=0)[0]:
+            self._code = _got(self._end, self._address)
+        return self._code
+
+    def signal(self, number: int) -> None:
+        """Send a signal; a machine that is gone is passed over."""
+        self._holder.signal.remote(self._number, number)
+
+    def kill(self) -> None:
+        """End it and all that it started; on a machine that is gone that is done by the holder's guard."""
+        import ray
+
+        ray.wait([self._holder.kill.remote(self._number)], timeout=_SECONDS_OF_A_CALL)
+
+
+def hosts_of_this_trial(nodes: int) -> Sequence[Host]:
+    """Return the machines that the trial has, this one first; InputError when it was not given so many."""
+    if nodes == 1:
+        return (LocalHost(),)
+    group = _group()
+    has = len(group.bundle_specs) if group is not None else 1
+    if group is None or has != nodes:
+        raise InputError(
+            f"the trial is for {nodes} nodes, and it was given {has}: run it in a sweep on a cluster (rlplan sweep "
+            "--ray-address), or on one node with machine.nodes = 1"
+        )
+    import ray
+
+    known = _holders.get(group.id.hex(), [])
+    if not known or not all(host.lives() for host in known):
+        for host in known:
+            host.end()
+        known = _holders[group.id.hex()] = _hold(group)
+    return (LocalHost(ray.util.get_node_ip_address()), *known)
+
+
+def _group() -> Any:
+    if "ray" not in sys.modules:  # nobody has placed this
+        return None
+    import ray
+
+    return ray.util.get_current_placement_group() if ray.is_initialized() else None
+
+
+def _hold(group: Any) -> list[RayHost]:
+    """Start a holder in each bundle but the first, which the worker has."""
+    import ray
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    tags = {name: os.environ[name] for name in _TAGS if name in os.environ}
+    holders = []
+    for index, bundle in enumerate(group.bundle_specs[1:], start=1):
+        there = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
+        # All of the bundle, so that Ray names its GPUs; threads, since a call may wait for a process's end.
+        size = {"num_cpus": bundle.get("CPU", 0), "num_gpus": bundle.get("GPU", 0), "max_concurrency": 16}
+        holders.append(ray.remote(Holder).options(scheduling_strategy=there, **size).remote(tags))
+    places = [holder.place.remote() for holder in holders]
+    return [RayHost(holder, *_got(place, "a further node")) for holder, place in zip(holders, places, strict=True)]
+
+
+def _got(reference: Any, address: str) -> Any:
+    """Return a holder's answer; its errors cross as themselves, and its end is that of the trial's reservation."""
+    import ray
+
+    try:
+        return ray.get(reference, timeout=_SECONDS_OF_A_CALL)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        last = (str(error).strip().splitlines() or ["no answer"])[-1]
+        raise TrainingError("lost", f"{address}, a machine of the trial, is gone ({last})") from error

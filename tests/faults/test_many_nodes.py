@@ -1,0 +1,178 @@
+"""Trials of many GPUs on eight Ray nodes of eight, which are declared: placed whole, side by side, and elsewhere."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import InputError
+from runner.ports.executor import Began, Ended, Failed, Gone, Work
+from runner.processes import SWEEP_TAG, WORKER_TAG, tagged
+from runner.sweep.on_ray.executor import RayExecutor
+from tests.conformance.works import FAR, Watched, Works
+from tests.faults import reserved
+from tests.faults.many_nodes import ROOT, ManyNodes, many_nodes
+
+pytestmark = pytest.mark.soak
+TAG = "rlplan-test-many-nodes"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ManyNodes]:
+    folder = Path(tempfile.mkdtemp(prefix="rlp-", dir="/tmp"))  # short: it begins the names of sockets
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAY_AUTH_MODE", "token")
+        environment.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        with many_nodes(folder, f"{TAG}-cluster", 8, 8) as nodes:
+            yield nodes
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Large:
+    """Makes segments of trials with GPUs on nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.works = Works(folder, sleep=0.2, patience=1.0)
+
+    def __call__(self, trial: int, nodes: int, gpus: int, **changes: Any) -> Work:
+        work = self.works(trial, **changes, gpus=float(gpus), slots=gpus)
+        work.config["machine"] |= {"gpus": gpus, "nodes": nodes}
+        return work
+
+
+def nodes_of(executor: RayExecutor, work: Work) -> tuple[str, ...]:
+    lease = executor._leases.of_segment(work.segment)
+    assert lease is not None
+    assert lease.worker is not None
+    return lease.worker.nodes
+
+
+def test_nodes_on_which_trials_hung_are_left_out(cluster: ManyNodes, tmp_path: Path) -> None:
+    large = Large(tmp_path)
+    executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
+    watched = Watched(executor, large.works)
+    try:
+        watched.until(lambda: executor.workers == 8)
+        for trial in (1, 2):
+            (failed,) = watched.run(large(trial, 7, 56, fail="hang"))
+            assert failed.kind == "hang"
+        assert "left out from now on" in failed.message
+        whole = large(3, 1, 8, to_step=FAR)
+        watched.until(lambda: executor.workers in (1, 2))  # of eight without the six or seven that both were on
+        executor.assign(whole)
+        watched.until(lambda: watched.points(whole), rounds=3000)
+        assert not set(nodes_of(executor, whole)) & executor._hangs.left_out
+    finally:
+        executor.close()
+    assert not tagged({f"{SWEEP_TAG}={TAG}"})
+
+
+def test_trials_of_many_gpus_run_side_by_side_whole_and_elsewhere_when_a_node_dies(
+    cluster: ManyNodes, tmp_path: Path
+) -> None:
+    large = Large(tmp_path)
+    executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
+    watched = Watched(executor, large.works)
+    try:
+        assert len(executor.resources().nodes) == 8
+        assert executor.resources().largest(8) == (32, 64)
+        watched.until(lambda: executor.workers == 8)
+
+        eight = [large(trial, 1, 8, to_step=FAR) for trial in range(1, 9)]
+        for work in eight:
+            executor.assign(work)
+        watched.until(lambda: all(len(watched.points(work)) >= 4 for work in eight), rounds=3000)
+        assert {nodes_of(executor, work) for work in eight} == {(node,) for node in cluster.raylets}
+        for work in eight:
+            executor.stop(work.segment)
+        watched.until(watched.over(*eight))
+        assert len({began.worker for began in watched.of(Began)}) == 8
+
+        (ended,) = watched.run(large(9, 8, 64, to_step=4))  # whose parked neighbours make room
+        assert (type(ended), ended.step) == (Ended, 4)
+
+        executor.release()
+        watched.until(lambda: all(node.free_gpus == 8 for node in executor.resources().nodes))
+        parts = [large(trial, 1, 2, to_step=FAR) for trial in range(10, 16)]
+        for work in parts:
+            executor.assign(work)
+        watched.until(lambda: all(watched.points(work) for work in parts), rounds=3000)
+        on = [nodes_of(executor, work)[0] for work in parts]
+        assert len(set(on)) == 2  # four on one, two on the next
+        six = large(16, 6, 48, to_step=FAR)
+        executor.assign(six)
+        watched.until(lambda: len(watched.points(six)) >= 6, rounds=3000)
+        its = nodes_of(executor, six)
+        assert set(its) == set(cluster.raylets) - set(on)
+
+        for work in parts:
+            executor.stop(work.segment)
+        watched.until(watched.over(*parts))
+        executor.release()
+        worker = watched.of(Began, six)[0].worker
+        victim = next(n for n in its if n not in (cluster.head, _own_node(executor, worker)))
+        cluster.kill(victim)
+        watched.until(watched.over(six), rounds=3000)
+        (failed,) = watched.of(Failed, six)
+        assert (failed.kind, failed.worker) == ("lost", worker)
+        assert "is gone" in failed.message
+        watched.until(lambda: worker in {gone.worker for gone in watched.of(Gone)})
+
+        watched.until(lambda: len(executor.resources().nodes) == 7)
+        with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*8 GPUs on each of 7 machines"):
+            executor.assign(large(17, 8, 64))
+        (ended,) = watched.run(large(16, 6, 48, to_step=8))
+        assert (type(ended), ended.step) == (Ended, 8)
+        assert ended.worker != worker
+    finally:
+        executor.close()
+    assert not tagged({f"{SWEEP_TAG}={TAG}"})
+
+
+def _own_node(executor: RayExecutor, worker: str) -> str:
+    return executor._leases.workers[worker].node
+
+
+def test_a_worker_uses_all_its_nodes_and_nothing_outlives_it(cluster: ManyNodes, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.reserved", cluster.address, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "stderr.log").open("wb"),
+        cwd=ROOT,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        line = next((line for line in process.stdout if line.startswith("{")), None)
+        assert line is not None, (tmp_path / "stderr.log").read_text()
+        found = json.loads(line)
+        assert [sorted(gpus.split(",")) for gpus in found["gpus"]] == [[str(gpu) for gpu in range(8)]] * 3
+        assert found["codes"] == [0, 1, 2]
+        assert [log.split()[0] for log in found["logs"]] == ["0", "1", "2"]
+        code, said = found["own_ray"]
+        assert (code, "nodes 3 24.0" in said) == (0, True), said
+        assert len(ours()) >= 6
+        os.kill(found["pid"], signal.SIGKILL)
+        for _ in range(300):
+            if not ours():
+                break
+            time.sleep(0.1)
+        assert not ours()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ours() -> set[int]:
+    return tagged({f"{SWEEP_TAG}={reserved.TAG}", f"{WORKER_TAG}={reserved.WORKER}"})
