@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from budgets.errors import InputError
+from planner.config.trainer import TrainerChoice
 from runner.ports.executor import Began, Ended, Failed, Gone, Work
 from runner.processes import SWEEP_TAG, WORKER_TAG, tagged
 from runner.sweep.on_ray.executor import RayExecutor
-from tests.conformance.works import FAR, Watched, Works
+from tests.conformance.works import FAR, Watched, Works, steps
 from tests.faults import reserved
 from tests.faults.many_nodes import ROOT, ManyNodes, many_nodes
 
@@ -47,6 +49,13 @@ class Large:
     def __call__(self, trial: int, nodes: int, gpus: int, **changes: Any) -> Work:
         work = self.works(trial, **changes, gpus=float(gpus), slots=gpus)
         work.config["machine"] |= {"gpus": gpus, "nodes": nodes}
+        return work
+
+    def driven(self, trial: int, nodes: int, gpus: int, **changes: Any) -> Work:
+        """One whose stand-in for a trainer has a process on each node, and saves every two steps."""
+        work = self(trial, nodes, gpus, **changes)
+        options = {"time_scale": 100.0, "save_every_steps": 2, "gated": False}
+        work.config["trainer"] = TrainerChoice(name="standin", options=options).model_dump(mode="json")
         return work
 
 
@@ -77,17 +86,13 @@ def test_nodes_on_which_trials_hung_are_left_out(cluster: ManyNodes, tmp_path: P
     assert not tagged({f"{SWEEP_TAG}={TAG}"})
 
 
-def test_trials_of_many_gpus_run_side_by_side_whole_and_elsewhere_when_a_node_dies(
-    cluster: ManyNodes, tmp_path: Path
-) -> None:
+def test_trials_of_many_gpus_run_side_by_side_and_have_whole_nodes(cluster: ManyNodes, tmp_path: Path) -> None:
     large = Large(tmp_path)
     executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
     watched = Watched(executor, large.works)
     try:
-        assert len(executor.resources().nodes) == 8
         assert executor.resources().largest(8) == (32, 64)
         watched.until(lambda: executor.workers == 8)
-
         eight = [large(trial, 1, 8, to_step=FAR) for trial in range(1, 9)]
         for work in eight:
             executor.assign(work)
@@ -95,52 +100,68 @@ def test_trials_of_many_gpus_run_side_by_side_whole_and_elsewhere_when_a_node_di
         assert {nodes_of(executor, work) for work in eight} == {(node,) for node in cluster.raylets}
         for work in eight:
             executor.stop(work.segment)
-        watched.until(watched.over(*eight))
+        watched.until(watched.over(*eight), rounds=3000)
         assert len({began.worker for began in watched.of(Began)}) == 8
 
         (ended,) = watched.run(large(9, 8, 64, to_step=4))  # whose parked neighbours make room
         assert (type(ended), ended.step) == (Ended, 4)
-
-        executor.release()
-        watched.until(lambda: all(node.free_gpus == 8 for node in executor.resources().nodes))
-        parts = [large(trial, 1, 2, to_step=FAR) for trial in range(10, 16)]
-        for work in parts:
-            executor.assign(work)
-        watched.until(lambda: all(watched.points(work) for work in parts), rounds=3000)
-        on = [nodes_of(executor, work)[0] for work in parts]
-        assert len(set(on)) == 2  # four on one, two on the next
-        six = large(16, 6, 48, to_step=FAR)
-        executor.assign(six)
-        watched.until(lambda: len(watched.points(six)) >= 6, rounds=3000)
-        its = nodes_of(executor, six)
-        assert set(its) == set(cluster.raylets) - set(on)
-
-        for work in parts:
-            executor.stop(work.segment)
-        watched.until(watched.over(*parts))
-        executor.release()
-        worker = watched.of(Began, six)[0].worker
-        victim = next(n for n in its if n not in (cluster.head, _own_node(executor, worker)))
-        cluster.kill(victim)
-        watched.until(watched.over(six), rounds=3000)
-        (failed,) = watched.of(Failed, six)
-        assert (failed.kind, failed.worker) == ("lost", worker)
-        assert "is gone" in failed.message
-        watched.until(lambda: worker in {gone.worker for gone in watched.of(Gone)})
-
-        watched.until(lambda: len(executor.resources().nodes) == 7)
-        with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*8 GPUs on each of 7 machines"):
-            executor.assign(large(17, 8, 64))
-        (ended,) = watched.run(large(16, 6, 48, to_step=8))
-        assert (type(ended), ended.step) == (Ended, 8)
-        assert ended.worker != worker
     finally:
         executor.close()
     assert not tagged({f"{SWEEP_TAG}={TAG}"})
 
 
-def _own_node(executor: RayExecutor, worker: str) -> str:
-    return executor._leases.workers[worker].node
+def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
+    cluster: ManyNodes, tmp_path: Path
+) -> None:
+    large = Large(tmp_path)
+    executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
+    watched = Watched(executor, large.works)
+    try:
+        watched.until(lambda: executor.workers == 8)
+        parts = [large(trial, 1, 2, to_step=FAR) for trial in range(1, 7)]
+        for work in parts:
+            executor.assign(work)
+        watched.until(lambda: all(watched.points(work) for work in parts), rounds=3000)
+        on = [nodes_of(executor, work)[0] for work in parts]
+        assert len(set(on)) == 2  # four on one, two on the next
+        six = large.driven(7, 6, 48, to_step=FAR)
+        executor.assign(six)
+        watched.until(lambda: len(watched.points(six)) >= 6, rounds=3000)
+        its = nodes_of(executor, six)
+        assert set(its) == set(cluster.raylets) - set(on)
+        assert len(standins()) == 6
+        for work in parts:
+            executor.stop(work.segment)
+        watched.until(watched.over(*parts), rounds=3000)
+        executor.release()
+
+        worker = watched.of(Began, six)[0].worker
+        cluster.kill(next(node for node in its if node not in (cluster.head, executor._leases.workers[worker].node)))
+        watched.until(watched.over(six), rounds=3000)
+        (failed,) = watched.of(Failed, six)
+        assert (failed.kind, failed.worker) == ("lost", worker)
+        assert "is gone" in failed.message
+        watched.until(lambda: worker in {gone.worker for gone in watched.of(Gone)})
+        watched.until(lambda: len(executor.resources().nodes) == 7)
+        with pytest.raises(InputError, match=r"8 nodes with 1 CPUs and 8 GPUs each.*8 GPUs on each of 7 machines"):
+            executor.assign(large(8, 8, 64))
+
+        made = steps(watched.points(six))
+        rest = large.driven(7, 6, 48, to_step=made[-1] + 4)
+        (ended,) = watched.run(rest)
+        assert (type(ended), ended.step) == (Ended, made[-1] + 4)
+        assert ended.worker != worker
+        begins = steps(watched.points(rest))[0]
+        assert 0 < begins <= made[-1] + 1  # from a checkpoint
+        assert made[:begins] == list(range(begins))
+    finally:
+        executor.close()
+    assert not tagged({f"{SWEEP_TAG}={TAG}"})
+
+
+def standins() -> set[int]:
+    found = tagged({f"{SWEEP_TAG}={TAG}"})
+    return {pid for pid in found if "runner.trainers.standin.process" in psutil.Process(pid).cmdline()}
 
 
 def test_a_worker_uses_all_its_nodes_and_nothing_outlives_it(cluster: ManyNodes, tmp_path: Path) -> None:
