@@ -70,6 +70,7 @@ def test_nodes_on_which_trials_hung_are_left_out(cluster: ManyNodes, tmp_path: P
     large = Large(tmp_path)
     executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
     watched = Watched(executor, large.works)
+    executor.open()
     try:
         watched.until(lambda: executor.workers == 8)
         for trial in (1, 2):
@@ -90,6 +91,7 @@ def test_trials_of_many_gpus_run_side_by_side_and_have_whole_nodes(cluster: Many
     large = Large(tmp_path)
     executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
     watched = Watched(executor, large.works)
+    executor.open()
     try:
         assert executor.resources().largest(8) == (32, 64)
         watched.until(lambda: executor.workers == 8)
@@ -116,6 +118,7 @@ def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
     large = Large(tmp_path)
     executor = RayExecutor(tmp_path / "sweep", 32, TAG, cluster.address, gpus=8.0)
     watched = Watched(executor, large.works)
+    executor.open()
     try:
         watched.until(lambda: executor.workers == 8)
         parts = [large(trial, 1, 2, to_step=FAR) for trial in range(1, 7)]
