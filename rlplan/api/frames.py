@@ -129,7 +129,7 @@ CURVES: Final = columns("""
 """)
 POINTS: Final = columns("""
     text trial, whole attempt, whole step, whole rollouts, whole tokens, number seconds, number gpu_hours,
-    number score, number score_standard_error
+    number compared_gpu_hours, number score, number score_standard_error
 """)
 RANKED: Final = columns("""
     whole rank, whole rollouts_per_prompt, whole prompts_per_batch, whole update_steps, number learning_rate,

@@ -17,7 +17,7 @@ from planner.store.records import RankedRow
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
 from rlplan.wording.train_flags import TRIAL_FLAGS
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
 from runner.training import checkpoints
 
@@ -74,6 +74,7 @@ class Launch:
     gpu_hours: float  # still to be paid
     continues: Pilot | None
     note: str
+    machine: Machine | None = None  # that it runs on
 
     @property
     def line(self) -> str | None:
@@ -94,7 +95,9 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | No
     if pilot is not None and pilot.step >= chosen.update_steps:
         note = f"{pilot.trial} in {pilot.folder} has made {pilot.step:,} updates already: it is the final run"
         return Launch(None, 0.0, pilot, note)
-    config = _config(board, chosen, trials, pilot)
+    config = board.spec.as_final(_config(board, chosen, trials, pilot))
+    if config.trainer is not None:
+        return _by_hand(board, config, chosen, trials)
     recipe, changed = _recipe(config.recipe, recipes)
     command = (*_command(config, recipe, chosen.update_steps), "--out", str(_out(config, chosen.configuration)))
     if pilot is None:
@@ -106,6 +109,20 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | No
         f"{left:.3g} are still to be paid{changed}"
     )
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
+
+
+def _by_hand(board: Board, config: TrialConfig, chosen: Final, trials: Sequence[TrialView]) -> Launch:
+    """Say how to start somebody else's trainer: there is no command of rlplan for its final run."""
+    name, machine = config.trainer.name if config.trainer else "", config.machine
+    where = f"{machine.gpus} {board.spec.resources.gpu}" + (f", {machine.nodes} nodes" if machine.nodes > 1 else "")
+    n, B, _ = chosen.configuration
+    longest = max((trial for trial in trials if trial.step), key=lambda trial: trial.step, default=None)
+    shown = "" if longest is None else f"; how its pilot was started lies in {board.facts[longest.trial].folder}"
+    note = (
+        f"it is started with {name} itself, on {where}: n = {n}, B = {B}, {chosen.update_steps:,} updates, learning "
+        f"rate {chosen.learning_rate:.3g}, seed {config.seed}{shown}"
+    )
+    return Launch(None, chosen.gpu_hours, None, note, machine)
 
 
 def launch_of_trial(
@@ -125,6 +142,10 @@ def launch_of_trial(
     if seen.step >= steps:
         return Launch(None, 0.0, None, f"it has made the {steps:,} updates that {target:.3g} GPU-hours buy already")
     config = TrialConfig.model_validate(board.facts[trial].config)
+    if config.trainer is not None:
+        rate = board.facts[trial].learning_rate
+        final = Final(seen.configuration, steps, rate, target)
+        return _by_hand(board, board.spec.as_final(config), final, [seen])
     recipe, changed = _recipe(config.recipe, recipes)
     command = (*_command(config, recipe, steps), "--out", str(_out(config, seen.configuration)))
     pilot = _pilot(board, [seen]) if astray is None else None

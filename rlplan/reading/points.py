@@ -95,7 +95,7 @@ def every_point(session: Session, sweep_id: int) -> Iterator[dict[str, Any]]:
             Point.tokens,
             Point.seconds,
             Point.gpu_hours,
-            Point.compared_gpu_hours,
+            func.coalesce(Point.compared_gpu_hours, Point.gpu_hours).label("compared_gpu_hours"),
             Point.score,
             Point.score_standard_error,
             Point.further_scores,

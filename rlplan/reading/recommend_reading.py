@@ -197,6 +197,7 @@ def recommended_data(found: Recommended) -> dict[str, Any]:
             "gpu_hours": started.gpu_hours,
             "continues": None if started.continues is None else asdict(started.continues),
             "note": started.note,
+            **({"gpus": started.machine.gpus, "nodes": started.machine.nodes} if started.machine else {}),
         },
     }
 

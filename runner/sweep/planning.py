@@ -84,6 +84,8 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
             cpus=float(per_pilot if on_cpu else 1),
             gpus=0.0 if on_cpu else per_pilot,
         ).model_dump(),
+        "final_gpus": None if per_trial == per_pilot else per_trial,
+        "final_nodes": 1 if per_trial == per_pilot else nodes_of(plan, per_trial),
         "training": _training(plan, choice, trainer, on_cpu=on_cpu).model_dump(),
     }
     try:

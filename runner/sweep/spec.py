@@ -81,7 +81,16 @@ class SweepSpec(Section):
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
     resources: Resources
+    final_gpus: Count | None = Field(None, description="of the final run, where pilots have others; null: theirs")
+    final_nodes: Count = Field(1, description="machines that have equal parts of them")
     training: Training
+
+    def as_final(self, config: TrialConfig) -> TrialConfig:
+        """Return the configuration of a trial on the GPUs of the final run."""
+        if self.final_gpus is None:
+            return config
+        machine = config.machine.model_copy(update={"gpus": self.final_gpus, "nodes": self.final_nodes})
+        return config.model_copy(update={"machine": machine})
 
     def recipe(self, axes: Axes = ()) -> Recipe:
         """Return the recipe of the trials with these axes."""

@@ -53,7 +53,7 @@ def without_gpus(spec: SweepSpec) -> SweepSpec:
 def _costs(candidates: Sequence[Candidate], slots: int) -> dict[str, Any]:
     """Return seconds that are affine in an update's rollouts and come nearest to the plan's prices."""
     rollouts = [each.rollouts_per_prompt * each.prompts_per_batch for each in candidates]
-    seconds = [each.gpu_hours_per_step * SECONDS_PER_HOUR / slots for each in candidates]
+    seconds = [each.pilot_price * SECONDS_PER_HOUR / slots for each in candidates]
     mean_rollouts, mean_seconds = sum(rollouts) / len(rollouts), sum(seconds) / len(seconds)
     spread = sum((each - mean_rollouts) ** 2 for each in rollouts)
     together = sum((r - mean_rollouts) * (s - mean_seconds) for r, s in zip(rollouts, seconds, strict=True))

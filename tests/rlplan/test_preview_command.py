@@ -186,7 +186,7 @@ def of(outcomes: dict[float, list[tuple[float, float]]]) -> Preview:
         for fraction, each in outcomes.items()
     }
     without = tuple(UnpilotedWorld(0.5, 0.4, 0.9) for _ in next(iter(outcomes.values())))
-    return Preview("plan-1", "rlplan", 0, 100.0, 2, 4, {f: 100 * f for f in made}, made, without, FIRST, ())
+    return Preview("plan-1", "rlplan", 0, 100.0, 2, 4, 4, {f: 100 * f for f in made}, made, without, FIRST, ())
 
 
 def test_figures_are_means_over_the_worlds() -> None:

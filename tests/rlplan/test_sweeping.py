@@ -201,7 +201,7 @@ def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> No
     for each in [each for each in plan.candidates if each.pilot_steps]:
         config = spec.trial(each.rollouts_per_prompt, each.prompts_per_batch, each.learning_rate, 0)
         took = course_of(config).seconds(40) / 40 / 600  # real seconds of a step
-        assert 0.6 < took * spec.resources.slots / 3600 / each.gpu_hours_per_step < 1.6
+        assert 0.6 < took * spec.resources.slots / 3600 / each.pilot_price < 1.6
 
 
 def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) -> None:

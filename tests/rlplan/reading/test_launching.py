@@ -36,3 +36,22 @@ def test_the_axes_of_a_choice_without_a_trial_are_in_its_command(
     assert found.command is not None
     assert found.command[found.command.index(flag) + 1] == value
     assert found.command[found.command.index("--out") + 1] != "runs/final-problems-n16-B32-s0"
+
+
+def test_the_final_run_of_somebody_elses_trainer_is_told_with_its_own_layout(tmp_path: Path) -> None:
+    path = ended(
+        tmp_path / "rlplan.db",
+        trainer={"name": "trl"},
+        machine={"gpus": 8},
+        task={"name": str(tmp_path / "problems.jsonl"), "model": "/models/base", "reward": "exact"},
+    )
+    with open_store(path, read_only=True) as store, store.read() as session:
+        board = stored_board(session, SWEEP)
+    board.spec = board.spec.model_copy(update={"final_gpus": 64, "final_nodes": 8})
+    chosen = Final(Configuration(16, 32), update_steps=1234, learning_rate=1e-4, gpu_hours=1.0)
+    found = launch(board, chosen, ["easy"])
+    assert found.command is None
+    assert found.machine is not None
+    assert (found.machine.gpus, found.machine.nodes) == (64, 8)
+    for said in ("trl", "64 ", "8 nodes", "n = 16", "B = 32", "1,234 updates"):
+        assert said in found.note

@@ -3,10 +3,11 @@
 import pytest
 from sqlalchemy import select
 
+from planner.recommending.evidence import facts_of
 from planner.store.schema import Fit, Point, Recommendation, Segment, Trial
 from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
-from runner.sweep.answering import answer_of, stored_board
+from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 
@@ -73,8 +74,9 @@ def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep)
         row = session.scalars(select(Recommendation)).one()
         board = stored_board(session, ended.name)
     chosen = answer_of(board, ended.plan.workload["prompt_set_size"]).chosen.configuration
-    own = [each for each in board.trials.values() if each.configuration == chosen and each.step]
-    assert own
-    price = row.gpu_hours_to_target / row.update_steps
-    assert price == pytest.approx(sum(each.compared_per_step for each in own) / len(own), rel=0.01)
-    assert price > 1.1 * own[0].gpu_hours_per_step
+    facts = facts_of(board.view(0), planned_of(board))
+    assert row.gpu_hours_to_target / row.update_steps == pytest.approx(facts[chosen].gpu_hours_per_step, rel=1e-6)
+    seen = {**{each.configuration: each for each in board.trials.values()}, **board.view(0).open_cells}
+    for configuration, known in facts.items():
+        assert known.gpu_hours_per_step == pytest.approx(seen[configuration].compared_per_step)
+        assert known.gpu_hours_per_step > 1.1 * seen[configuration].gpu_hours_per_step
