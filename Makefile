@@ -12,7 +12,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,9 @@ bench-training: setup $(TRL)/.installed $(VLLM)/.installed  ## measure training:
 	-$(BIN)/python bench/grpo_throughput.py --trl-python $(TRL)/bin/python --task random
 	-$(BIN)/python bench/decode_speed.py --vllm-python $(VLLM)/bin/python
 	-$(BIN)/python bench/it_learns.py
+
+bench-gpu:  ## everything that wants a GPU, within nine minutes and with what is installed; without a GPU in a tiny shape
+	$(or $(wildcard $(BIN)/python),python3) bench/gpu.py --trl-python $(TRL)/bin/python
 
 bench-faces: setup  ## measure what is looked at: how soon a report opens in Chromium, how soon the dashboard answers
 	-$(BIN)/python bench/report_opening.py

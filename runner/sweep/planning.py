@@ -101,6 +101,14 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
 
 def _require_trainable(spec: SweepSpec, plan: Plan) -> None:
     """Have the trainer look at every kind of trial that the plan has, before anything is stored."""
+    training = spec.training
+    if training.trainer is not None and training.trainer.name == COMMAND:
+        for axis, values in (("recipe", training.recipes), ("model", training.models)):
+            if len(values) > 1 and f"{{{axis}" not in str(training.trainer.options):
+                raise InputError(
+                    f"{plan.name} compares {axis}s ({', '.join(values)}), and the trainer's command names no "
+                    f"{{{axis}}}: it would train the same for all; name it, or make a plan of one {axis}"
+                )
     for each in plan.candidates if spec.training.trainer else ():
         if each.pilot_steps:
             n, B = each.rollouts_per_prompt, each.prompts_per_batch

@@ -29,6 +29,7 @@ from runner.simulation.executor import SimulatedExecutor
 from runner.trainers.standin.life import course_of
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
+COMMAND = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step}"
 SMALL = {"workload.model": ("--model", "qwen2.5-0.5b")}
 
 
@@ -153,6 +154,29 @@ def test_what_cannot_run_is_refused_before_a_sweep_is_stored(
     if Path(database).exists():
         assert stored(database) is None
     assert Simulated.made == []
+
+
+@pytest.mark.parametrize(
+    ("command", "recipes", "message"),
+    [
+        ("train --steps {to_step}", None, "plan-1, n"),
+        (COMMAND, "easy,dapo", "compares recipes (easy, dapo), and the trainer's command names no {recipe}"),
+        (f"{COMMAND} {{recipe.name}}", "easy,dapo", None),
+        (COMMAND, None, None),
+    ],
+)
+def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
+    database: str, tmp_path: Path, command: str, recipes: str | None, message: str | None
+) -> None:
+    (tmp_path / "mine.toml").write_text(f"command = '{command}'\nresume = ''\n")
+    asked = SweepRequest.of({"task": "sum-easy", "budget": 0.5, "recipes": recipes, "trainer": "mine.toml"})
+    if message is None:
+        assert describe(asked, database).trials
+        return
+    with pytest.raises(InputError) as refusal:
+        start(asked, database)
+    assert message in str(refusal.value)
+    assert stored(database) is None
 
 
 def test_a_plan_that_fits_no_worker_is_refused_with_what_would_fit(database: str) -> None:
