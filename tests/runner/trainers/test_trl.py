@@ -1,6 +1,8 @@
 """What rlplan knows of TRL: which recipes and layouts it can run, what it is told, what it says. TRL is not needed."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -172,6 +174,27 @@ def test_the_trainer_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> Non
     holder.kill()
     holder.wait()
     _until(lambda: not _lives(trainer))
+
+
+def test_a_trainer_that_hangs_shows_where(tmp_path: Path) -> None:
+    files = launched(trial(), tmp_path)
+    (tmp_path / "start.py").write_text(files["start.py"])
+    (tmp_path / "run.json").write_text(files["run.json"])
+    (tmp_path / "train.py").write_text(
+        "import pathlib, time\ndef stuck():\n    pathlib.Path('running').touch()\n    time.sleep(600)\nstuck()\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "start.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _until((tmp_path / "running").exists)
+    started.send_signal(signal.SIGABRT)
+    assert " in stuck" in started.communicate(timeout=60)[1]
+    assert started.returncode
 
 
 def _until(condition: Callable[[], bool]) -> None:
