@@ -53,6 +53,9 @@ def sweep(
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
     trainer: options.TrainerOption = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
+    ] = False,
     slurm: options.SlurmOption = False,
     sbatch: options.SbatchOption = None,
     dry_run: options.DryRunOption = False,
@@ -70,6 +73,11 @@ def sweep(
     from rlplan.printing.sweep_output import print_dry_run  # noqa: PLC0415
 
     request = SweepRequest.of(asked)
+    if rehearse:
+        from rlplan.actions.rehearsing import rehearse as tried  # noqa: PLC0415
+        from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
+
+        return print_rehearsal(tried(request, db), format)
     if _for_slurm(slurm, sbatch, ray_address):
         from rlplan.actions.submitting import submit_new  # noqa: PLC0415
         from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""Prints what `rlplan doctor` found."""
+"""Prints what `rlplan doctor` found, and what a rehearsal did."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.terminal import Canvas
+from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,6 +20,11 @@ _SAID = {
     Health.OK: "This machine can run sweeps.",
     Health.MIND: "This machine can run sweeps; mind what is marked.",
     Health.BAD: "No sweep runs here before what is marked bad is mended.",
+}
+_REHEARSED = {
+    Health.OK: "The sweep can be run as it is planned.",
+    Health.MIND: "The sweep can be run; mind what is marked.",
+    Health.BAD: "The sweep would fail before what is marked bad is mended.",
 }
 
 
@@ -37,7 +42,24 @@ def print_examination(database: str, format: Format, *, deep: bool) -> int:
     return ExitCode.NOT_FOUND if worst is Health.BAD else ExitCode.DONE
 
 
-def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
+def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
+    """Print what a rehearsal finds, saying each thing once it is known, and return the exit code."""
+    found = []
+    for each in findings:
+        tell(f"{each.health}: {each.what}: {each.found}")
+        found.append(each)
+    worst = verdict(found)
+    rows = [{**asdict(each), "health": each.health.value} for each in found]
+    if format is Format.JSON:
+        print_json({"verdict": worst.value, "findings": rows})
+    elif format is Format.CSV:
+        print_csv(COLUMNS, rows)
+    else:
+        print_drawn(lambda canvas: lines(found, canvas, _REHEARSED))
+    return ExitCode.BAD_INPUT if worst is Health.BAD else ExitCode.DONE
+
+
+def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] = _SAID) -> "Iterator[Text]":
     """Write each finding under its name; a command is never broken, so that it can be copied."""
     indent = 6 + max(len(each.what) for each in found) + 2
     for each in found:
@@ -48,7 +70,7 @@ def lines(found: Sequence[Finding], canvas: Canvas) -> "Iterator[Text]":
         if each.do:
             yield _whole(f"{' ' * 6}> {each.do}", canvas)
     yield canvas.line("")
-    yield from canvas.lines(_SAID[verdict(found)], "bold")
+    yield from canvas.lines(said[verdict(found)], "bold")
 
 
 def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = "") -> "Iterator[Text]":

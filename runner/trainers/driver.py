@@ -7,7 +7,7 @@ reads its `sources`, `checkpoints` says what can be gone on from, `classify` wha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runner.ports.trial import TrialConfig
 
@@ -105,3 +105,11 @@ class TrainerDriver(Protocol):
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return kind and message of a failure that only this trainer words so; None leaves it to the common rules."""
+
+
+@runtime_checkable
+class Rehearsing(Protocol):
+    """A driver that can have the trainer itself look at a configuration, in its own environment."""
+
+    def rehearse(self, config: TrialConfig) -> Sequence[str]:
+        """Return what the trainer's own parser refuses, in its words; nothing where it accepts."""

@@ -12,7 +12,8 @@ import runner
 from budgets.errors import InputError
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
@@ -26,9 +27,9 @@ class StandinDriver:
 
     name = "standin"
 
-    def __init__(self, options: StandinOptions) -> None:
-        """Take what is to go wrong."""
-        self._options = options
+    def __init__(self, options: StandinOptions, original: TrainerDriver | None = None) -> None:
+        """Take what is to go wrong, and the driver that knows the files of the trainer that it stands for."""
+        self._options, self._original = options, original
         self.gated = options.gated
         self.stop_signal = None if options.gated else int(signal.SIGTERM)
 
@@ -46,17 +47,28 @@ class StandinDriver:
         return Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
-        """Return its metrics."""
+        """Return its metrics, read as those of the trainer that it stands for."""
+        if self._original is not None:
+            return self._original.sources(_of_original(config, self._options), attempt)
         return [LineSource(attempt.metrics, _meaning)]
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return its checkpoints: a folder has its name once it is whole."""
+        if self._original is not None:
+            return self._original.checkpoints(_of_original(config, self._options), folder)
         found = [Checkpoint(int(p.name.removeprefix("checkpoint-")), p) for p in folder.glob("checkpoint-*[0-9]")]
         return sorted(found, key=lambda checkpoint: -checkpoint.step)
 
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Leave it to the common rules."""
         return None
+
+    def _form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+        """Return how its files are written, and where."""
+        form: dict[str, Any] = {"format": self._options.stands_for, "metrics": str(attempt.metrics)}
+        if self._options.stands_for == "trl":
+            form["mark"] = "complete.json"
+        return form
 
     def _given(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         options, course = self._options, course_of(config)
@@ -65,8 +77,7 @@ class StandinDriver:
             raise InputError(f"the trial was recorded up to step {last}, and step {attempt.to_step} is asked for")
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
         return {
-            "format": "standin",
-            "metrics": str(attempt.metrics),
+            **self._form(config, attempt),
             "from_step": attempt.from_step,
             "to_step": attempt.to_step,
             "time_scale": options.time_scale,
@@ -86,7 +97,16 @@ class StandinDriver:
 def driver(config: TrialConfig) -> StandinDriver:
     """Return the driver of a trial's configuration."""
     assert config.trainer is not None
-    return StandinDriver(options_of(config.trainer))
+    options = options_of(config.trainer)
+    original = None if options.stands_for == "standin" else driver_of(_of_original(config, options))
+    return StandinDriver(options, original)
+
+
+def _of_original(config: TrialConfig, options: StandinOptions) -> TrialConfig:
+    """Return the trial as the trainer that it stands for has it."""
+    assert config.trainer is not None
+    trainer = config.trainer.model_copy(update={"name": options.stands_for, "options": options.options})
+    return config.model_copy(update={"trainer": trainer})
 
 
 def _meaning(line: str) -> list[Reading]:
@@ -94,5 +114,5 @@ def _meaning(line: str) -> list[Reading]:
         said = json.loads(line)
         metrics = {"loss": said["loss"]} if "loss" in said else {}
         known = {name: said.get(name) for name in ("score", "score_standard_error", "response_tokens")}
-        return [Reading(int(said["step"]), at_seconds=said["at"], metrics=metrics, **known)]
+        return [Reading(int(said["step"]), at_seconds=said["at_seconds"], metrics=metrics, **known)]
     return []

@@ -1,11 +1,11 @@
 """What can be said of a stand-in: how fast its time passes, what it writes, and what goes wrong where."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from planner.checking import Count, NotNegative, Section, explained
-from planner.config.trainer import TrainerChoice
+from planner.config.trainer import BUILTIN, STANDIN, TrainerChoice
 from runner.ports.trial import TrialConfig
 
 
@@ -31,6 +31,8 @@ class Fault(Section):
 class StandinOptions(Section):
     """[trainer.options] of the stand-in."""
 
+    stands_for: Literal["standin", "trl", "command"] = Field("standin", description="whose files it writes")
+    options: dict[str, Any] = Field({}, description="those of the trainer that it stands for")
     time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
     gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
     save_every_steps: Count = 10
@@ -45,3 +47,12 @@ def options_of(choice: TrainerChoice) -> StandinOptions:
         return StandinOptions.model_validate(choice.options)
     except ValidationError as error:
         raise explained(error, StandinOptions, {}, "[trainer.options] of the stand-in") from error
+
+
+def stood_for(choice: TrainerChoice | None) -> dict[str, Any]:
+    """Return the options of a stand-in for a trainer: it writes what that would write."""
+    if choice is None or choice.name == BUILTIN:
+        return {}
+    if choice.name == STANDIN:
+        return dict(choice.options)
+    return {"stands_for": choice.name, "options": choice.options}

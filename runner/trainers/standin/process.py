@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.writing import FORMATS, TornError
+from runner.trainers.standin.writing import FORMATS, Said, TornError
 
 _LOOK = 0.02  # seconds between two looks at the gate, the parent and the clock
 _CUDA = (
@@ -95,10 +95,7 @@ class Standin:
         _, score, error, _ = self._row(step)
         in_two = ("cut-line", step) in self._faults
         loss = float("nan") if any(kind == "nan" and step >= at for kind, at in self._faults) else 1 / (1 + step)
-        if step:
-            self._format.update(step, self._at(step), loss, in_two=in_two)
-        if score is not None:
-            self._format.score(step, self._at(step), score, error)
+        self._format.say(Said(step, self._at(step), loss, score, error), in_two=in_two)
 
     def _row(self, step: int) -> list[Any]:
         if step >= len(self._rows):  # the gate was opened further than was reckoned with

@@ -1,11 +1,13 @@
 """Metrics and checkpoints as a trainer writes them, with the standard library alone."""
 
+import csv
 import json
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 KEPT = 2  # checkpoints
 STATE = "state.json"
@@ -16,53 +18,88 @@ class TornError(Exception):
     """A checkpoint cannot be read."""
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a trainer says of a step; step 0 has no update."""
+
+    step: int
+    at: float
+    loss: float
+    score: float | None
+    error: float | None
+
+
 class Plain:
     """A line of JSON for each update and each score; a checkpoint is a folder that gets its name once it is whole."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Take what the process was given."""
+        self._given = given
+        self._checkpoint = str(given.get("checkpoint") or "checkpoint-{step}")
+        self._mark: str | None = given.get("mark")
         self._bytes = int(given["checkpoint_bytes"])
         self._tokens = float(given["response_tokens"])
-        self._file = open(given["metrics"], "a", encoding="utf-8", buffering=1)  # noqa: SIM115  (open for life)
+        path = Path(given["metrics"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = path.open("a", encoding="utf-8", buffering=1)
 
     def stands(self, step: int, at: float) -> None:
         """Say that start-up is over, and where it goes on."""
-        self._line({"step": step, "at": at})
+        self._line({"step": step, "at_seconds": at})
 
-    def update(self, step: int, at: float, loss: float, *, in_two: bool = False) -> None:
-        """Write what an update did; in two pieces, as a buffer that was full would."""
-        self._line({"step": step, "at": at, "loss": loss, "response_tokens": self._tokens}, in_two=in_two)
-
-    def score(self, step: int, at: float, score: float, error: float) -> None:
-        """Write what a validation measured."""
-        self._line({"step": step, "at": at, "score": score, "score_standard_error": error})
+    def say(self, said: Said, *, in_two: bool = False) -> None:
+        """Write what a step did; its first line in two pieces, as a buffer that was full would."""
+        where = {"step": said.step, "at_seconds": said.at}
+        if said.step:
+            self._line({**where, "loss": said.loss, "response_tokens": self._tokens}, in_two=in_two)
+        if said.score is not None:
+            self._line({**where, "score": said.score, "score_standard_error": said.error})
 
     def save(self, step: int, *, torn: bool) -> None:
         """Write a checkpoint, and remove all but the newest two."""
-        path = Path(f"checkpoint-{step}")
+        path = self._path(step)
         aside = Path(f"{path}.writing")
         shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir()
+        aside.mkdir(parents=True)
         text = json.dumps({"step": step, "weights": "0" * 40})
         (aside / STATE).write_text(text[: len(text) // 2] if torn else text, encoding="utf-8")
         if self._bytes:
             (aside / "weights.bin").write_bytes(bytes(self._bytes))
         shutil.rmtree(path, ignore_errors=True)
         aside.replace(path)
-        known = sorted((int(each.name.removeprefix("checkpoint-")), each) for each in Path().glob("checkpoint-*[0-9]"))
-        for _, each in known[:-KEPT]:
+        if self._mark:
+            (path / self._mark.replace("{step}", str(step))).write_text(
+                json.dumps({"step": step, "response_tokens": self._tokens}), encoding="utf-8"
+            )
+        for each in self._earlier(step)[: -(KEPT - 1)]:
             shutil.rmtree(each, ignore_errors=True)
 
     def load(self, step: int) -> None:
         """Go on from a checkpoint."""
-        path = Path(f"checkpoint-{step}", STATE)
+        path = self._path(step) / STATE
         try:
             json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise TornError(f"checkpoint {path} is torn: unexpected end ({error})") from error
 
+    def _path(self, step: int) -> Path:
+        return Path(self._checkpoint.replace("{step}", str(step)))
+
+    def _earlier(self, step: int) -> list[Path]:
+        """Return the checkpoints before a step, the oldest first."""
+        before, _, after = self._checkpoint.partition("{step}")
+        known = []
+        for path in Path().glob(f"{before}*{after}"):
+            name = str(path)
+            number = name[len(before) : len(name) - len(after)]
+            if number.isdigit() and int(number) < step:
+                known.append((int(number), path))
+        return [path for _, path in sorted(known)]
+
     def _line(self, values: dict[str, Any], *, in_two: bool = False) -> None:
-        text = json.dumps(values) + "\n"
+        self._write(json.dumps(values) + "\n", in_two)
+
+    def _write(self, text: str, in_two: bool) -> None:
         if in_two:
             self._file.write(text[: len(text) // 2])
             self._file.flush()
@@ -72,4 +109,34 @@ class Plain:
         self._file.flush()
 
 
-FORMATS = {"standin": Plain}
+class Trl(Plain):
+    """A line for each step with TRL's logs and its score, as runner/trainers/trl/following.py writes it."""
+
+    def stands(self, step: int, at: float) -> None:
+        """Say that start-up is over, and where it goes on."""
+        self._line({"step": step, "at_seconds": at, "seconds": {}})
+
+    def say(self, said: Said, *, in_two: bool = False) -> None:
+        """Write what a step did."""
+        logs = {"loss": said.loss, "completions/mean_length": self._tokens}
+        scored = {"score": said.score, "score_standard_error": said.error} if said.score is not None else {}
+        line = {"step": said.step, "at_seconds": said.at, "seconds": {}, **({"logs": logs} if said.step else {})}
+        self._line({**line, **scored}, in_two=in_two)
+
+
+class Described(Plain):
+    """JSON lines or a table with the columns that a trainer's file names."""
+
+    def _line(self, values: dict[str, Any], *, in_two: bool = False) -> None:
+        columns: Mapping[str, str] = self._given["columns"]
+        if self._given["table"]:
+            if not self._file.tell():
+                csv.writer(self._file).writerow(columns.values())
+            cells = ("" if values.get(ours) is None else str(values[ours]) for ours in columns)
+            self._write(",".join(cells) + "\n", in_two)
+            return
+        named = {columns[ours]: value for ours, value in values.items() if ours in columns}
+        self._write(json.dumps(named) + "\n", in_two)
+
+
+FORMATS = {"standin": Plain, "trl": Trl, "command": Described}

@@ -1,0 +1,167 @@
+"""What `rlplan sweep --rehearse` does: tries everything that a sweep needs, and spends nothing of its budget."""
+
+import shutil
+import statistics
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from budgets.errors import InputError, RlplanError
+from budgets.hardware import SECONDS_PER_HOUR
+from planner.store import open_store
+from planner.store.schema import Plan
+from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
+from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
+from rlplan.wording.numbers import duration
+from runner.ports.trial import TrialConfig
+from runner.processes import sweep_orphans, sweep_tag
+from runner.rehearsal.node_files import NodeFiles, try_folder
+from runner.rehearsal.playing import Played, Playing, standin_spec
+from runner.sweep.on_ray.executor import RayExecutor
+from runner.sweep.planning import shortfall, trial_name
+from runner.sweep.spec import SweepSpec
+from runner.sweep.standing_in import without_gpus
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Rehearsing
+
+SECONDS = 60.0
+SLOW = 50.0  # MB/s, below which saves of a large model take minutes
+_NAMED = 3  # trials of which the same is said
+
+
+def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
+    """Yield what was found, as it is found; nothing is stored but a plan that is made."""
+    plan_name = plan_to_run(request, database)
+    with open_store(database) as store:
+        plan = store.plan(plan_name)
+    spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
+    trials = _trials(spec, plan)
+    yield ok("plan", f"{plan.name}: {len(trials)} trials, {spec.workers} at once, {_layout(spec)} each")
+    yield from _configurations(spec, trials)
+    folder = Path(spec.folder) / f"rehearsal-{uuid.uuid4().hex[:8]}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        yield bad("folder", str(folder), f"it cannot be made ({error.strerror or error})", "give another by --folder")
+        return
+    try:
+        found = list(_storage(folder, request.ray_address))
+        yield from found
+        if verdict(found) is not Health.BAD:
+            yield from _played(request, spec, plan, folder, seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.parent.rmdir()  # where nothing else lies
+
+
+def _trials(spec: SweepSpec, plan: Plan) -> dict[str, TrialConfig]:
+    trials = {}
+    for each in plan.candidates:
+        if each.pilot_steps:
+            n, B = each.rollouts_per_prompt, each.prompts_per_batch
+            name = trial_name(n, B, spec.seed, each.axes)
+            trials[name] = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
+    return trials
+
+
+def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator[Finding]:
+    """Have the trainer itself look at every trial, where it can; our driver has done so already."""
+    trainer = spec.training.trainer
+    name = "builtin" if trainer is None else trainer.name
+    refused: dict[str, list[str]] = {}
+    own = False
+    for trial, config in trials.items() if trainer is not None else ():
+        driver = driver_of(config)
+        if isinstance(driver, Rehearsing):
+            own = True
+            for said in driver.rehearse(config):
+                refused.setdefault(said, []).append(trial)
+    for said, names in refused.items():
+        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        yield bad("trainer", name, f"{said} ({shown})", "see docs/trainers.md")
+    if not refused:
+        by = "its own parser" if own else "rlplan's driver of it"
+        yield ok("trainer", f"{name}: {by} accepts all {len(trials)} configurations")
+
+
+def _storage(folder: Path, address: str | None) -> Iterator[Finding]:
+    try:
+        machines = try_folder(folder, address)
+    except InputError as error:
+        yield bad("storage", str(folder.parent), str(error), "is the cluster up?")
+        return
+    for each in machines:
+        if each.error:
+            yield bad("storage", each.host, each.error, "give a folder by --folder that every machine reaches")
+    sound = [each for each in machines if not each.error]
+    if sound:
+        yield _speeds(sound, folder)
+
+
+def _speeds(machines: list[NodeFiles], folder: Path) -> Finding:
+    slowest = min(each.written_per_second or 0.0 for each in machines)
+    read = min(each.read_per_second or 0.0 for each in machines)
+    who = f"{len(machines)} machines read what another wrote" if len(machines) > 1 else "this machine writes and reads"
+    found = f"{who} in {folder.parent}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
+    if slowest < SLOW:
+        return mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
+    return ok("storage", found)
+
+
+def _played(request: SweepRequest, spec: SweepSpec, plan: Plan, folder: Path, seconds: float) -> Iterator[Finding]:
+    address, nodes = request.ray_address, spec.training.machine.nodes
+    standing_in = standin_spec(spec, plan.candidates)
+    if address is None:
+        lacking = shortfall(spec, plan, *machine())
+        if lacking:
+            yield bad("cluster", "this machine", lacking, "rehearse with --ray-address")
+        standing_in = without_gpus(standing_in)
+    need, tag = standing_in.resources, sweep_tag(str(folder))
+    executor = RayExecutor(folder, spec.workers, tag, address, need.cpus, need.gpus, standing_in.training.machine.nodes)
+    try:
+        if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
+            yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
+            return
+        played = Playing(executor, standing_in, _trials(standing_in, plan), folder).play(seconds)
+    except RlplanError as error:
+        yield bad("cluster", address or "this machine", str(error), "see the log of Ray")
+        return
+    finally:
+        executor.close()
+        sweep_orphans(tag)
+    yield from _judged(played, spec, plan)
+
+
+def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
+    for trial, said in played.failures.items():
+        yield bad("stand-in", trial, said, "its trainer would fare no better")
+    if played.waiting:
+        names = ", ".join(played.waiting[:_NAMED])
+        yield bad("stand-in", f"{len(played.waiting)} trials", f"not through within the minute: {names}", "is it busy?")
+    if played.trials:
+        begin, first = statistics.median(played.begin_seconds), _median(played.first_point_seconds)
+        yield ok(
+            "stand-in",
+            f"{len(played.trials)} trials trained, scored and saved; a worker begins {begin:.1f} s after it is asked "
+            f"for, and its first score comes {first:.1f} s later",
+        )
+    if not played.at_once:
+        return
+    wall = plan.pilot_gpu_hours / (played.at_once * spec.resources.slots)
+    found = f"{played.at_once} trials at once; the pilots' {plan.pilot_gpu_hours:,.4g} GPU-hours take {duration(wall)}"
+    if played.at_once < min(spec.workers, len(played.trials)):
+        yield mind("sweep", found, f"the plan reckons with {spec.workers} at once")
+    else:
+        yield ok("sweep", found)
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else 0.0
+
+
+def _layout(spec: SweepSpec) -> str:
+    need, nodes = spec.resources, spec.training.machine.nodes
+    what = f"{need.slots} {need.gpu}" if need.gpus else f"{need.cpus:g} CPU"
+    return f"{what} on {nodes} nodes" if nodes > 1 else what

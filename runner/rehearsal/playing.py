@@ -1,0 +1,111 @@
+"""A minute of a sweep with stand-ins: a segment of each trial in turn, on as many workers as there are."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from budgets.hardware import SECONDS_PER_HOUR
+from planner.config.trainer import STANDIN, Patience, TrainerChoice
+from planner.store.schema import Candidate
+from runner.ports.executor import Began, Ended, Event, Executor, Failed, Progress, Work
+from runner.ports.trial import TrialConfig
+from runner.sweep.spec import SweepSpec
+from runner.sweep.standing_in import in_its_own_time
+from runner.trainers.standin.options import stood_for
+
+STEPS = 6  # of each trial
+_SECONDS_PER_STEP = 1.0  # real ones, about
+_PATIENCE = 60.0  # seconds beyond the minute for what is under way
+_TICK = 0.5
+
+
+@dataclass
+class Played:
+    """What was seen."""
+
+    trials: list[str] = field(default_factory=list)  # whose segment ended well
+    failures: dict[str, str] = field(default_factory=dict)  # by trial: class and message
+    waiting: list[str] = field(default_factory=list)  # asked for, and not begun or ended in time
+    at_once: int = 0
+    begin_seconds: list[float] = field(default_factory=list)  # from asking for a worker to its first word
+    first_point_seconds: list[float] = field(default_factory=list)  # from there to the first score
+
+
+def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
+    """Return the sweep with stand-ins for its trainer, of which a step takes about a second."""
+    pilots = [each for each in candidates if each.pilot_steps]
+    step = statistics.median(each.gpu_hours_per_step for each in pilots) * SECONDS_PER_HOUR / spec.resources.slots
+    trainer = spec.training.trainer
+    options = {"time_scale": max(1, round(step / _SECONDS_PER_STEP)), **stood_for(trainer)}
+    patience = Patience() if trainer is None else trainer.patience
+    chosen = TrainerChoice(name=STANDIN, options=options, patience=patience)
+    training = spec.training.model_copy(update={"trainer": chosen, "simulation": None})
+    return in_its_own_time(spec.model_copy(update={"training": training}), candidates)
+
+
+class Playing:
+    """Gives the trials to an executor, one after the other."""
+
+    def __init__(self, executor: Executor, spec: SweepSpec, trials: dict[str, TrialConfig], folder: Path) -> None:
+        """The trials are those of a sweep of stand-ins."""
+        self._executor, self._spec, self._folder = executor, spec, folder
+        self._left = list(trials.items())
+        self._names: dict[int, str] = {}
+        self._asked_at: dict[int, float] = {}
+        self._began_at: dict[int, float] = {}
+        self._under_way: set[int] = set()
+        self.seen = Played()
+
+    def play(self, seconds: float) -> Played:
+        """Have each trial train a few steps, in so many seconds."""
+        clock = self._executor.clock
+        end = clock.seconds() + seconds
+        while clock.seconds() < end + _PATIENCE and (self._under_way or self._left):
+            if clock.seconds() < end:
+                self._assign()
+            elif not self._under_way:
+                break
+            for event in self._executor.wait(_TICK):
+                self._take(event)
+        self.seen.waiting = [self._names[segment] for segment in sorted(self._under_way)]
+        return self.seen
+
+    def _assign(self) -> None:
+        while self._left and len(self._under_way) < self._executor.workers:
+            name, config = self._left.pop(0)
+            number = len(self._names) + 1
+            need = self._spec.resources
+            work = Work(
+                segment=number,
+                trial=number,
+                attempt=1,
+                config=config.model_dump(mode="json"),
+                folder=str(self._folder / name),
+                from_step=0,
+                to_step=STEPS,
+                most_seconds=SECONDS_PER_HOUR,
+                cpus=need.cpus,
+                gpus=need.gpus,
+                slots=need.slots,
+            )
+            self._names[number], self._asked_at[number] = name, self._executor.clock.seconds()
+            self._under_way.add(number)
+            self._executor.assign(work)
+
+    def _take(self, event: Event) -> None:
+        segment, now = getattr(event, "segment", 0), self._executor.clock.seconds()
+        if segment not in self._under_way:
+            return
+        if isinstance(event, Began):
+            self._began_at[segment] = now
+            self.seen.begin_seconds.append(now - self._asked_at[segment])
+            self.seen.at_once = max(self.seen.at_once, len(self._under_way & self._began_at.keys()))
+        elif isinstance(event, Progress) and event.points and event.points[0].optimizer_step == 0:
+            self.seen.first_point_seconds.append(now - self._began_at[segment])
+        elif isinstance(event, Ended):
+            self._under_way.discard(segment)
+            self.seen.trials.append(self._names[segment])
+        elif isinstance(event, Failed):
+            self._under_way.discard(segment)
+            self.seen.failures[self._names[segment]] = f"{event.kind}: {event.message}"
