@@ -10,10 +10,25 @@ from runner.trainers.standin.driver import driver
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.trainers.standins import standin_config
 
+TABLE = {
+    "here": "/",
+    "command": "mine {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step} {resume_from}",
+    "metrics": {"format": "csv", "file": "log.csv", "columns": {"step": "update", "score": "accuracy"}},
+    "checkpoints": {"pattern": "saved/step_{step}", "complete": "done-{step}"},
+}
 
-@pytest.fixture(params=[True, False], ids=["gated", "stopped"])
+
+@pytest.fixture(
+    params=[
+        {},
+        {"gated": False},
+        {"stands_for": "trl"},
+        {"stands_for": "command", "options": TABLE},
+    ],
+    ids=["gated", "stopped", "trl", "command"],
+)
 def config(request: pytest.FixtureRequest) -> TrialConfig:
-    return standin_config(gated=request.param)
+    return standin_config(**request.param)
 
 
 @pytest.fixture

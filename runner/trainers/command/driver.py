@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
+from typing import Any
 
 from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice, TrialConfig
@@ -82,7 +83,7 @@ class CommandDriver:
         sizes: Sizes = self._sizes(config, attempt)
         with suppress(OSError, ValueError):
             sizes = json.loads((attempt.folder / _before(attempt)).read_text(encoding="utf-8"))
-        return [*found, FilesSource(self._pattern(config, attempt), sizes, _opening(metrics))]
+        return [*found, FilesSource(self.pattern(config, attempt), sizes, _opening(metrics))]
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that bear the mark, the newest first."""
@@ -105,7 +106,18 @@ class CommandDriver:
             if not mark or beside.exists():
                 yield Checkpoint(int(match[1]), path)
 
-    def _pattern(self, config: TrialConfig, attempt: Attempt) -> str:
+    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+        """Return where metrics and checkpoints go and what they are called, for one who writes them instead."""
+        options, metrics = self._options, self._options.metrics
+        return {
+            "metrics": self.pattern(config, attempt).replace("*", "standin").replace("?", "x"),
+            "table": metrics.format == "csv",
+            "columns": {ours: theirs for theirs, ours in metrics.names.items()},
+            "checkpoint": options.checkpoints.pattern,
+            "mark": options.checkpoints.complete,
+        }
+
+    def pattern(self, config: TrialConfig, attempt: Attempt) -> str:
         """Return the pattern of the files that hold its metrics."""
         metrics, options = self._options.metrics, self._options
         usual = {"jsonl": "metrics.jsonl", "csv": "metrics.csv", "tensorboard": ".", "console": attempt.log.name}
@@ -115,7 +127,7 @@ class CommandDriver:
 
     def _sizes(self, config: TrialConfig, attempt: Attempt) -> dict[str, int]:
         """Return how long its files are already; a file that an earlier attempt began is read from there on."""
-        return {path: Path(path).stat().st_size for path in existing(self._pattern(config, attempt))}
+        return {path: Path(path).stat().st_size for path in existing(self.pattern(config, attempt))}
 
     def _problem_files(self, config: TrialConfig) -> dict[str, str]:
         """Return the problems as files, where the command names them."""

@@ -13,6 +13,7 @@ from budgets.errors import InputError
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.trainers.catalogue import driver_of
+from runner.trainers.command.driver import CommandDriver
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
@@ -42,6 +43,9 @@ class StandinDriver:
         assert config.trainer is not None
         name = f"standin-{attempt.number}.json"
         files = {} if rank else {name: json.dumps(self._given(config, attempt))}
+        if isinstance(self._original, CommandDriver):
+            wanted = self._original.launch(_of_original(config, self._options), attempt, rank)
+            files |= {} if wanted is None else wanted.files
         python = config.trainer.python or sys.executable
         argv = (python, "-m", "runner.trainers.standin.process", name, str(rank))
         return Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
@@ -68,6 +72,9 @@ class StandinDriver:
         form: dict[str, Any] = {"format": self._options.stands_for, "metrics": str(attempt.metrics)}
         if self._options.stands_for == "trl":
             form["mark"] = "complete.json"
+        elif self._options.stands_for == "command":
+            assert isinstance(self._original, CommandDriver)
+            form |= self._original.form(_of_original(config, self._options), attempt)
         return form
 
     def _given(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from planner.checking import Count, NotNegative, Section, explained
-from planner.config.trainer import BUILTIN, STANDIN, TrainerChoice
+from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TrainerChoice
 from runner.ports.trial import TrialConfig
 
 
@@ -55,4 +55,6 @@ def stood_for(choice: TrainerChoice | None) -> dict[str, Any]:
         return {}
     if choice.name == STANDIN:
         return dict(choice.options)
+    if choice.name == COMMAND and choice.options.get("metrics", {}).get("format", "jsonl") not in ("jsonl", "csv"):
+        return {}  # it writes no such files
     return {"stands_for": choice.name, "options": choice.options}

@@ -1,0 +1,105 @@
+"""A rehearsal says what would fail before anything is spent; simulated workers instead of Ray."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.store import open_store
+from planner.store.schema import Plan, Sweep
+from rlplan.actions import rehearsing
+from rlplan.actions.sweep_request import SweepRequest
+from rlplan.doctor.finding import Finding, Health
+from rlplan.exits import ExitCode
+from rlplan.printing.doctor_output import print_rehearsal
+from rlplan.wording.formats import Format
+from runner.ports.trial import TrialConfig
+from runner.rehearsal import node_files
+from runner.rehearsal.node_files import try_folder
+from runner.rehearsal.playing import Played
+from runner.simulation.executor import SimulatedExecutor
+
+
+class Simulated(SimulatedExecutor):
+    """Takes what the executor on Ray takes, and has half the workers."""
+
+    def __init__(self, folder: Path, workers: int, tag: str, address: str | None, *need: float) -> None:
+        super().__init__(None, max(1, workers // 2), gpus_per_worker=64.0)
+
+
+@pytest.fixture(autouse=True)
+def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rehearsing, "RayExecutor", Simulated)
+    monkeypatch.setattr(node_files, "MEBIBYTES", 1)
+
+
+def rehearsed(database: Path, **asked: Any) -> dict[str, Finding]:
+    request = SweepRequest.of({"task": "sum-easy", "budget": 0.5, "workers": 2} | asked)
+    return {each.what: each for each in rehearsing.rehearse(request, str(database))}
+
+
+def test_a_sweep_that_fits_is_said_to_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    database = tmp_path / "rlplan.db"
+    found = rehearsed(database)
+    assert {name: each.health for name, each in found.items()} == {
+        "plan": Health.OK,
+        "trainer": Health.OK,
+        "storage": found["storage"].health,  # this machine's disk may be slow
+        "stand-in": Health.OK,
+        "sweep": Health.MIND,
+    }
+    assert found["storage"].health is not Health.BAD
+    assert "1 trials at once" in found["sweep"].found
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("rlplan.db")] == []
+    with open_store(str(database)) as store, store.read() as session:
+        assert session.query(Plan).count() == 1
+        assert session.query(Sweep).count() == 0
+
+
+def test_what_would_fail_is_said_and_exits_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Refusing:
+        def rehearse(self, config: TrialConfig) -> list[str]:
+            return ["unrecognized arguments: --rollouts"] if config.rollouts_per_prompt > 8 else []
+
+        def check(self, config: TrialConfig) -> None:
+            """Accept it."""
+
+    monkeypatch.setattr(rehearsing, "driver_of", lambda config: Refusing())
+    found = rehearsed(tmp_path / "rlplan.db", trainer="standin")
+    assert found["trainer"].health is Health.BAD
+    assert found["trainer"].why.startswith("unrecognized arguments: --rollouts (n16-")
+    assert print_rehearsal(found.values(), Format.TABLE) == ExitCode.BAD_INPUT
+    assert "The sweep would fail before what is marked bad is mended." in capsys.readouterr().out
+
+
+def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __init__(self, *_: Any) -> None:
+            """Take what it is given."""
+
+        def play(self, seconds: float) -> Played:
+            return Played([], {"n8-B64-s0": "out-of-memory: CUDA out of memory"}, ["n16-B32-s0"])
+
+    monkeypatch.setattr(rehearsing, "Playing", Failing)
+    request = SweepRequest.of({"task": "sum-easy", "budget": 0.5})
+    said = [each for each in rehearsing.rehearse(request, str(tmp_path / "rlplan.db")) if each.health is Health.BAD]
+    assert [(each.found, each.why) for each in said] == [
+        ("n8-B64-s0", "out-of-memory: CUDA out of memory"),
+        ("1 trials", "not through within the minute: n16-B32-s0"),
+    ]
+
+
+def test_a_folder_that_not_every_machine_reaches_is_found_out(tmp_path: Path) -> None:
+    [alone] = try_folder(tmp_path, None)
+    assert alone.error == ""
+    assert alone.written_per_second is not None
+    [missing] = try_folder(tmp_path / "absent", None)
+    assert "cannot write there: No such file or directory" in missing.error
+    wrote = node_files._written(str(tmp_path), "one", 1)
+    assert node_files._read(str(tmp_path), "one", wrote["digest"])["error"] == ""
+    (tmp_path / "one").write_bytes(b"another machine's folder")
+    assert "is the folder shared?" in node_files._read(str(tmp_path), "one", wrote["digest"])["error"]
+    assert "is the folder shared?" in node_files._read(str(tmp_path), "two", wrote["digest"])["error"]
