@@ -140,12 +140,15 @@ def ceiling(base: float, shift: float = 0.0) -> float:
     return 1 / (1 + math.exp(-(logit(EASY_CEILING) + slope * (logit(base) - logit(EASY_BASE)) + shift)))
 
 
-def _iso_compute() -> tuple[World, ...]:
-    """Return Qwen2.5-7B with its law's midpoint at five places, for it depends on the model: 4.7, 5.3 and 6.1 on three.
+# Of the gain, per unit of loss [D]: n = 8 scores .596 against .688 at 512 (easy, B = 32) and .093 against .122 (hard,
+# what signal explains left out), which are .039 and .032; B costs .019 points over 5 octaves at n = 16 and .08 at the
+# best n.
+GROUP_LOSS, ISO_COMPUTE_BATCH_LOSS = 0.035, 0.025
+ISO_COMPUTE_BATCH: Final = BatchLaw("prompts", 5.6, -1.43, 5.0, 7.0)  # [F] B = 128 at 1e5 rollouts, 32 from 2.5e6 on
 
-    Losses: .596 at n = 8 against .688 at 512 (easy, B = 32), .093 against .122 (hard, what signal explains left out)
-    are .039 and .032 of the gain per unit of loss [D]; of B .019 points over 5 octaves at n = 16, .08 at the best n.
-    """
+
+def _iso_compute() -> tuple[World, ...]:
+    """Return Qwen2.5-7B with its law's midpoint at five places: it depends on the model (4.7, 5.3 and 6.1 on three)."""
     easy, hard, frontier = FRONTIERS["easy"].optimal_group, FRONTIERS["hard"].optimal_group, FRONTIERS["easy"]
     studied = Studied(7.6e9, (HARD_BASE, EASY_BASE), 8192, STUDIED_ROLLOUTS)
     return tuple(
@@ -157,9 +160,9 @@ def _iso_compute() -> tuple[World, ...]:
             frontier.gain_exponent,
             group=OptimalGroupLaw(easy.rise, easy.steepness, easy.midpoint + decades, easy.floor),
             group_when_hard=OptimalGroupLaw(hard.rise, easy.steepness, hard.midpoint + decades, hard.floor),
-            group_loss=0.035,
-            batch=BatchLaw("prompts", 5.6, -1.43, 5.0, 7.0),  # [F] B = 128 at 1e5 rollouts, 32 from 2.5e6 on
-            batch_loss=0.025,
+            group_loss=GROUP_LOSS,
+            batch=ISO_COMPUTE_BATCH,
+            batch_loss=ISO_COMPUTE_BATCH_LOSS,
         )
         for decades, share in ((-0.8, 0.1), (-0.4, 0.2), (0.0, 0.4), (0.4, 0.2), (0.8, 0.1))
     )
@@ -176,9 +179,9 @@ WORLDS: Final[tuple[World, ...]] = (
         0.75,
         ceiling_shift=-1.0,
         group=OptimalGroupLaw(3.0, 8.84, 4.74, 3.0),
-        group_loss=0.035,
-        batch=BatchLaw("prompts", 5.6, -1.43, 5.0, 7.0),
-        batch_loss=0.025,
+        group_loss=GROUP_LOSS,
+        batch=ISO_COMPUTE_BATCH,
+        batch_loss=ISO_COMPUTE_BATCH_LOSS,
     ),
     # [F] n = 8 to 150–230 k rollouts, then 16; 128 is worse.
     World(
@@ -188,9 +191,9 @@ WORLDS: Final[tuple[World, ...]] = (
         1.7e5,
         0.75,
         group=OptimalGroupLaw(1.0, 8.84, 5.28, 3.0),
-        group_loss=0.035,
-        batch=BatchLaw("prompts", 5.6, -1.43, 5.0, 7.0),
-        batch_loss=0.025,
+        group_loss=GROUP_LOSS,
+        batch=ISO_COMPUTE_BATCH,
+        batch_loss=ISO_COMPUTE_BATCH_LOSS,
     ),
     # [P] 8, 16, 24, 32 at a fixed batch differ by no more than seeds do (A = .585, .610, .590, .595); batches of 2,048
     # end higher (.645) and later than of 768 (.610). [D] 152 rollouts a GPU-hour: the curves of both cross at 5 M
@@ -202,7 +205,7 @@ WORLDS: Final[tuple[World, ...]] = (
         3.85e5,
         1.92,
         group=OptimalGroupLaw(0.0, 1.0, 6.0, 4.0),
-        group_loss=0.035,
+        group_loss=GROUP_LOSS,
         batch=BatchLaw("rollouts", 9.13, 1.66, 5.0, 13.0),  # grows as √rollouts [A]
         batch_loss=0.14,
     ),

@@ -15,7 +15,7 @@ class Read(property, Generic[T]):
         super().__init__(attrgetter(path), doc=doc)
 
     if TYPE_CHECKING:
-
+        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
         def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
 
 

@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from tests.planner.proposals.requests import request
 AUTO, ASKED = PilotRules(), PilotRules(required=True)
 
 
-def shared(budget: float, rules: PilotRules = AUTO, **changes: object) -> Sharing:
-    return propose(request(budget, pilots=rules, **changes)).sharing  # type: ignore[arg-type]
+def shared(budget: float, rules: PilotRules = AUTO, **changes: Any) -> Sharing:
+    return propose(request(budget, pilots=rules, **changes)).sharing
 
 
 def piloted(proposal: Proposal) -> int:
@@ -69,7 +70,7 @@ def test_a_budget_that_pays_for_no_comparison_is_refused_as_before(rules: PilotR
 
 
 @pytest.mark.parametrize("changes", [{}, {"gpus_per_trial": 8}, {"difficulty": "hard"}, {"model": "qwen2.5-1.5b"}])
-def test_a_larger_budget_is_never_expected_to_end_lower_whatever_its_share(changes: dict[str, object]) -> None:
+def test_a_larger_budget_is_never_expected_to_end_lower_whatever_its_share(changes: dict[str, Any]) -> None:
     told = [shared(600.0 * 3.0**power, **changes) for power in range(6)]
     assert all(each.expected_score >= each.score_without for each in told)
     assert all(later.score_without >= earlier.score_without for earlier, later in pairwise(told))

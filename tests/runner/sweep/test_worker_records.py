@@ -15,9 +15,10 @@ from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Leases
 from runner.sweep.on_ray.messages import Message, message_of
+from runner.sweep.on_ray.placing import Footprint
 from runner.sweep.on_ray.worker_process import Lifeline
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
-from tests.runner.sweep.test_on_ray_leases import heard, work
+from tests.runner.sweep.test_on_ray_leases import heard, opened, work
 
 
 class Ticking:
@@ -109,7 +110,7 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     monkeypatch.setattr(executor_module, "Link", Silent)
     executor = RayExecutor(tmp_path, 1, "rlplan-test-cut-off")
     clock = Hands()
-    executor._clock = clock  # type: ignore[assignment]
+    monkeypatch.setattr(executor, "_clock", clock)
     executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=13.3))
     link = executor._link
     assert isinstance(link, Silent)
@@ -124,7 +125,7 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
         clock.at += 1.0
         return list(executor.wait(0.0))
 
-    place = {"host": "far", "pid": 1, "node": "n"}
+    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
     link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
     assert told() == [Began(7, "far-1-ab", 2.0)]
     recorded(9.0, over=False)
@@ -175,7 +176,7 @@ def record(seconds: float, *, over: bool) -> str:
 def test_an_idle_worker_has_ended_when_it_says_so_or_is_silent(tmp_path: Path) -> None:
     folder = tmp_path / "workers"
     folder.mkdir()
-    worker = KnownWorker("w", "elsewhere", 1, "n", 5.0, 0.0)
+    worker = KnownWorker("w", "elsewhere", 1, "n", ("n",), Footprint(), 5.0, 0.0)
     (folder / "w.json").write_text(record(7.0, over=False))
     records = Records(tmp_path)
     assert records.ended([worker], now=50.0) == []
@@ -193,7 +194,7 @@ def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: 
     (tmp_path / "workers").mkdir()
     written = tmp_path / "workers" / "w.json"
     leases = Leases()
-    lease = leases.open(work(reserved_seconds=13.0), 0.0)
+    lease = opened(leases, work(reserved_seconds=13.0))
     worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
     lease.lost = {"event": "broken"}
     records = Records(tmp_path)
@@ -207,7 +208,7 @@ def test_a_worker_that_ray_calls_dead_is_charged_what_it_has_recorded(tmp_path: 
 
 def test_a_host_that_died_is_given_up_sooner_when_ray_says_so(tmp_path: Path) -> None:
     leases = Leases()
-    lease = leases.open(work(), 0.0)
+    lease = opened(leases, work())
     worker = leases.hear({**heard("w", lease.name, 5.0), "host": "elsewhere"}, now=100.0)
     records = Records(tmp_path)
     assert records.ended([worker], now=200.0) == []  # it has a segment, and Ray says nothing
