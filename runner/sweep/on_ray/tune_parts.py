@@ -104,7 +104,12 @@ class LeaseTrainable(Trainable):
     """One lease: segments of one trial, one after the other, on one worker.
 
     Each call of `step` waits for news of the worker and hands them over; the training does not wait for the calls.
+
+    The first call begins the lease, and not `setup`: where a cluster has room, Tune may start a process for a lease and
+    then give it to one that has just become free. The former is ended unused, and must take none of its messages.
     """
+
+    _lease: str | None = None  # that is to begin
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> Any:
@@ -112,20 +117,23 @@ class LeaseTrainable(Trainable):
         return PlacementGroupFactory(config["bundles"], config["strategy"], **config["options"])
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Begin in this process, where a lease may have been served before."""
+        """Be ready in this process, where a lease may have been served before."""
         if not _process:
             _process.append(WorkerProcess(config))
-        _process[0].begin(config["lease"])
+        self._lease = config["lease"]
 
     def step(self) -> dict[str, Any]:
         """Return what has happened; done once the lease is over."""
+        if self._lease is not None:
+            _process[0].begin(self._lease)
+            self._lease = None
         messages = _process[0].news()
         # One string, because Tune copies and flattens whatever else is in a result.
         return {MESSAGES: json.dumps(messages), "done": messages[-1]["event"] == "over"}
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Serve another lease in the same process, where everything is imported already."""
-        _process[0].begin(new_config["lease"])
+        self._lease = new_config["lease"]
         return True
 
     def cleanup(self) -> None:
