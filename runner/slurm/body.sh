@@ -34,12 +34,13 @@ limit_is_near() { # USR1 from Slurm: updates under way end and are saved, and an
 
 is_ended() { # TERM from Slurm, which sends it to everything, Ray and the driver too: nothing is left to wait for
     caught=1
-    case $(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%r) in
-    TimeLimit | *reempt*) submit_again ;;
-    *) # scancel
+    case $(scontrol show job --oneliner "$SLURM_JOB_ID") in
+    *Reason=TimeLimit* | *PreemptTime=[0-9]*) submit_again ;;
+    *" Restarts=${SLURM_RESTART_COUNT:-0} "*) # scancel
         say "cancelled"
         withdraw
         ;;
+    *) say "Slurm itself will run this job again" ;; # preempted, where that means to be requeued
     esac
     [ -n "$asked" ] || stop_driver # its second: it stops at once
 }
@@ -102,7 +103,7 @@ if [ "$up" = 0 ] && [ -z "$asked" ]; then
     say "Ray has not started: see $ray_log"
     exit 1
 fi
-[ "$up" = "$SLURM_JOB_NUM_NODES" ] || say "Ray runs on $up of $SLURM_JOB_NUM_NODES nodes, which is made do with: see $ray_log"
+[ "$up" = "$SLURM_JOB_NUM_NODES" ] || [ -n "$asked" ] || say "Ray runs on $up of $SLURM_JOB_NUM_NODES nodes, which is made do with: see $ray_log"
 
 # ---- The sweep -------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,10 @@ from runner.slurm.job import SCRIPT, Job, text_of
 PROGRAMS = {
     "sbatch": 'echo "sbatch $*" >> calls; echo 8',
     "scancel": 'echo "scancel $*" >> calls',
-    "squeue": "cat reason",
-    "scontrol": "echo NodeName=one NodeAddr=10.1.2.3 State=ALLOCATED",
+    "scontrol": """case $2 in
+job) echo "JobState=COMPLETING Requeue=1 Restarts=0 ExitCode=0:0 $(cat reason)" ;;
+node) echo NodeName=one NodeAddr=10.1.2.3 State=ALLOCATED ;;
+esac""",
     "getent": "echo $2 STREAM",
     "srun": "echo Ray runtime started.; touch ray-runs; sleep 60 & trap 'kill $!' TERM; wait",
     # A driver that saves when it is asked to, and ends at once when it is asked again.
@@ -67,7 +69,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         (programs / name).write_text(f"#!/bin/bash\n{text}\n")
         (programs / name).chmod(0o755)
     (tmp_path / "logs").mkdir()
-    (tmp_path / "reason").write_text("None\n")
+    (tmp_path / "reason").write_text("Reason=None")
     job = Job("rlplan-s", "sweep-1", tmp_path, tmp_path / "r.db", tmp_path, programs, 1, 0, (), SlurmSection())
     script = tmp_path / SCRIPT
     script.write_text(text_of(job))
@@ -132,12 +134,20 @@ def test_what_is_cancelled_is_not_submitted_again(start: Start, near_the_limit: 
     assert ("scancel 8" in running.calls()) == ("sbatch" in running.calls()) == near_the_limit
 
 
-@pytest.mark.parametrize("reason", ["TimeLimit", "Preempted"])
+@pytest.mark.parametrize("reason", ["Reason=TimeLimit", "Reason=None PreemptTime=2026-11-23T00:43:17"])
 def test_what_is_ended_without_a_warning_goes_on_all_the_same(start: Start, reason: str) -> None:
     running = start()
     running.until_driven()
-    (running.folder / "reason").write_text(f"{reason}\n")
+    (running.folder / "reason").write_text(reason)
     os.killpg(running.process.pid, signal.SIGTERM)
     assert running.end() == 0
     assert "sbatch" in running.calls()
     assert "scancel" not in running.calls()
+
+
+def test_what_slurm_itself_runs_again_is_not_submitted_beside_it(start: Start) -> None:
+    running = start(SLURM_RESTART_COUNT="-1")  # Slurm has counted one more than this run
+    running.until_driven()
+    os.killpg(running.process.pid, signal.SIGTERM)
+    assert running.end() == 0
+    assert "sbatch" not in running.calls()
