@@ -94,7 +94,8 @@ class Worker:
         saved_at = self._clock()
 
         def ends() -> bool:
-            out_of_time = bool(trial.step) and self._seconds() - self._accounted >= work.most_seconds
+            made = (trial.step or 0) > work.from_step  # before that it may still be starting
+            out_of_time = made and self._seconds() - self._accounted >= work.most_seconds
             return out_of_time or stopping()
 
         try:

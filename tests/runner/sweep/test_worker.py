@@ -279,3 +279,37 @@ def test_what_is_printed_lies_in_the_trials_log(works: Works) -> None:
     assert "to stdout" in log
     assert "to stderr" in log
     assert len(failed.tail) == 2000
+
+
+class SlowToStart(Broken):
+    """One whose start takes longer than the segment may, and which asks all the while whether it is to stop."""
+
+    def __init__(self, clock: Seconds) -> None:
+        super().__init__(lambda: None)
+        self._clock = clock
+
+    def restore(self, config: TrialConfig, folder: Path) -> int:
+        self._folder = folder
+        return 3
+
+    def advance(self, segment: Segment) -> Iterator[Point]:
+        for _ in range(5):
+            self._clock.now += 10.0
+            if segment.stopping():
+                return
+        yield Point(4, 1, 1, 1.0, 1.0, score=0.5)
+        if not segment.stopping():
+            yield Point(5, 1, 1, 1.0, 1.0, score=0.5)
+
+    def checkpoint(self) -> Saved:
+        return Saved(4, self._folder)
+
+
+def test_a_segment_whose_time_its_start_takes_up_makes_an_update_all_the_same(works: Works) -> None:
+    clock = Seconds()
+    bench = Bench(opening=lambda _: SlowToStart(clock), clock=clock)
+    work = works(from_step=3, to_step=9, most_seconds=20.0)
+    ended = bench.run(work)
+    assert isinstance(ended, Ended)
+    assert ended.step == 4  # it would never get any farther otherwise, and be paid for again and again
+    assert bench.steps(work) == [[4]]
