@@ -83,7 +83,8 @@ class PointMaker:
     def _point(self, reading: Reading) -> Point:
         config, last, step = self._config, self._last, reading.step
         self._require_numbers(reading)
-        before = last.seconds if last is not None else 0.0
+        # What was trained on other GPUs, as a pilot that becomes the final run was, keeps what it took there.
+        before, paid = (last.seconds, last.gpu_hours) if last is not None else (0.0, 0.0)
         seconds = max(before, self._before + self._pending_at - self._origin)
         made = (step - (last.optimizer_step if last is not None else 0)) * config.rollouts_per_step
         length = reading.response_tokens
@@ -98,7 +99,7 @@ class PointMaker:
             rollouts=step * config.rollouts_per_step,
             tokens=(last.tokens if last is not None else 0) + round(made * length),
             seconds=seconds,
-            gpu_hours=seconds * config.machine.gpus / SECONDS_PER_HOUR,
+            gpu_hours=paid + (seconds - before) * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,
             score_standard_error=self._error(reading),
             metrics={**metrics, "seconds": {**_phases(reading, seconds - before), **self._start_up()}},

@@ -76,6 +76,14 @@ def test_a_resumed_trainer_goes_on_where_its_trial_stands(first: int, more: int,
     )
 
 
+def test_a_trial_that_goes_on_with_more_gpus_keeps_what_it_took_on_fewer() -> None:
+    stands = taken(PointMaker(CONFIG, None), [life(4)])[-1]
+    wider = CONFIG.model_copy(update={"machine": CONFIG.machine.model_copy(update={"gpus": 8 * CONFIG.machine.gpus})})
+    for each in taken(PointMaker(wider, stands), [life(8, 4)]):
+        more = (each.seconds - stands.seconds) * wider.machine.gpus / 3600
+        assert each.gpu_hours == pytest.approx(stands.gpu_hours + more)
+
+
 def test_three_losses_in_a_row_that_are_no_numbers_end_a_trial_and_two_do_not() -> None:
     bad = [Reading(step, metrics={"loss": math.nan}, whole=True) for step in (1, 2)]
     maker = PointMaker(CONFIG, None)
