@@ -13,7 +13,7 @@ from rlplan.printing.show_trial import drawn as trial_drawn
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_screen import money_line, title
 from rlplan.reading.plan_data import STORED
-from rlplan.reading.plans import about_plan
+from rlplan.reading.plans import about_plan, layout_of
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.show_reading import Kind, Named, Sheet, continuation, named, read_sheet
 from rlplan.reading.sweep_data import SCORE_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_data, trial_row, with_axes
@@ -220,6 +220,8 @@ def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas
     yield from canvas.lines(
         f"{split}; {hours(plan.final_gpu_hours)} for the final run. Made {plan.created_at:%Y-%m-%d %H:%M} UTC."
     )
+    if layout := layout_of(plan, len(pilots)):
+        yield from canvas.lines(f"{layout}.")
     yield ""
     shown = [each for each in plan.candidates if each.rank <= SHOWN or each.pilot_steps]
     yield _candidates(shown, canvas)

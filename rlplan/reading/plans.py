@@ -7,7 +7,7 @@ from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, selectinload
 
 from planner.store.schema import Candidate, Plan, Sweep
-from rlplan.wording.layout import shares
+from rlplan.wording.layout import said_of_layout, shares
 
 MOST = 10
 
@@ -39,6 +39,14 @@ def about_plan(plan: Plan) -> str:
     share = shares(gpus, each, per_pilot or each) if gpus and each else ""
     recipes = f"{'recipes' if ',' in plan.recipe else 'recipe'} {plan.recipe}"
     return f"{models} on {machine}{share}, {plan.difficulty} problems, {recipes}"
+
+
+def layout_of(plan: Plan, pilots: int) -> str:
+    """Say how so many pilots and the final run share the GPUs; nothing where they have the same."""
+    gpus, each = plan.hardware.get("gpus"), plan.hardware.get("gpus_per_trial")
+    if not gpus or not each:
+        return ""
+    return said_of_layout(gpus, each, plan.hardware.get("pilot_gpus") or each, pilots)
 
 
 def plan_meant(session: Session, name: str | None) -> Plan | None:

@@ -7,6 +7,7 @@ from planner.store.schema import Plan
 from rlplan.charts.budget import split_chart
 from rlplan.charts.heat import plan_maps
 from rlplan.printing.sweep_output import command
+from rlplan.reading.plans import layout_of
 from rlplan.web import page
 
 TITLES = {
@@ -29,6 +30,7 @@ def plan_sections(plan: Plan, database: str) -> list[str]:
         "candidates": candidates,
         "best": candidates[0] if candidates else None,
         "pilots": pilots,
+        "layout": layout_of(plan, len(pilots)),
         "taken": sum(each.pilot_gpu_hours for each in pilots),
         "split": split_chart(
             [(f"n={each.rollouts_per_prompt}, B={each.prompts_per_batch}", each.pilot_gpu_hours) for each in pilots],

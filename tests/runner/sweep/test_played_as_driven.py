@@ -46,7 +46,7 @@ def priced(sweep: SimulatedSweep) -> None:
             seconds = costs.seconds_per_update + costs.seconds_per_rollout * row.rollouts_per_prompt * (
                 row.prompts_per_batch
             )
-            row.gpu_hours_per_step = seconds / 3600
+            row.gpu_hours_per_step = row.pilot_gpu_hours_per_step = seconds / 3600
             row.pilot_gpu_hours = (START_UP_SECONDS + row.pilot_steps * seconds) / 3600 if row.pilot_steps else 0.0
     with sweep.store() as store:
         sweep.plan = store.plan(sweep.plan.name)
