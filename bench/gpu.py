@@ -71,8 +71,10 @@ def arguments() -> argparse.Namespace:
 
 def accelerator() -> tuple[str, str]:
     """Return where torch computes, and what that is called."""
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"{sys.executable} has no torch, which is the least that this needs") from error
     return ("cuda", torch.cuda.get_device_name()) if torch.cuda.is_available() else ("cpu", "CPU")
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import random
 import signal
 import sys
@@ -16,6 +17,7 @@ flags.add_argument("--eval-data", type=Path)
 flags.add_argument("--style", default="jsonl")
 flags.add_argument("--resume", type=Path)
 flags.add_argument("--no-stop", action="store_true")
+flags.add_argument("--gate", action="store_true")
 given = flags.parse_args()
 
 stops: list[int] = []
@@ -57,10 +59,28 @@ def save() -> None:
     (folder / "done").touch()
 
 
+def waits() -> bool:
+    """Save and wait at the gate where it says so; whether there is something to go on for."""
+    parent = os.getppid()
+    if state["step"] < gate():
+        return True
+    save()
+    Path("waiting.json").write_text(json.dumps({"step": state["step"]}))
+    while gate() <= state["step"]:
+        if os.getppid() != parent:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def gate() -> int:
+    return int(json.loads(Path("gate.json").read_text())["to_step"])
+
+
 print("ready", flush=True)  # noqa: T201
 if state["step"] == 0:
     say(acc=state["skill"])
-while state["step"] < given.steps and not stops:
+while waits() if given.gate else state["step"] < given.steps and not stops:
     chance = random.Random(f"{given.seed}/{state['step']}").random()
     state["skill"] = min(0.99, state["skill"] + given.lr * chance * given.group_size * given.batch_size)
     state["step"] += 1

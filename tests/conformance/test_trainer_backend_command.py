@@ -1,6 +1,7 @@
 """A trainer that is only described by a file keeps the promises of the port, however it writes its metrics."""
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from runner.ports.backend import Point, TrainerBackend
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.command.driver import driver
+from runner.trainers.driver import Attempt
 from runner.training.trial import OpenTrial
 from tests.conformance.trainer_backend import *  # noqa: F403
 
@@ -63,18 +65,16 @@ def described(style: str, **options: Any) -> TrialConfig:
     )
 
 
-def new() -> TrainerBackend:
-    return DrivenBackend(driver(described("jsonl")))
+@pytest.fixture(params=["ends with its segment", "waits at the gate"])
+def config(request: pytest.FixtureRequest) -> TrialConfig:
+    if request.param == "ends with its segment":
+        return described("jsonl")
+    return described("jsonl", gate=True, command=f"{COMMAND} --style jsonl --gate")
 
 
 @pytest.fixture
-def config() -> TrialConfig:
-    return described("jsonl")
-
-
-@pytest.fixture
-def new_backend() -> Any:
-    return new
+def new_backend(config: TrialConfig) -> Callable[[], TrainerBackend]:
+    return lambda: DrivenBackend(driver(config))
 
 
 def opened(config: TrialConfig, folder: Path) -> OpenTrial:
@@ -129,6 +129,21 @@ def test_the_problems_are_laid_down_and_a_file_of_its_own_is_written(tmp_path: P
     assert str(own / "problems.jsonl") in (own / "conf/train.yaml").read_text()
     assert "{" not in (own / "conf/train.yaml").read_text()
     assert "export RUN=seed-0" in (own / "command-0.sh").read_text()
+
+
+def test_a_command_that_names_its_rank_is_started_on_every_node() -> None:
+    config = described("jsonl")
+    attempt = Attempt(Path("/trial"), 2, 3, 9, Path("/trial/c-3"), ("10.0.0.1", "10.0.0.2"), ("0,1", "2,3"))
+    assert driver(config).launch(config, attempt, 1) is None
+    spread = f"{COMMAND} --node {{node_rank}}/{{nodes}} --head {{head_address}}:{{head_port}} --gpus {{gpus_per_node}}"
+    config = TrialConfig.model_validate(
+        {**dict(described("jsonl", command=spread)), "machine": Machine(gpus=4, nodes=2, device="cuda")}
+    )
+    launches = [driver(config).launch(config, attempt, rank) for rank in (0, 1)]
+    words = [" ".join(each.argv) for each in launches if each is not None]
+    assert [f"--node {rank}/2" in text for rank, text in enumerate(words)] == [True, True]
+    assert all("--head 10.0.0.1:2" in text and "--gpus 2 --resume /trial/c-3" in text for text in words)
+    assert [each.environment["CUDA_VISIBLE_DEVICES"] for each in launches if each is not None] == ["0,1", "2,3"]
 
 
 def test_one_that_does_not_save_when_it_is_stopped_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
