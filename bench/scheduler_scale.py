@@ -176,7 +176,14 @@ def new_plan(pilot: float, workers: int) -> NewPlan:
         final_gpu_hours=4 * pilot,
         recipe="grpo",
         difficulty="easy",
-        workload={"model": "simulated", "prompt_tokens": 9.0, "response_tokens": 6},
+        workload={
+            "model": "simulated",
+            "parameters": 335_424,
+            "prompt_tokens": 9.0,
+            "response_tokens": 6,
+            "mean_pass_rate": 0.45,
+            "prompt_set_size": 4096,
+        },
         hardware={"gpu": "cpu", "gpus": workers, "gpus_per_trial": 1},
         config={
             "workload": {"task": "sum-easy"},

@@ -52,7 +52,7 @@ class GridBounds:
 class PilotRules:
     """How much of the budget buys evidence, and the least that a pilot must be."""
 
-    fraction: float | None = None  # None: the share whose final run is expected to end highest
+    fraction: float | None = None  # None: the smallest whose final run is expected to end as high as any's
     required: bool = False  # whether one without pilots is no answer
     most_pilots: int = 12
     fewest_steps: int = 40

@@ -1,4 +1,4 @@
-"""The share of the budget that is for pilots: the one whose final run is expected to end highest, none included."""
+"""The share of the budget that is for pilots: the smallest whose final run is expected to end as high as any's."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from planner.proposals.worth import score_after_pilots
 from planner.view import Configuration
 
 SHARES: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+ALIKE: Final = 0.002  # in what is expected of shares, which is a mean of draws: it cannot tell them better apart
 FIRST_TO_PAY: Final = (0.1, 0.15)  # where the smallest budget is sought at which pilots pay
 FARTHER, STEPS, HALVINGS = 4, 6, 3  # times the budget, how often, and how finely between, in that search
 
@@ -57,7 +58,7 @@ class Shares:
         piloted = self._piloted(SHARES)
         if given is None and not piloted:
             return None
-        pays = max(piloted, key=_score, default=none)
+        pays = _smallest_of_the_best(piloted, none)
         best = pays if pays.score - none.score >= LEAST_GAIN else none
         counts = given or (pays if self._request.asks_for_pilots else best)
         pays_from = None if best.fraction else self._pays_from()
@@ -89,8 +90,11 @@ class Shares:
         )
 
 
-def _score(split: Split) -> float:
-    return split.score
+def _smallest_of_the_best(piloted: Sequence[Split], none: Split) -> Split:
+    """Return the first of the rising shares that is not told from the best of them, but pays if that does."""
+    top = max((split.score for split in piloted), default=none.score)
+    enough = max(top - ALIKE, min(top, none.score + LEAST_GAIN))
+    return next((split for split in piloted if split.score >= enough), none)
 
 
 def _told(split: Split, none: Split, best: Split, *, given: bool, pays_from: float | None = None) -> Sharing:
