@@ -54,7 +54,7 @@ class Large:
     def driven(self, trial: int, nodes: int, gpus: int, **changes: Any) -> Work:
         """One whose stand-in for a trainer has a process on each node, and saves every two steps."""
         work = self(trial, nodes, gpus, **changes)
-        options = {"time_scale": 100.0, "save_every_steps": 2, "gated": False}
+        options = {"time_scale": 100, "save_every_steps": 2, "gated": False}
         work.config["trainer"] = TrainerChoice(name="standin", options=options).model_dump(mode="json")
         return work
 
@@ -168,14 +168,15 @@ def standins() -> set[int]:
 
 
 def test_a_worker_uses_all_its_nodes_and_nothing_outlives_it(cluster: ManyNodes, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.reserved", cluster.address, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "stderr.log").open("wb"),
-        cwd=ROOT,
-        text=True,
-    )
+    with (tmp_path / "stderr.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.reserved", cluster.address, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=ROOT,
+            text=True,
+        )
     assert process.stdout is not None
     try:
         line = next((line for line in process.stdout if line.startswith("{")), None)

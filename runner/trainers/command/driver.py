@@ -28,6 +28,7 @@ from runner.trainers.command.sources import (
     table,
 )
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
+from runner.trainers.own_ray import in_own_ray
 
 
 class CommandDriver:
@@ -60,9 +61,9 @@ class CommandDriver:
         self._problem_files(config)
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
-        """Start the command on the head, and on every machine if it says which of them it is."""
+        """Start the command on the head, and on every machine if it says which of them it is, or needs a Ray there."""
         options = self._options
-        if rank and not options.names("node_rank"):
+        if rank and not (options.names("node_rank") or options.own_ray):
             return None
         values = values_of(config, options, attempt, rank)
         words = [*options.argv, *(options.resuming if attempt.checkpoint is not None else ())]
@@ -72,7 +73,10 @@ class CommandDriver:
         files = {name: filled(text, values) for name, text in options.files.items()}
         if rank == 0:
             files |= self._problem_files(config) | {_before(attempt): json.dumps(self._sizes(config, attempt))}
-        return Launch(tuple(filled(word, values) for word in words), files, environment)
+        launch = Launch(tuple(filled(word, values) for word in words), files, environment)
+        if not options.own_ray:
+            return launch
+        return in_own_ray(launch, attempt, rank, values["python"], int(values["gpus_per_node"]))
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""

@@ -85,6 +85,9 @@ class CommandOptions(Section):
     )
     began: str | None = Field(None, description="expression of the printed line with which start-up is over")
     gate: bool = Field(False, description="whether it waits at gate.json for its next segment")
+    own_ray: bool = Field(
+        False, description="run on the head, in a Ray of the trial's own from the environment of [trainer] python"
+    )
 
     @field_validator("began")
     @classmethod
@@ -154,6 +157,8 @@ def require_runnable(config: TrialConfig, options: CommandOptions) -> None:
         )
     if options.metrics.format == "console" and not options.metrics.pattern:
         raise InputError("metrics.format = 'console' needs metrics.pattern: an expression with named groups")
+    if options.own_ray and (config.trainer is None or config.trainer.python is None):
+        raise InputError("own_ray = true needs python: the interpreter of the environment whose Ray is to be started")
     if config.growth is not None:
         raise InputError(
             f"the batch grows ({config.growth}), and a command is given one batch for the whole run: leave "
