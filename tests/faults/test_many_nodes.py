@@ -150,13 +150,17 @@ def test_beside_parts_of_nodes_a_trial_of_six_loses_one_and_goes_on_elsewhere(
             executor.assign(large(8, 8, 64))
 
         made = steps(watched.points(six))
-        rest = large.driven(7, 6, 48, to_step=made[-1] + 4)
-        (ended,) = watched.run(rest)
-        assert (type(ended), ended.step) == (Ended, made[-1] + 4)
+        rest = large.driven(7, 6, 48, to_step=made[-1] + 20)  # beyond what was saved and not yet reported
+        watched.executor.assign(rest)
+        watched.until(watched.over(rest), rounds=3000)
+        (ended,) = watched.of(Ended, rest)
+        assert ended.step == made[-1] + 20
         assert ended.worker != worker
-        begins = steps(watched.points(rest))[0]
-        assert 0 < begins <= made[-1] + 1  # from a checkpoint
-        assert made[:begins] == list(range(begins))
+        second = json.loads((Path(rest.folder) / "trainer" / "standin-2.json").read_text())
+        assert 0 < second["from_step"] < ended.step  # of the checkpoint
+        assert steps(watched.points(rest)) == list(range(ended.step + 1))  # those before it are told once more
+        scores = {point.optimizer_step: point.score for point in watched.points(rest)}
+        assert all(scores[point.optimizer_step] == point.score for point in watched.points(six))
     finally:
         executor.close()
     assert not tagged({f"{SWEEP_TAG}={TAG}"})
