@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 from budgets.errors import InputError
@@ -59,12 +59,7 @@ class ResponseLengths:
         """Return the expected longest of so many responses, ∫ 1 − F(ℓ)^draws dℓ up to the cap."""
         if self.fixed or draws <= 1:
             return self.mean
-        return min(float(self.cap), self._step * math.fsum(1 - f**draws for f in self._cumulative) + self._correction)
-
-    @cached_property
-    def _correction(self) -> float:
-        """The grid's own error on the mean (draws = 1), which is taken out: one draw gives the mean exactly."""
-        return self.mean - self._step * math.fsum(1 - f for f in self._cumulative)
+        return _longest_of(self, draws)
 
     def with_mean(self, mean: float) -> "ResponseLengths":
         """Return the same cap and spread with another mean, at most the cap."""
@@ -88,3 +83,11 @@ class ResponseLengths:
             else:
                 high = middle
         return (low + high) / 2
+
+
+@lru_cache(maxsize=4096)  # cells of a grid with as many rollouts share it
+def _longest_of(lengths: ResponseLengths, draws: float) -> float:
+    step, cumulative = lengths._step, lengths._cumulative
+    # The grid's own error on the mean (draws = 1) is taken out, so that one draw gives the mean exactly.
+    correction = lengths.mean - step * math.fsum(1 - f for f in cumulative)
+    return min(float(lengths.cap), step * math.fsum(1 - f**draws for f in cumulative) + correction)

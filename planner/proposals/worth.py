@@ -9,6 +9,7 @@ being shorter by the pilots' money is in the means that are given.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -34,21 +35,27 @@ def score_after_pilots(
     """Return the expected final score of the cell that a sweep of the pilots chooses; without any, of the best."""
     means: Values = np.array([cell.expected_score.median for cell in cells])
     piloted = [place for place, cell in enumerate(cells) if grants[cell.configuration].steps]
-    first = int(means.argmax())
     if not piloted:
-        return float(means[first])
+        return float(means.max())
     likeness = own_likeness([cell.configuration for cell in cells])
     spread = _covariance(cells, np.asarray(weights), likeness)
     # Between two cells of the grid, as of a table's: by what is expected of them, and by what is not known of them.
     between = math.sqrt(means.var() + spread.diagonal().mean())
     errors = between * np.array([error_at(_distance(cells[place], grants)) for place in piloted])
-    draws = np.random.default_rng(0).standard_normal((DRAWS, len(cells) + len(piloted)))  # the same for all shares
-    draws = np.concatenate([draws, -draws])
-    scores = means + draws[:, : len(cells)] @ np.linalg.cholesky(spread).T
-    shown = scores[:, piloted] + draws[:, len(cells) :] * errors
-    believed = means + _moved(shown - means[piloted], between**2 * likeness[piloted], piloted, errors)
-    chosen = believed.argmax(axis=1)
-    return float(means[first] + (scores[np.arange(len(scores)), chosen] - scores[:, first]).mean())
+    draws = _normal(len(cells) + len(piloted))
+    apart = draws[:, : len(cells)] @ np.linalg.cholesky(spread).T
+    surprise = apart[:, piloted] + draws[:, len(cells) :] * errors
+    moved = _moved(surprise, between**2 * likeness[piloted], piloted, errors)
+    # A draw's mirror image has the other sign in all of this, so that the mean of each cell is what is expected of it.
+    chosen, mirrored = (means + moved).argmax(axis=1), (means - moved).argmax(axis=1)
+    gained = apart[np.arange(DRAWS), chosen] - apart[np.arange(DRAWS), mirrored]
+    return float((means[chosen] + means[mirrored] + gained).mean() / 2)
+
+
+@lru_cache(maxsize=16)
+def _normal(width: int) -> Values:
+    """Return the draws, which are the same for all shares."""
+    return np.random.default_rng(0).standard_normal((DRAWS, width))
 
 
 def _moved(surprise: Values, together: Values, piloted: Sequence[int], errors: Values) -> Values:
