@@ -89,15 +89,15 @@ class PointMaker:
         made = (step - (last.optimizer_step if last is not None else 0)) * config.rollouts_per_step
         length = reading.response_tokens
         metrics = {name: value for name, value in reading.metrics.items() if math.isfinite(value)}
-        if length is None:  # an upper bound, and said to be one
+        if length is None and made:  # an upper bound, and said to be one
             length = float(config.task.max_response_tokens or config.task.max_prompt_tokens)
             metrics["response_tokens_at_most"] = length
-        else:
+        elif length is not None:
             metrics["response_tokens"] = length
         point = Point(
             optimizer_step=step,
             rollouts=step * config.rollouts_per_step,
-            tokens=(last.tokens if last is not None else 0) + round(made * length),
+            tokens=(last.tokens if last is not None else 0) + round(made * (length or 0.0)),
             seconds=seconds,
             gpu_hours=paid + (seconds - before) * config.machine.gpus / SECONDS_PER_HOUR,
             score=reading.score,

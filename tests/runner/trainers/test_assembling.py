@@ -84,6 +84,19 @@ def test_a_trial_that_goes_on_with_more_gpus_keeps_what_it_took_on_fewer() -> No
         assert each.gpu_hours == pytest.approx(stands.gpu_hours + more)
 
 
+def test_tokens_are_bounded_from_above_where_a_trainer_does_not_count_them_and_none_are_made_at_the_start() -> None:
+    base, first = PointMaker(CONFIG, None).take([Reading(0, 0.3, whole=True), Reading(1, whole=True)], 1.0)
+    assert base.tokens == 0
+    assert "response_tokens_at_most" not in base.metrics
+    assert first.tokens == first.metrics["response_tokens_at_most"] * CONFIG.rollouts_per_step
+
+
+def test_the_phases_that_a_trainer_names_and_the_rest_are_the_time_of_a_point() -> None:
+    said = [Reading(0, at_seconds=1.0), Reading(1, at_seconds=4.0, seconds={"train": 2.0, "save": 0.5}, whole=True)]
+    (point,) = PointMaker(CONFIG, None).take(said, 4.0)
+    assert point.metrics["seconds"] == pytest.approx({"train": 2.0, "save": 0.5, "other": 0.5, "start_up": 2.0})
+
+
 def test_three_losses_in_a_row_that_are_no_numbers_end_a_trial_and_two_do_not() -> None:
     bad = [Reading(step, metrics={"loss": math.nan}, whole=True) for step in (1, 2)]
     maker = PointMaker(CONFIG, None)
