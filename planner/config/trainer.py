@@ -51,7 +51,10 @@ class TrainerChoice(Section):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in TRAINERS:
-            raise ValueError(f"'{name}' is no trainer that rlplan can drive: {suggest(name, TRAINERS)}")
+            raise ValueError(
+                f"'{name}' is no trainer that rlplan can drive: {suggest(name, TRAINERS)} A file describes any other: "
+                "--trainer FILE.toml"
+            )
         return name
 
 

@@ -14,9 +14,11 @@ from planner.checking import Count, Section, explained
 from planner.config import Layer, Resolved, embedded_tasks, file_layer, flag_layer, resolve
 from planner.config.layers import DEFAULT
 from planner.config.request import difficulty_and_rates, recipe_traits
+from planner.config.trainer import BUILTIN
 from planner.layering import merged
 from planner.recipes import Recipe, load_recipe
 from rlplan.actions.proposing import DEFAULT_FILE, AskedSection, load_configuration
+from rlplan.wording.terminal import tell
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
@@ -92,6 +94,8 @@ class TrainingRun(Section):
 def new_run(request: TrainRequest) -> tuple[TrainingRun, Path]:
     """Return the run that is asked for and the folder it belongs into."""
     resolved, task = _configuration(request)
+    if resolved.config.trainer.name != BUILTIN:
+        tell(f"[trainer] {resolved.config.trainer.name} trains the trials of sweeps; `rlplan train` has rlplan's own")
     recipe = _recipe(resolved)
     layers = [Layer("default", _defaults(request, resolved, task))]
     layers += [Layer(flag, _nested(key, value)) for key, (flag, value) in request.trial_flags().items()]

@@ -60,6 +60,13 @@ def test_a_file_is_below_the_flags_and_above_the_task(tmp_path: Path) -> None:
     assert math.isclose(run.trial.learning_rate, 1e-2)
 
 
+def test_a_trainer_of_sweeps_is_said_to_train_no_single_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rlplan.toml").write_text('[trainer]\nname = "trl"\n')
+    run, _ = new_run(TrainRequest(task="sum-easy"))
+    assert run.trial.trainer is None
+    assert "`rlplan train` has rlplan's own" in capsys.readouterr().err
+
+
 def test_problems_of_ones_own_take_nothing_from_an_embedded_task(tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text('[workload]\ntask = "sum-easy"\n')
     (tmp_path / "mine.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n')
