@@ -11,6 +11,7 @@ from typing import Any
 from budgets.errors import RlplanError
 from planner.axes import suffix
 from planner.config import embedded_tasks
+from planner.config.trainer import COMMAND
 from planner.layering import flattened
 from planner.recipes import Recipe, load_recipe
 from planner.store.records import RankedRow
@@ -114,10 +115,11 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | No
 def _by_hand(board: Board, config: TrialConfig, chosen: Final, trials: Sequence[TrialView]) -> Launch:
     """Say how to start somebody else's trainer: there is no command of rlplan for its final run."""
     name, machine = config.trainer.name if config.trainer else "", config.machine
+    name = "your trainer" if name == COMMAND else name
     where = f"{machine.gpus} {board.spec.resources.gpu}" + (f", {machine.nodes} nodes" if machine.nodes > 1 else "")
     n, B, _ = chosen.configuration
     longest = max((trial for trial in trials if trial.step), key=lambda trial: trial.step, default=None)
-    shown = "" if longest is None else f"; how its pilot was started lies in {board.facts[longest.trial].folder}"
+    shown = "" if longest is None else f"; {board.facts[longest.trial].folder}/trainer/command-0.sh started its pilot"
     note = (
         f"it is started with {name} itself, on {where}: n = {n}, B = {B}, {chosen.update_steps:,} updates, learning "
         f"rate {chosen.learning_rate:.3g}, seed {config.seed}{shown}"
