@@ -240,3 +240,37 @@ def test_what_cannot_be_played_is_refused(budget: float, target: float, workers:
 def test_runs_that_have_nothing_after_their_start_are_refused() -> None:
     with pytest.raises(InputError, match="nothing to play over"):
         played(open_policy("full"), Recorded((run(hours=[0]),)))
+
+
+@pytest.mark.parametrize("policy", ["rlplan", "asha", "median"])
+def test_pilots_that_pay_half_and_are_compared_at_the_double_are_decided_on_alike(policy: str) -> None:
+    """What pays counts a trial's own GPU-hours, what compares those of the final run: nothing mixes them up."""
+    seen = []
+    for own in (1.0, 0.5):
+        pilots = {
+            each: PilotTerms(0.2 * own, 0.5 * own, 60, 15, 500, compared_per_gpu_hour=1 / own)
+            for each in GRID.configurations
+        }
+        pool = Pool()
+        watched = Watched(open_policy(policy, search=None, pool=pool))
+        result = play(
+            GRID,
+            watched,
+            budget=90.0 * own,
+            target=LENGTH,
+            seed=1,
+            workers=3,
+            chooser=open_chooser(policy, pool),
+            trace=False,
+            pilots=pilots,
+            idle_gpu_hours=2.0 * own,
+        )
+        steps = [
+            (action.trial, action.to_step)
+            for _, actions in watched.decisions
+            for action in actions
+            if isinstance(action, Advance)
+        ]
+        seen.append((result.chosen, result.gpu_hours_spent / own, steps))
+    assert seen[0] == seen[1]
+    assert seen[0][2]

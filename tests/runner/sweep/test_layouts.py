@@ -4,10 +4,11 @@ import pytest
 from sqlalchemy import select
 
 from planner.recommending.evidence import facts_of
-from planner.store.schema import Fit, Point, Recommendation, Segment, Trial
+from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
 from planner.sweeping.policies import open_policy
 from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
+from runner.sweep.planned import nodes_of, pilot_gpus
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 
@@ -80,3 +81,20 @@ def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep)
     for configuration, known in facts.items():
         assert known.gpu_hours_per_step == pytest.approx(seen[configuration].compared_per_step)
         assert known.gpu_hours_per_step > 1.1 * seen[configuration].gpu_hours_per_step
+
+
+@pytest.mark.parametrize(
+    ("gpu", "gpus", "per_node", "nodes"),
+    [
+        ("h100", 4, 8, 1),
+        ("h100", 8, None, 1),
+        ("h100", 64, 8, 8),
+        ("h100", 12, 8, 2),
+        ("h100", 8, 4, 2),
+        ("cpu", 16, 8, 1),
+    ],
+)
+def test_a_layout_is_on_the_fewest_nodes_in_equal_parts(gpu: str, gpus: int, per_node: int | None, nodes: int) -> None:
+    plan = Plan(hardware={"gpu": gpu, "gpus": 64, "gpus_per_trial": 64, "gpus_per_node": per_node})
+    assert nodes_of(plan, gpus) == nodes
+    assert pilot_gpus(plan) == 64  # of a plan of an older version
