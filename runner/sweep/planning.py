@@ -63,7 +63,8 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
     trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"))
-    if not on_cpu and trainer is None and per_trial > MOST_GPUS_OF_A_TRIAL:
+    builtin = trainer is None and choice.simulation is None
+    if not on_cpu and builtin and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(
             f"{plan.name} gives each trial {per_trial} {hardware['gpu']}, and the trainer of rlplan uses one: name "
             "another by --trainer, or make a plan with --gpus-per-trial 1"

@@ -1,12 +1,15 @@
 """Pilots on other GPUs than the final run: what they cost, and where they are compared."""
 
+from itertools import accumulate
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
 from planner.recommending.evidence import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
 from planner.sweeping.policies import open_policy
-from runner.ports.simulation import SimulationChoice
+from runner.ports.simulation import Costs, SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from runner.sweep.planned import nodes_of, pilot_gpus
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
@@ -98,3 +101,46 @@ def test_a_layout_is_on_the_fewest_nodes_in_equal_parts(gpu: str, gpus: int, per
     plan = Plan(hardware={"gpu": gpu, "gpus": 64, "gpus_per_trial": 64, "gpus_per_node": per_node})
     assert nodes_of(plan, gpus) == nodes
     assert pilot_gpus(plan) == 64  # of a plan of an older version
+
+
+QWEN_ON_64 = {
+    "hardware.gpu": ("", "h100"),
+    "hardware.gpus": ("", 64),
+    "hardware.gpus_per_trial": ("", 64),
+    "workload.model": ("", "qwen3-8b"),
+    "workload.response_tokens": ("", 8192),
+    "workload.mean_response_tokens": ("", 3277.0),
+    "workload.prompt_tokens": ("", 256.0),
+    "workload.prompt_set_size": ("", 6000),
+    "pilot.fewest_steps": ("", 40),
+    "pilot.fraction": ("--pilot-fraction", 0.2),
+    "validation.every_steps": ("", 10),
+    "grid.fewest_rollouts_per_prompt": ("", 8),
+    "grid.fewest_prompts_per_batch": ("", 32),
+    "grid.most_prompts_per_batch": ("", 1024),
+    "grid.fewest_rollouts_per_step": ("", 256),
+    "grid.most_rollouts_per_step": ("", 65_536),
+}
+
+
+@pytest.mark.soak
+def test_the_default_plan_is_swept_side_by_side_within_its_budget(tmp_path: Path) -> None:
+    costs = Costs(seconds_per_update=26.0, seconds_per_rollout=0.157, seconds_per_answer=0.0, start_up_seconds=248.0)
+    given = SimulatedSweep(
+        tmp_path / "rlplan.db",
+        budget=5000.0,
+        workers=8,
+        policy="rlplan",
+        flags=QWEN_ON_64,
+        choice=SimulationChoice(costs=costs),
+    )
+    outcome = given.run(open_policy("rlplan"), gpus_per_worker=8.0)
+    with given.store() as store, store.read() as session:
+        row = session.scalars(select(Recommendation)).one()
+        segments = session.scalars(select(Segment)).all()
+    assert given.plan.hardware["pilot_gpus"] == given.spec.training.machine.gpus == 8
+    assert given.spec.final_gpus == 64
+    assert outcome.spent_gpu_hours <= given.spec.pilot_gpu_hours
+    assert row.gpu_hours_to_target <= given.spec.target_gpu_hours
+    moments = sorted([(each.started_at, 1) for each in segments] + [(each.ended_at, -1) for each in segments])
+    assert max(accumulate(change for _, change in moments)) == 8
