@@ -72,6 +72,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     return {
         "attempt": attempt.number,
         "from_step": attempt.from_step,
+        "to_step": attempt.to_step,
         "checkpoint": str(attempt.checkpoint) if attempt.checkpoint is not None else None,
         "response_tokens": _said_at(attempt.checkpoint),
         "metrics": attempt.metrics.name,

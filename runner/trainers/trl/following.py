@@ -38,6 +38,7 @@ class Follower(TrainerCallback):
         self._run, self._trainer, self._prompts, self._scores = run, trainer, prompts, scores
         self._rank, self._count = trainer.accelerator.process_index, trainer.accelerator.num_processes
         self._out = (FOLDER / run["metrics"]).open("a", encoding="utf-8", buffering=1) if self._rank == 0 else None
+        self._driven = "RLPLAN_ATTEMPT" in os.environ  # not started by hand
         self._waits = 0
         self._gated = False  # whether this step is the last before the gate
         self._saved_at = time.monotonic()
@@ -154,11 +155,13 @@ class Follower(TrainerCallback):
 
     def _gate(self) -> int:
         """Return up to which step it may train; 0 when it is to stop. The first process alone reads it."""
+        if not self._driven:
+            return int(self._run["to_step"])
         return int(_read(FOLDER / "gate.json")["to_step"]) if self._rank == 0 else 0
 
     def _holds(self) -> bool:
         """Whether it waits for more at the gate; started by hand it ends there."""
-        return bool(self._run["hold"]) and "RLPLAN_ATTEMPT" in os.environ
+        return bool(self._run["hold"]) and self._driven
 
     def _agreed(self, *decisions: bool) -> tuple[bool, ...]:
         """Return what the first process has decided."""
