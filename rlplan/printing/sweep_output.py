@@ -12,6 +12,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.row_choice import axis_cells, axis_columns
+from rlplan.reading.storage_taken import Taken, taken_by
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
 from rlplan.reading.sweep_picture import Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweep_reading import picture
@@ -69,22 +70,28 @@ def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice 
     """Print how a sweep stands, with all of its trials or those that are asked for."""
     with open_store(database, read_only=True) as store:
         seen = picture(store, sweep)
+        with store.read() as session:
+            taken = taken_by(str(sweep_named(session, sweep).config.get("folder", "")))
     wanted = chosen.of(seen.trials)
     if format is Format.JSON:
-        print_json(sweep_data(replace(seen, trials=wanted)))
+        print_json(sweep_data(replace(seen, trials=wanted)) | {"storage": None if taken is None else asdict(taken)})
     elif format is Format.CSV:
         axes = axis_columns(trial.axes for trial in seen.trials)
         print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
-        print_drawn(lambda canvas: _status(seen, None if chosen == ALL else wanted, chosen, canvas))
+        print_drawn(lambda canvas: _status(seen, None if chosen == ALL else wanted, chosen, taken, canvas))
     return ExitCode.DONE
 
 
-def _status(seen: Picture, listed: Sequence[TrialRow] | None, chosen: TrialChoice, canvas: Canvas) -> Iterator[Part]:
+def _status(
+    seen: Picture, listed: Sequence[TrialRow] | None, chosen: TrialChoice, taken: Taken | None, canvas: Canvas
+) -> Iterator[Part]:
     yield from screen(seen, canvas, listed=listed)
     for text in () if listed is None else chosen.said(seen.trials, listed):
         yield from canvas.lines(text, "dim")
     yield from _failures(seen, canvas)
+    if taken is not None:
+        yield from canvas.lines(taken.said(), "dim")
 
 
 def stopped(sweep: str, database: str) -> str:

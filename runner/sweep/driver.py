@@ -23,6 +23,7 @@ from runner.sweep.journal import Journal
 from runner.sweep.recovery import recover
 from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
+from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
@@ -77,6 +78,7 @@ class SweepDriver:
         self._journal = Journal(store, stands.sweep.id, driver, clock, last)
         self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
+        self._tidying = Tidying(self._board)
         self._intake = Intake(self._board, self._journal, stands.plan.workload)
         self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy, sweep)
         for note in notes:
@@ -121,6 +123,7 @@ class SweepDriver:
                     self._decide()
                 self._conclusions.fits(self._board, self._journal, self._executor.clock)
             self._journal.commit()
+            self._tidying.after_commit()
             self._dispatcher.start()
             self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
             held = ending or self._interrupted() or self._requests.paused
@@ -205,6 +208,8 @@ class SweepDriver:
         return SweepStatus.FAILED if self._board.failed() == len(self._board.trials) else SweepStatus.FINISHED
 
     def _finished(self, status: SweepStatus) -> SweepOutcome:
+        self._tidying.after_commit()
+        self._tidying.end()
         failed = self._board.failed()
         got_somewhere = any(trial.step for trial in self._board.trials.values())
         reasons = self._intake.failures

@@ -1,7 +1,6 @@
 """The backend of every trainer that is driven from outside: whole segments, its own checkpoints, points as it logs."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,15 +10,14 @@ from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingE
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
-from runner.trainers.driver import Attempt, Checkpoint, Reading, TrainerDriver
+from runner.trainers.driver import Attempt, Reading, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
+from runner.trainers.storing import FOLDER, KEPT, remove, require_room
 from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
 
-FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"
-KEPT = 2  # checkpoints of a live trial
 _SECONDS_BETWEEN_LOOKS = 0.05
 
 
@@ -46,6 +44,7 @@ class DrivenBackend:
         self._maker: PointMaker | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
         self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
+        self._rests = False  # saved, and not trained since
         self.notes: tuple[str, ...] = ()
 
     def start(self, config: TrialConfig, folder: Path) -> None:
@@ -130,22 +129,25 @@ class DrivenBackend:
             self._end()
             self._last = None
             return Saved(0, own / IDENTITY)
-        _remove(found[KEPT:])
+        remove(found[KEPT:])
+        self._rests = True
         if self._last is not None and found[0].step != self._last.optimizer_step:
             self._end()  # what lies in memory is not what is saved
             self._last = _point_at(self._folder, found[0].step)
         return Saved(found[0].step, found[0].path)
 
     def close(self) -> None:
-        """End its processes."""
+        """End its processes; a trial that was saved keeps its last checkpoint."""
         self._end()
+        if self._config is not None and self._rests:
+            remove(self._driver.checkpoints(self._config, self._folder / FOLDER)[1:])
         self._config = None
 
     def _open(self, config: TrialConfig, folder: Path, last: Point | None) -> None:
         self._end()
         self._driver.check(config)
         self._config, self._folder, self._last, self._scored = config, folder.absolute(), last, False
-        self._unread = []
+        self._unread, self._rests = [], False
 
     def _opened(self) -> TrialConfig:
         if self._config is None:
@@ -155,13 +157,14 @@ class DrivenBackend:
     def _under_way(self, to_step: int) -> tuple[Running, PointMaker]:
         """Let what waits at the gate go on, or start it anew from the newest checkpoint."""
         config, running = self._opened(), self._running
+        own = self._folder / FOLDER
+        found = self._driver.checkpoints(config, own)
+        newest, self._rests = found[0] if found else None, False
+        require_room(newest, own)
         if running is not None and self._maker is not None and running.exit_code() is None:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())
             running.open_gate(to_step)
             return running, self._maker
-        own = self._folder / FOLDER
-        found = self._driver.checkpoints(config, own)
-        newest = found[0] if found else None
         attempt = Attempt(
             folder=own,
             number=_attempts(own) + 1,
@@ -191,6 +194,8 @@ class DrivenBackend:
         for point in points:
             self._last, self._scored = point, True
             yield point
+            if point.score is not None:  # the trainer may keep all that it saves
+                remove(self._driver.checkpoints(self._opened(), self._folder / FOLDER)[KEPT:])
 
     def _stands_at(self) -> int:
         return self._last.optimizer_step if self._last is not None else 0
@@ -215,11 +220,3 @@ def _attempts(folder: Path) -> int:
     """Return how often a trial's trainer was started."""
     numbers = [path.name.split("-")[1].split(".")[0] for path in folder.glob("attempt-*.log")]
     return max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
-def _remove(checkpoints: Sequence[Checkpoint]) -> None:
-    for each in checkpoints:
-        if each.path.is_dir():
-            shutil.rmtree(each.path, ignore_errors=True)
-        else:
-            each.path.unlink(missing_ok=True)

@@ -115,6 +115,13 @@ def exists(folder: Path) -> bool:
     return bool(_newest_first(folder))
 
 
+def remove(folder: Path) -> None:
+    """Remove all checkpoints of a trial that nobody goes on with."""
+    for path in _newest_first(folder):
+        with suppress(OSError):
+            path.unlink()
+
+
 def _write(path: Path, state: Mapping[str, Any], form: CheckpointFormat) -> None:
     with path.open("wb") as file:
         file.write(_MAGIC + b"0" * _DIGEST_BYTES + b"\n")

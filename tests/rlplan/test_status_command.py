@@ -144,3 +144,17 @@ def test_what_contradicts_itself_is_refused(run: Run, database: str, args: tuple
     ran = run("status", *args)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
+
+
+def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_path: Path) -> None:
+    with open_store(database) as store, store.write() as session:
+        row = sweeps.sweep_named(session, "sweep-1")
+        row.config = {**row.config, "folder": str(tmp_path / "sweep-1")}
+    for name, size in (("n8-B64-s0/trainer/checkpoint-20/weights", 3 << 20), ("n8-B64-s0/metrics.jsonl", 1 << 20)):
+        path = tmp_path / "sweep-1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(size))
+    said = " ".join(run("status", "sweep-1").out.split())
+    assert "3 MiB checkpoints, 1 MiB other files in" in said
+    assert json.loads(run("status", "sweep-1", "--format", "json").out)["storage"]["checkpoints"] == 3 << 20
+    assert json.loads(run("status", "sweep-2", "--format", "json").out)["storage"] is None

@@ -1,0 +1,48 @@
+"""Removes the checkpoints of pruned trials once that they are pruned is stored: nobody goes on with them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from budgets.errors import RlplanError
+from planner.trials import TrialState
+from runner.ports.trial import TrialConfig
+from runner.sweep.board import Board
+from runner.training import checkpoints
+
+
+class Tidying:
+    """Works beside the sweep, since what lies on shared storage takes a while to remove."""
+
+    def __init__(self, board: Board) -> None:
+        """Trials that were pruned before are looked at once more: a driver may have died in between."""
+        self._board = board
+        self._done: set[int] = set()
+        self._thread = ThreadPoolExecutor(1, "tidying")
+
+    def after_commit(self) -> None:
+        """Have the files of what is newly pruned removed."""
+        under_way = {segment.trial for segment in self._board.running.values()}
+        for trial, view in self._board.trials.items():
+            if view.state is TrialState.PRUNED and trial not in self._done | under_way:
+                self._done.add(trial)
+                facts = self._board.facts[trial]
+                self._thread.submit(remove_checkpoints, Path(facts.folder), facts.config)
+
+    def end(self) -> None:
+        """Wait for what is under way."""
+        self._thread.shutdown()
+
+
+def remove_checkpoints(folder: Path, config: dict[str, Any]) -> None:
+    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
+    checkpoints.remove(folder)
+    if config.get("trainer"):
+        from runner.trainers.storing import remove_all  # noqa: PLC0415
+
+        try:
+            remove_all(TrialConfig.model_validate(config), folder)
+        except (RlplanError, ValidationError):
+            return  # a trial that nobody can open any more

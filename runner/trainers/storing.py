@@ -1,0 +1,58 @@
+"""What a driven trial's checkpoints take on the disk: how many stay, and whether there is room for the next."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from budgets.errors import CheckpointError
+from planner.disk import room
+from runner.ports.trial import TrialConfig
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Checkpoint
+
+FOLDER = "trainer"  # in a trial's folder: everything of its trainer
+KEPT = 2  # checkpoints of a live trial; a paused one keeps its last
+_MARGIN = 1.1
+
+
+def remove(checkpoints: Sequence[Checkpoint]) -> None:
+    """Remove checkpoints; what cannot be removed is left."""
+    for each in checkpoints:
+        if each.path.is_dir():
+            shutil.rmtree(each.path, ignore_errors=True)
+        else:
+            each.path.unlink(missing_ok=True)
+
+
+def remove_all(config: TrialConfig, folder: Path) -> None:
+    """Remove every checkpoint of a trial that nobody goes on with."""
+    own = folder / FOLDER
+    if own.is_dir():
+        remove(driver_of(config).checkpoints(config, own))
+
+
+def require_room(newest: Checkpoint | None, folder: Path) -> None:
+    """Raise CheckpointError where two more checkpoints of the newest one's size find no room.
+
+    A trainer keeps two, and writes the third before it removes the first: what fails then has cost a whole segment.
+    """
+    if newest is None:
+        return
+    needed = round(KEPT * _MARGIN * size_of(newest.path))
+    if shutil.disk_usage(folder).free < needed:
+        raise CheckpointError(f"a segment is not begun, for its checkpoints find no room: {room(folder, needed)}")
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder; what vanishes meanwhile counts for nothing."""
+    if path.is_file():
+        return path.stat().st_size
+    total = 0
+    for above, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(above, name)).st_size
+            except OSError:
+                continue
+    return total
