@@ -152,7 +152,10 @@ def trl_side(work: dict[str, Any], folder: Path) -> dict[str, Any]:
     from planner.config.trainer import TrainerChoice
 
     python = work["trl_python"]
-    if subprocess.run([python, "-c", "import trl"], capture_output=True, check=False).returncode:
+    if (
+        not Path(python).exists()
+        or subprocess.run([python, "-c", "import trl"], capture_output=True, check=False).returncode
+    ):
         raise ModuleNotFoundError(f"no trl for {python}: name an interpreter by --trl-python")
     return trained(work, folder, trainer=TrainerChoice(name="trl", python=str(Path(python).absolute())))
 
