@@ -44,7 +44,6 @@ class DrivenBackend:
         self._maker: PointMaker | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
         self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
-        self._rests = False  # saved, and not trained since
         self.notes: tuple[str, ...] = ()
 
     def start(self, config: TrialConfig, folder: Path) -> None:
@@ -130,24 +129,21 @@ class DrivenBackend:
             self._last = None
             return Saved(0, own / IDENTITY)
         remove(found[KEPT:])
-        self._rests = True
         if self._last is not None and found[0].step != self._last.optimizer_step:
             self._end()  # what lies in memory is not what is saved
             self._last = _point_at(self._folder, found[0].step)
         return Saved(found[0].step, found[0].path)
 
     def close(self) -> None:
-        """End its processes; a trial that was saved keeps its last checkpoint."""
+        """End its processes."""
         self._end()
-        if self._config is not None and self._rests:
-            remove(self._driver.checkpoints(self._config, self._folder / FOLDER)[1:])
         self._config = None
 
     def _open(self, config: TrialConfig, folder: Path, last: Point | None) -> None:
         self._end()
         self._driver.check(config)
         self._config, self._folder, self._last, self._scored = config, folder.absolute(), last, False
-        self._unread, self._rests = [], False
+        self._unread = []
 
     def _opened(self) -> TrialConfig:
         if self._config is None:
@@ -159,7 +155,7 @@ class DrivenBackend:
         config, running = self._opened(), self._running
         own = self._folder / FOLDER
         found = self._driver.checkpoints(config, own)
-        newest, self._rests = found[0] if found else None, False
+        newest = found[0] if found else None
         require_room(newest, own)
         if running is not None and self._maker is not None and running.exit_code() is None:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())

@@ -12,7 +12,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Checkpoint
 
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
-KEPT = 2  # checkpoints of a live trial; a paused one keeps its last
+KEPT = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
 _MARGIN = 1.1
 
 
