@@ -69,7 +69,8 @@ class Face(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; a reader that has seen enough, such as `head`, ends it without an error."""
-        _load_numpy()
+        if "--help" not in ctx.args:
+            _load_numpy()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.store import open_store
 from planner.store.records import RankedRow
@@ -45,7 +45,7 @@ def print_finished(ended: "Finished", database: str, format: Format) -> int:
     with open_store(database, read_only=True) as store:
         seen = picture(store, ended.sweep)
     if format is Format.JSON:
-        print_json(sweep_data(seen))
+        print_json(_document(seen, _taken(seen)))
     elif format is Format.CSV:
         rows = seen.answer.ranking if seen.answer else ()
         print_csv(RANKING_COLUMNS, ({name: getattr(row, name) for name in RANKING_COLUMNS} for row in rows))
@@ -70,17 +70,25 @@ def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice 
     """Print how a sweep stands, with all of its trials or those that are asked for."""
     with open_store(database, read_only=True) as store:
         seen = picture(store, sweep)
-        with store.read() as session:
-            taken = taken_by(str(sweep_named(session, sweep).config.get("folder", "")))
+    taken = _taken(seen)
     wanted = chosen.of(seen.trials)
     if format is Format.JSON:
-        print_json(sweep_data(replace(seen, trials=wanted)) | {"storage": None if taken is None else asdict(taken)})
+        print_json(_document(replace(seen, trials=wanted), taken))
     elif format is Format.CSV:
         axes = axis_columns(trial.axes for trial in seen.trials)
         print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
         print_drawn(lambda canvas: _status(seen, None if chosen == ALL else wanted, chosen, taken, canvas))
     return ExitCode.DONE
+
+
+def _taken(seen: Picture) -> Taken | None:
+    """Return what the sweep's folder takes; None where that is not known."""
+    return taken_by(str(seen.config.get("folder", "")))
+
+
+def _document(seen: Picture, taken: Taken | None) -> dict[str, Any]:
+    return sweep_data(seen) | {"storage": None if taken is None else asdict(taken)}
 
 
 def _status(

@@ -194,7 +194,7 @@ class SplitBackend:
             )
         self.close()
         if not ray.is_initialized():
-            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+            ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
         gpus = 1 if config.machine.device == "cuda" else 0
         # Threads: `take` and `hold` wait inside the actor while `push` must still get in.
         generator = ray.remote(GeneratorHalf).options(num_cpus=1, num_gpus=gpus, max_concurrency=4)

@@ -20,7 +20,7 @@ MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/grow
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm")
 # Settings that sweeps of earlier versions do not have, each with the value that means what those did.
-ADDED = {"training.trainer": None, "training.machine.nodes": 1}
+ADDED = {"training.trainer": None, "training.machine.nodes": 1, "final_gpus": None, "final_nodes": 1}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

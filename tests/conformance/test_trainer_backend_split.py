@@ -23,7 +23,8 @@ ROOT = str(Path(__file__).parents[2])
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     paths = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH", "")]))
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    environment = {"env_vars": {"PYTHONPATH": paths}}
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield
     ray.shutdown()
 

@@ -28,7 +28,8 @@ RUNS = [9, 6, WORST, 7, 4, LATE]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     paths = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH", "")]))
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    environment = {"env_vars": {"PYTHONPATH": paths}}
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield
     ray.shutdown()
 

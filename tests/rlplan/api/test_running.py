@@ -27,8 +27,9 @@ def stop(interrupts: Interrupts) -> None:
 @pytest.mark.parametrize(
     ("function", "command", "flags"),
     [
-        (rlplan.run, sweep_command, {"dry_run"}),
-        (rlplan.resume, resume_command, set[str]()),
+        # A job of Slurm and a rehearsal are for the shell; in Python the sweep runs here.
+        (rlplan.run, sweep_command, {"dry_run", "rehearse", "slurm", "sbatch"}),
+        (rlplan.resume, resume_command, {"dry_run", "slurm", "sbatch", "wait"}),
         (rlplan.retry, retry_command, set[str]()),
     ],
 )

@@ -165,6 +165,7 @@ def test_a_killed_workers_trainer_ends_and_what_nobody_read_is_recovered(
     )
     own = tmp_path / "trainer"
     _wait_for(lambda: any(int(path.name.split("-")[1]) >= 6 for path in own.glob("checkpoint-*[0-9]")))
+    _wait_for(lambda: len(read_points(tmp_path)) == 4)  # it may read slower than its trainer trains
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()
     _wait_for(lambda: not tagged({tag}))
