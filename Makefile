@@ -12,7 +12,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl test-vllm check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner 
 # TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
 	$(TRL)/bin/python -m pytest tests/trl  # with -m soak: two hosts, as root
+
+soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, and a trial of it on two hosts
+	$(TRL)/bin/python -m pytest -m soak tests/trl  # with -m soak: two hosts, as root
 
 $(TRL)/.installed: pyproject.toml
 	@test -x $(TRL)/bin/python || $(PYTHON) -m venv $(TRL)

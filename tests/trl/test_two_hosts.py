@@ -18,7 +18,10 @@ from tests.trl.test_trainer import computed, opened, trial, weights
 
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root, and iproute2"),
+    pytest.mark.skipif(
+        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
+        reason="needs root, and iproute2",
+    ),
 ]
 HOSTS = {"trl-one": "10.77.3.1", "trl-two": "10.77.3.2"}
 

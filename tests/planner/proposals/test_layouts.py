@@ -1,6 +1,7 @@
 """How many GPUs a pilot gets."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -31,8 +32,8 @@ def test_pilots_of_the_default_run_side_by_side_on_a_node_each() -> None:
         ({"pilots": PilotRules(gpus=32)}, 32),
     ],
 )
-def test_a_layout_is_near_the_best_price_and_legal(wanted: dict[str, object], gpus: int) -> None:
-    assert with_layout(request(**wanted)).pilots.gpus == gpus  # type: ignore[arg-type]
+def test_a_layout_is_near_the_best_price_and_legal(wanted: dict[str, Any], gpus: int) -> None:
+    assert with_layout(request(**wanted)).pilots.gpus == gpus
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,10 @@ def test_a_layout_is_near_the_best_price_and_legal(wanted: dict[str, object], gp
     ],
 )
 def test_a_layout_that_cannot_be_is_refused_with_the_nearest_that_can(
-    given: int, wanted: dict[str, object], nearest: str
+    given: int, wanted: dict[str, Any], nearest: str
 ) -> None:
     with pytest.raises(InputError, match=rf"--pilot-gpus {given}: .* nearest that will do is {nearest}$"):
-        propose(request(pilots=PilotRules(gpus=given), **wanted))  # type: ignore[arg-type]
+        propose(request(pilots=PilotRules(gpus=given), **wanted))
 
 
 @settings(max_examples=12, deadline=None)
@@ -89,8 +90,8 @@ def test_the_final_run_pays_little_for_being_made_of_parts_like_a_pilot() -> Non
 
 
 @pytest.mark.parametrize("wanted", [{}, {"recipe": "scalerl"}, {"budget": 50_000.0, "gpus": 256}])
-def test_a_plan_keeps_its_promises_on_both_layouts(wanted: dict[str, object]) -> None:
-    plan = propose(request(pilots=PilotRules(fraction=0.2), **({"budget": 5000.0} | wanted)))  # type: ignore[arg-type]
+def test_a_plan_keeps_its_promises_on_both_layouts(wanted: dict[str, Any]) -> None:
+    plan = propose(request(pilots=PilotRules(fraction=0.2), **({"budget": 5000.0} | wanted)))
     piloted = [each for each in plan.candidates if each.pilot.steps]
     assert sum(each.pilot.gpu_hours for each in piloted) <= plan.pilot_gpu_hours * (1 + 1e-9)
     for each in plan.candidates:
