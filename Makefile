@@ -44,10 +44,10 @@ soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner 
 
 # TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
-	$(TRL)/bin/python -m pytest tests/trl  # with -m soak: two hosts, as root
+	$(TRL)/bin/python -m pytest tests/trl
 
 soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, and a trial of it on two hosts
-	$(TRL)/bin/python -m pytest -m soak tests/trl  # with -m soak: two hosts, as root
+	$(TRL)/bin/python -m pytest -m soak tests/trl
 
 $(TRL)/.installed: pyproject.toml
 	@test -x $(TRL)/bin/python || $(PYTHON) -m venv $(TRL)

@@ -20,8 +20,7 @@ from rlplan.actions.proposing import load_configuration
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import store_only, unended_sweep
 from runner.processes import is_dead
-from runner.slurm.job import SCRIPT, Job, nodes_for, text_of
-from runner.slurm.submit import require_sbatch, submit
+from runner.slurm.job import SCRIPT, Job, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
 from runner.sweep.spec import SweepSpec
 from runner.training.trial import replace_file

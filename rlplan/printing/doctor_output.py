@@ -30,16 +30,8 @@ _REHEARSED = {
 
 def print_examination(database: str, format: Format, *, deep: bool) -> int:
     """Examine this machine, print what was found, and return the exit code."""
-    found = list(examine(database, deep=deep))
-    worst = verdict(found)
-    rows = [{**asdict(each), "health": each.health.value} for each in found]
-    if format is Format.JSON:
-        print_json({"verdict": worst.value, "findings": rows})
-    elif format is Format.CSV:
-        print_csv(COLUMNS, rows)
-    else:
-        print_drawn(lambda canvas: lines(found, canvas))
-    return ExitCode.NOT_FOUND if worst is Health.BAD else ExitCode.DONE
+    bad = _printed(list(examine(database, deep=deep)), format, _SAID) is Health.BAD
+    return ExitCode.NOT_FOUND if bad else ExitCode.DONE
 
 
 def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
@@ -48,6 +40,12 @@ def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
     for each in findings:
         tell(f"{each.health}: {each.what}: {each.found}")
         found.append(each)
+    bad = _printed(found, format, _REHEARSED) is Health.BAD
+    return ExitCode.BAD_INPUT if bad else ExitCode.DONE
+
+
+def _printed(found: Sequence[Finding], format: Format, verdicts: Mapping[Health, str]) -> Health:
+    """Print what was found, and return how bad the worst of it is."""
     worst = verdict(found)
     rows = [{**asdict(each), "health": each.health.value} for each in found]
     if format is Format.JSON:
@@ -55,8 +53,8 @@ def print_rehearsal(findings: Iterable[Finding], format: Format) -> int:
     elif format is Format.CSV:
         print_csv(COLUMNS, rows)
     else:
-        print_drawn(lambda canvas: lines(found, canvas, _REHEARSED))
-    return ExitCode.BAD_INPUT if worst is Health.BAD else ExitCode.DONE
+        print_drawn(lambda canvas: lines(found, canvas, verdicts))
+    return worst
 
 
 def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] = _SAID) -> "Iterator[Text]":

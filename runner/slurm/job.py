@@ -1,11 +1,14 @@
-"""The text of a sweep's Slurm job: what it asks for, what it drives, and the part in bash that is the same for all."""
+"""A sweep's Slurm job: its text, with the part in bash that is the same for all, and how it is submitted."""
 
 import shlex
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from budgets.errors import InputError
 from planner.config.slurm import SlurmSection
 
 SCRIPT = "slurm.sh"
@@ -86,3 +89,25 @@ def _settings(job: Job) -> Iterator[str]:
 def _quoted(path: Path) -> str:
     text = str(path)
     return f'"{text}"' if " " in text else text
+
+
+def require_sbatch() -> None:
+    """Raise InputError where jobs cannot be submitted."""
+    if shutil.which("sbatch") is None:
+        raise InputError(
+            "there is no sbatch on this machine: give the command on a login node of the cluster, or write the job "
+            "with --dry-run and submit it there"
+        )
+
+
+def submit(script: Path, environment: Mapping[str, str]) -> str:
+    """Submit a job and return its id; InputError with Slurm's own words when it is refused."""
+    command = ["sbatch", "--parsable", str(script)]
+    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise InputError(
+            f"Slurm has refused {script} ({said}): change [slurm] in rlplan.toml or give options of sbatch, and submit "
+            "with `rlplan resume --slurm --sbatch=OPTION`"
+        )
+    return done.stdout.strip().partition(";")[0]

@@ -2,13 +2,14 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.namespaces import joined
 
 NEEDED = ("ip", "slurmctld", "slurmd", "sbatch", "munged")
 HOSTS = {"rlp-slurm1": "10.77.3.1", "rlp-slurm2": "10.77.3.2"}
@@ -71,7 +72,6 @@ def until(condition: Callable[[], object], what: str, patience: float = PATIENCE
 @contextmanager
 def slurm_nodes(folder: Path) -> Iterator[Slurm]:
     """Start munge, slurmctld and two slurmd; SLURM_CONF names them. What runs on the nodes ends with them."""
-    _remove_hosts()  # of a test that was killed
     folder.chmod(0o755)  # munge wants everybody to get to its socket
     head, address = next(iter(HOSTS.items()))
     nodes = "\n".join(
@@ -84,15 +84,14 @@ def slurm_nodes(folder: Path) -> Iterator[Slurm]:
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     started = [_munge(folder)]
     try:
-        _make_hosts()
-        with (folder / "out").open("wb") as out:
-            started.append(_start(head, "exec slurmctld -D", out.fileno()))
-            started += [_start(host, f"{CGROUPS}exec slurmd -D", out.fileno()) for host in HOSTS]
-        slurm = Slurm(folder)
-        until(lambda: _idle() == len(HOSTS), f"the nodes did not become idle: see {folder}")
-        yield slurm
+        with joined(HOSTS):
+            with (folder / "out").open("wb") as out:
+                started.append(_start(head, "exec slurmctld -D", out.fileno()))
+                started += [_start(host, f"{CGROUPS}exec slurmd -D", out.fileno()) for host in HOSTS]
+            slurm = Slurm(folder)
+            until(lambda: _idle() == len(HOSTS), f"the nodes did not become idle: see {folder}")
+            yield slurm
     finally:
-        _remove_hosts()
         for process in started:
             process.kill()
             process.wait()
@@ -111,32 +110,6 @@ def _munge(folder: Path) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
     until((folder / "munge.socket").exists, "munge has not started")
     return process
-
-
-def _make_hosts() -> None:
-    one, two = HOSTS
-    for host in HOSTS:
-        _ip("netns", "add", host)
-        _ip("-n", host, "link", "set", "lo", "up")
-    _ip("link", "add", one, "netns", one, "type", "veth", "peer", "name", two, "netns", two)
-    for host, own in HOSTS.items():
-        _ip("-n", host, "addr", "add", f"{own}/24", "dev", host)
-        _ip("-n", host, "link", "set", host, "up")
-
-
-def _remove_hosts() -> None:
-    for host in HOSTS:
-        found = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True, check=False)
-        if found.returncode:
-            continue
-        for pid in found.stdout.split():
-            with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-        _ip("netns", "del", host)
-
-
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
 def _start(host: str, commands: str, out: int) -> subprocess.Popen[bytes]:

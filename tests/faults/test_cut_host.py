@@ -2,19 +2,18 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from runner.sweep.worker_records import worker_records
 from tests.faults.torment import ROOT, Tormented, check, undisturbed
+from tests.namespaces import ip, joined
 
 pytestmark = [
     pytest.mark.soak,
@@ -25,10 +24,6 @@ pytestmark = [
 ]
 HOSTS = {"rlp-one": "10.77.1.1", "rlp-two": "10.77.1.2"}
 PORT = 6399
-
-
-def ip(*words: str) -> str:
-    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 
 
 def within(host: str) -> tuple[str, ...]:
@@ -53,23 +48,11 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="rlp-", dir="/tmp")  # short: it begins the names of sockets
     one, two = HOSTS
     try:
-        for host in HOSTS:
-            ip("netns", "add", host)
-            ip("-n", host, "link", "set", "lo", "up")
-        ip("link", "add", one, "netns", one, "type", "veth", "peer", "name", two, "netns", two)
-        for host, own in HOSTS.items():
-            ip("-n", host, "addr", "add", f"{own}/24", "dev", host)
-            ip("-n", host, "link", "set", host, "up")
-        start_ray(one, "--head", f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={folder}")
-        start_ray(two, f"--address={HOSTS[one]}:{PORT}")
-        yield f"{HOSTS[one]}:{PORT}"
+        with joined(HOSTS):
+            start_ray(one, "--head", f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={folder}")
+            start_ray(two, f"--address={HOSTS[one]}:{PORT}")
+            yield f"{HOSTS[one]}:{PORT}"
     finally:
-        for host in HOSTS:
-            with suppress(subprocess.CalledProcessError):
-                for pid in ip("netns", "pids", host).split():
-                    with suppress(ProcessLookupError):
-                        os.kill(int(pid), signal.SIGKILL)
-                ip("netns", "del", host)
         shutil.rmtree(folder, ignore_errors=True)
 
 

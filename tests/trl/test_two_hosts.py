@@ -2,9 +2,7 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from runner.trainers.backend import DrivenBackend
 from runner.trainers.hosts import LocalHost, LocalProcess
 from runner.trainers.trl.driver import driver
 from runner.training.trial import OpenTrial
+from tests.namespaces import joined
 from tests.trl.test_trainer import computed, opened, trial, weights
 
 pytestmark = [
@@ -38,26 +37,10 @@ class Namespace(LocalHost):
         return super().start(within, {**environment, "GLOO_SOCKET_IFNAME": self._name}, folder, log)
 
 
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
 @pytest.fixture
 def hosts() -> Iterator[list[Namespace]]:
-    one, two = HOSTS
-    try:
-        for host in HOSTS:
-            ip("netns", "add", host)
-            ip("-n", host, "link", "set", "lo", "up")
-        ip("link", "add", one, "netns", one, "type", "veth", "peer", "name", two, "netns", two)
-        for host, own in HOSTS.items():
-            ip("-n", host, "addr", "add", f"{own}/24", "dev", host)
-            ip("-n", host, "link", "set", host, "up")
+    with joined(HOSTS):
         yield [Namespace(host) for host in HOSTS]
-    finally:
-        for host in HOSTS:
-            with suppress(subprocess.CalledProcessError):
-                ip("netns", "del", host)
 
 
 def test_two_hosts_compute_what_two_processes_of_one_do(hosts: list[Namespace], tmp_path: Path) -> None:
