@@ -39,6 +39,9 @@ class TrainerChoice(Section):
         None, examples=["apptainer exec image.sif"], description="what stands before the trainer's command"
     )
     patience: Patience = Field(default_factory=Patience, description="how long it may be silent")
+    approximate: bool = Field(
+        False, description="train a recipe as nearly as this trainer can, where it cannot do it exactly (--approximate)"
+    )
     options: dict[str, Any] = Field({}, description="what this trainer alone knows, or a table [trainer.options]")
 
     @property
@@ -58,10 +61,13 @@ class TrainerChoice(Section):
         return name
 
 
-def chosen_trainer(given: str | None, configured: Mapping[str, Any] | None) -> TrainerChoice | None:
+def chosen_trainer(
+    given: str | None, configured: Mapping[str, Any] | None, *, approximate: bool = False
+) -> TrainerChoice | None:
     """Return who trains: whom a flag names, or its file describes, else the configuration; None is this package.
 
     A name that the configuration has too keeps what that says of it; of another trainer only the patience holds.
+    `approximate` is what --approximate says, which the configuration may say too.
     """
     own = TrainerChoice.model_validate(configured or {})
     source, where = "[trainer]", Path.cwd()
@@ -73,7 +79,8 @@ def chosen_trainer(given: str | None, configured: Mapping[str, Any] | None) -> T
     if own.name == BUILTIN:
         return None
     options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options
-    return own.model_copy(update={"python": _from(where, own.python), "options": options})
+    changed = {"python": _from(where, own.python), "options": options, "approximate": approximate or own.approximate}
+    return own.model_copy(update=changed)
 
 
 def _described(path: Path, source: str) -> TrainerChoice:

@@ -42,6 +42,7 @@ def run(
     weights: str | None = None,
     micro_batch_tokens: int | None = None,
     trainer: str | Path | None = None,
+    approximate: bool = False,
     db: str | Path | None = None,
 ) -> Sweep:
     """Run the pilots of a plan, and return the sweep when it has ended; its progress goes to stderr.
@@ -74,6 +75,7 @@ def run(
         weights: Format in forward passes: float32 or bfloat16.
         micro_batch_tokens: Tokens of one forward and backward pass.
         trainer: Whose trainer runs the trials: builtin, trl, standin, or a TOML file that describes your own.
+        approximate: Let that trainer do a recipe as nearly as it can where it cannot do it exactly.
         db: The results database; by default that of the plan, else RLPLAN_DB, else rlplan.db.
 
     Raises:

@@ -118,6 +118,10 @@ TrainerOption = Annotated[
     ),
 ]
 
+ApproximateOption = Annotated[
+    bool, typer.Option("--approximate", help="Let --trainer do a recipe as nearly as it can, and mark it.")
+]
+
 # Of who drives a sweep.
 AcceptOption = Annotated[
     bool, typer.Option("--accept-changes", help="Go on although the code or the settings are not what they were.")

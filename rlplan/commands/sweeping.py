@@ -53,6 +53,7 @@ def sweep(
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
     trainer: options.TrainerOption = None,
+    approximate: options.ApproximateOption = False,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
     ] = False,

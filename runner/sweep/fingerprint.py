@@ -20,7 +20,13 @@ MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/grow
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm")
 # Settings that sweeps of earlier versions do not have, each with the value that means what those did.
-ADDED = {"training.trainer": None, "training.machine.nodes": 1, "final_gpus": None, "final_nodes": 1}
+ADDED = {
+    "training.trainer": None,
+    "training.trainer.approximate": False,
+    "training.machine.nodes": 1,
+    "final_gpus": None,
+    "final_nodes": 1,
+}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -68,8 +74,8 @@ def _settings(spec: SweepSpec) -> dict[str, Any]:
     settings = spec.model_dump(mode="json")
     for key, nothing in ADDED.items():
         *tables, name = key.split(".")
-        table = reduce(lambda outer, inner: outer[inner], tables, settings)
-        if table[name] == nothing:
+        table: dict[str, Any] = reduce(lambda outer, inner: outer.get(inner) or {}, tables, settings)
+        if name in table and table[name] == nothing:
             del table[name]
     return settings
 

@@ -54,6 +54,7 @@ class SweepChoice(Section):
     micro_batch_tokens: int | None = None
     simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
     trainer: Text | None = None  # a name, or a file that describes one
+    approximate: bool = False  # whether it may train a recipe otherwise than it says
 
 
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
@@ -62,7 +63,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     hardware = plan.hardware
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
-    trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"))
+    trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
     builtin = trainer is None and choice.simulation is None
     if not on_cpu and builtin and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(

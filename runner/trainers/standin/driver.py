@@ -14,7 +14,7 @@ from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
-from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, Imitable, Launch, Reading, Source, TrainerDriver
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
@@ -70,10 +70,7 @@ class StandinDriver:
     def _form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return how its files are written, and where."""
         form: dict[str, Any] = {"format": self._options.stands_for, "metrics": str(attempt.metrics)}
-        if self._options.stands_for == "trl":
-            form["mark"] = "complete.json"
-        elif self._options.stands_for == "command":
-            assert isinstance(self._original, CommandDriver)
+        if isinstance(self._original, Imitable):
             form |= self._original.form(_of_original(config, self._options), attempt)
         return form
 

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
+from budgets.errors import suggest
 from planner.checking import Count, NotNegative, Section, explained
-from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TrainerChoice
+from planner.config.trainer import BUILTIN, COMMAND, STANDIN, TRAINERS, TrainerChoice
 from runner.ports.trial import TrialConfig
 
 
@@ -31,7 +32,7 @@ class Fault(Section):
 class StandinOptions(Section):
     """[trainer.options] of the stand-in."""
 
-    stands_for: Literal["standin", "trl", "command"] = Field("standin", description="whose files it writes")
+    stands_for: str = Field(STANDIN, description="whose files it writes")
     options: dict[str, Any] = Field({}, description="those of the trainer that it stands for")
     time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
     gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
@@ -39,6 +40,14 @@ class StandinOptions(Section):
     checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
     slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
     faults: list[Fault] = Field([], description="what goes wrong, and where")
+
+    @field_validator("stands_for")
+    @classmethod
+    def _driven(cls, name: str) -> str:
+        driven = [each for each in TRAINERS if each != BUILTIN]
+        if name not in driven:
+            raise ValueError(f"'{name}' is no trainer that is driven: {suggest(name, driven)}")
+        return name
 
 
 def options_of(choice: TrainerChoice) -> StandinOptions:

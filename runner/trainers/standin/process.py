@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.trainers.standin.writing import FORMATS, Said, TornError
+from runner.trainers.standin.writing import Said, TornError, writer
 
 _LOOK = 0.02  # seconds between two looks at the gate, the parent and the clock
 _CUDA = (
@@ -31,7 +31,7 @@ class Standin:
         self._given = given
         self._scale = float(given["time_scale"])
         self._rows: list[list[Any]] = given["rows"]  # [seconds, score, its error, what breaks down] of each step
-        self._format = FORMATS[given["format"]](given)
+        self._format = writer(given)
         self._faults = {(fault["kind"], fault["at_step"]) for fault in given["faults"]}
         self._parent = os.getppid()
         self._to_step = int(given["to_step"])

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -139,4 +140,13 @@ class Described(Plain):
         self._write(json.dumps(named) + "\n", in_two)
 
 
-FORMATS = {"standin": Plain, "trl": Trl, "command": Described}
+_FORMATS: dict[str, type[Plain]] = {"standin": Plain, "trl": Trl, "command": Described}
+
+
+def writer(given: Mapping[str, Any]) -> Plain:
+    """Return what writes as the trainer does that is stood for: `Form` of runner/trainers/standin/forms/NAME.py."""
+    name: str = given["format"]
+    if name in _FORMATS:
+        return _FORMATS[name](given)
+    form: Plain = import_module(f"runner.trainers.standin.forms.{name.replace('-', '_')}").Form(given)
+    return form

@@ -4,17 +4,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
+from runner.trainers.ability import Difference, done_as
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading
 from runner.trainers.following import LineSource
 from runner.trainers.trl.folder import files_of, run_of
 from runner.trainers.trl.options import options_of
-from runner.trainers.trl.recipes import require_expressible
+from runner.trainers.trl.recipes import differences
 from runner.trainers.trl.shape import require_runnable
 
 NAMES = {  # TRL's → ours
@@ -46,12 +49,17 @@ class TrlDriver:
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that TRL cannot run, and a task that cannot be opened."""
         options_of(config)
-        require_expressible(config.recipe, vllm=config.machine.engine == "vllm")
+        config = _as_done(config)
         require_runnable(config)
         run_of(config, _task(config), Attempt(Path(), 1, 0, 1, None))
 
+    def differences(self, recipe: Recipe, *, vllm: bool = True) -> Sequence[Difference]:
+        """Return what TRL does otherwise, on a GPU with vLLM unless told that there is none."""
+        return list(differences(recipe, vllm=vllm))
+
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch:
         """Start start.py on every host, which starts that host's processes."""
+        config = _as_done(config)
         assert config.trainer is not None
         environment = {"OMP_NUM_THREADS": str(config.machine.threads), "TOKENIZERS_PARALLELISM": "false"}
         environment |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
@@ -69,6 +77,10 @@ class TrlDriver:
         found = [path.parent for path in folder.glob(f"checkpoint-*/{_MARK}")]
         return sorted((Checkpoint(int(path.name.split("-")[1]), path) for path in found), key=lambda each: -each.step)
 
+    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+        """Return what marks a checkpoint, for one who writes it instead."""
+        return {"metrics": str(attempt.metrics), "mark": _MARK}
+
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return what train.py itself has said of its end."""
         said = _SAID.findall(tail)
@@ -77,6 +89,9 @@ class TrlDriver:
         kind, message = said[-1]
         refused = kind == "input"
         return kind, f"TRL refused its configuration: {message}" if refused else f"TRL could not go on: {message}"
+
+
+JUDGE = TrlDriver()
 
 
 def driver(config: TrialConfig) -> TrlDriver:
@@ -103,6 +118,14 @@ def readings(line: str) -> list[Reading]:
             )
         ]
     return []
+
+
+def _as_done(config: TrialConfig) -> TrialConfig:
+    """Return the trial with the recipe as TRL trains it."""
+    assert config.trainer is not None
+    judge = partial(JUDGE.differences, vllm=config.machine.engine == "vllm")
+    recipe = done_as("TRL", config.recipe, judge, approximate=config.trainer.approximate)
+    return config.model_copy(update={"recipe": recipe})
 
 
 def _task(config: TrialConfig) -> Task:

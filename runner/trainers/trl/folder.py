@@ -4,7 +4,6 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.rewards import EXACT, MATH, reference
 from runner.tasks.tokenizers import ChatTokenizer, character_tokenizer_files
 from runner.trainers.driver import Attempt
+from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
 from runner.trainers.trl.options import options_of
 from runner.trainers.trl.recipes import recipe_settings
 from runner.trainers.trl.shape import Shape, shape_of
@@ -23,21 +22,10 @@ from runner.training.building import open_stream
 
 HORIZON = 1_000_000  # updates; nothing depends on it, since the rate is constant
 PROGRAMS = ("start.py", "train.py")
-PARTS = (  # of rlplan, which mean the same wherever they run; each imports none but these
-    "budgets/__init__.py",
-    "budgets/errors.py",
-    "planner/__init__.py",
-    "planner/metrics.py",
-    "runner/__init__.py",
+PARTS = (  # of rlplan, beside those of the reward
+    *REWARD_PARTS,
     "runner/grpo/__init__.py",
     "runner/grpo/advantages.py",
-    "runner/ports/__init__.py",
-    "runner/ports/task.py",
-    "runner/tasks/__init__.py",
-    "runner/tasks/math_answers.py",
-    "runner/tasks/reward_child.py",
-    "runner/tasks/reward_process.py",
-    "runner/tasks/rewards.py",
     "runner/trainers/__init__.py",
     "runner/trainers/trl/__init__.py",
     "runner/trainers/trl/following.py",
@@ -53,9 +41,9 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str
     tokenizer = character_tokenizer_files() if config.task.name in EMBEDDED else {}
     return {
         **{name: own.joinpath(name).read_text(encoding="utf-8") for name in PROGRAMS},
-        **{f"parts/{path}": _source(path) for path in PARTS},
+        **parts(PARTS),
         **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
-        "problems.jsonl": _problems(config, task),
+        "problems.jsonl": problem_lines(config, task),
         "run.json": json.dumps(run_of(config, task, attempt), indent=1),
     }
 
@@ -101,7 +89,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "rollouts_per_step": config.rollouts_per_step,
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup,
-        "reward": _reward(config),
+        "reward": reward_of(config),
         "shaping": recipe.rewards.model_dump(),
         "validation": {**config.validation.model_dump(), "rows": shape.passes * shape.rollouts_per_pass},
         "settings": _settings(config, task, shape),
@@ -149,23 +137,6 @@ def _settings(config: TrialConfig, task: Task, shape: Shape) -> dict[str, Any]:
     return {**ours, **free, **options.settings}
 
 
-def _reward(config: TrialConfig) -> dict[str, Any]:
-    choice = config.task
-    given = choice.reward if choice.name in EMBEDDED or choice.reward in (EXACT, MATH) else reference(choice.reward)
-    return {
-        "embedded": choice.name in EMBEDDED,
-        "reward": given,
-        "reward_seconds": choice.reward_seconds,
-        "failed_reward": choice.failed_reward,
-    }
-
-
-def _problems(config: TrialConfig, task: Task) -> str:
-    """Return the problems to train on and then those to validate on, one a line."""
-    chosen = [*task.train, *task.validation[: config.validation.problems]]
-    return "".join(json.dumps(asdict(problem)) + "\n" for problem in chosen)
-
-
 def _existing(path: str | None) -> str | None:
     if path is None:
         return None
@@ -181,8 +152,3 @@ def _said_at(checkpoint: Path | None) -> float | None:
     mark: Mapping[str, Any] = json.loads((checkpoint / "complete.json").read_text(encoding="utf-8"))
     length: float | None = mark["response_tokens"]
     return length
-
-
-def _source(path: str) -> str:
-    package, _, rest = path.partition("/")
-    return files(package).joinpath(rest).read_text(encoding="utf-8")

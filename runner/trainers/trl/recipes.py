@@ -6,23 +6,15 @@ tests/trl holds the losses against each other, one by one.
 from collections.abc import Iterator
 from typing import Any
 
-from budgets.errors import InputError
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import TrialConfig
+from runner.trainers.ability import Difference
 
 _UNCLIPPED = 1e9
+_EPSILON = 1e-4  # which TRL adds to the deviation of a group
 _LOSSES = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}  # of a ratio that is clipped
 _AGGREGATIONS = {"cispo": "token", "soft": "sample", "gamma": "token"}
 _OTHERS = {"cispo": "cispo", "soft": "sapo", "gamma": "vespo"}
-
-
-def require_expressible(recipe: Recipe, *, vllm: bool) -> None:
-    """Refuse a recipe that TRL would train otherwise, with all that stands against it."""
-    if reasons := list(_reasons(recipe, vllm)):
-        raise InputError(
-            f"TRL cannot train recipe '{recipe.name}': {'; '.join(reasons)}. Recipes that it trains are hard, easy, "
-            "grpo, dr-grpo, gspo and cispo; --trainer builtin trains them all"
-        )
 
 
 def recipe_settings(config: TrialConfig) -> dict[str, Any]:
@@ -67,29 +59,32 @@ def _clip(objective: Objective) -> dict[str, Any]:
     return {"loss_type": _LOSSES[objective.aggregation], "epsilon": low, "epsilon_high": high}
 
 
-def _reasons(recipe: Recipe, vllm: bool) -> Iterator[str]:
+def differences(recipe: Recipe, *, vllm: bool) -> Iterator[Difference]:
+    """Yield what TRL would do otherwise."""
     objective, filters, schedule = recipe.objective, recipe.filters, recipe.schedule
     if schedule.staleness_bound:
-        yield (
-            f"schedule.staleness_bound = {schedule.staleness_bound}, but its GRPOTrainer generates, then trains: set 0"
-        )
+        why = "but its GRPOTrainer generates, then trains"
+        yield Difference("schedule.staleness_bound", schedule.staleness_bound, why, 0)
     if vllm and objective.against == "sampler":
-        yield "objective.against = 'sampler', but its ratio is against the trainer's own probabilities: set 'trainer'"
+        why = "but its ratio is against the trainer's own probabilities"
+        yield Difference("objective.against", "sampler", why, "trainer")
+    elif schedule.staleness_bound and objective.against == "sampler":
+        yield Difference("objective.against", "sampler", "which without staleness is the trainer itself", "trainer")
     if objective.clip in _AGGREGATIONS:
-        if objective.aggregation != _AGGREGATIONS[objective.clip]:
-            yield (
-                f"objective.aggregation = '{objective.aggregation}', but its loss {_OTHERS[objective.clip]} has "
-                f"'{_AGGREGATIONS[objective.clip]}': set that"
-            )
+        if objective.aggregation != (its := _AGGREGATIONS[objective.clip]):
+            why = f"but its loss {_OTHERS[objective.clip]} has '{its}'"
+            yield Difference("objective.aggregation", objective.aggregation, why, its)
     elif objective.aggregation not in _LOSSES:
-        yield f"objective.aggregation = '{objective.aggregation}', which it has not: set 'token', the nearest"
+        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
     if objective.clip == "cispo" and objective.clip_low is not None:
-        yield f'objective.clip_low = {objective.clip_low:g}, but its cispo has no lower clip: set "none"'
+        yield Difference("objective.clip_low", objective.clip_low, "but its cispo has no lower clip", None)
     if recipe.advantage.scale == "batch":
-        yield "advantage.scale = 'batch', where it divides by the deviation of rewards, not of advantages: set 'group'"
-    elif recipe.advantage.scale == "group" and recipe.advantage.epsilon != 1e-4:
-        yield f"advantage.epsilon = {recipe.advantage.epsilon:g}, but its is 0.0001: set that"
+        why = "where it divides by the deviation of rewards, not of advantages"
+        yield Difference("advantage.scale", "batch", why, "group")
+    elif recipe.advantage.scale == "group" and recipe.advantage.epsilon != _EPSILON:
+        yield Difference("advantage.epsilon", recipe.advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
     if filters.zero_variance != "keep":
-        yield f"filters.zero_variance = '{filters.zero_variance}', but it keeps every group: set 'keep'"
+        near = filters.zero_variance == "drop"  # groups without a gradient; refilling would generate others
+        yield Difference("filters.zero_variance", filters.zero_variance, "but it keeps every group", "keep", near=near)
     if filters.retire_at is not None:
-        yield f'filters.retire_at = {filters.retire_at:g}, but it asks every prompt again: set "none"'
+        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)

@@ -87,6 +87,16 @@ def test_what_cannot_be_run_is_refused_with_the_nearest_that_can(changes: dict[s
         TrlDriver().check(trial(**changes))
 
 
+def test_what_trl_does_nearly_is_run_so_where_that_is_asked_for(tmp_path: Path) -> None:
+    near = TrainerChoice(name="trl", approximate=True)
+
+    with pytest.raises(InputError, match="--approximate"):
+        TrlDriver().check(trial("minimax"))
+    settings = json.loads(launched(trial("minimax", trainer=near), tmp_path)["run.json"])["settings"]
+
+    assert settings["loss_type"] == "cispo"
+
+
 def test_passes_are_as_large_as_the_memory_allows_and_divide_the_batch(tmp_path: Path) -> None:
     config = trial(machine=Machine(gpus=2, micro_batch_tokens=90))  # 14 tokens a rollout: six, and 12 have divisors
     told = json.loads(launched(config, tmp_path)["run.json"])["settings"]

@@ -1,0 +1,81 @@
+"""What of a recipe a trainer does exactly, what it does nearly, and what not at all."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from budgets.errors import InputError
+from planner.recipes import Recipe, load_recipe, recipe_names
+
+Degree = Literal["exact", "approximate", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key of a recipe that a trainer does otherwise than it says."""
+
+    key: str  # dotted, such as objective.aggregation
+    given: Any
+    why: str  # a clause that follows the value: "which it has not", "but it keeps every group"
+    instead: Any  # what it does; as a value of ours where it is one, else in words
+    near: bool = True  # whether --approximate may run it so
+    ours: bool = True  # whether `instead` is a value of ours
+
+    def __str__(self) -> str:
+        """Name both values, and the one to set."""
+        advice = f"set {_toml(self.instead)}" if self.ours else str(self.instead)
+        return f"{self.key} = {_toml(self.given)}, {self.why}: {advice}"
+
+    @property
+    def done(self) -> str:
+        """What is done in its place, for a plan or a report."""
+        return f"{self.key} = {_toml(self.given)} as {_toml(self.instead) if self.ours else self.instead}"
+
+
+@runtime_checkable
+class Judging(Protocol):
+    """A driver that says of any recipe what its trainer would do otherwise."""
+
+    def differences(self, recipe: Recipe) -> Sequence[Difference]:
+        """Return every key that it does otherwise; nothing where the recipe is done exactly."""
+
+
+def degree(differences: Iterable[Difference]) -> Degree:
+    """Return how well a recipe is done."""
+    found = list(differences)
+    if not found:
+        return "exact"
+    return "approximate" if all(each.near for each in found) else "refused"
+
+
+def done_as(
+    trainer: str, recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]], *, approximate: bool
+) -> Recipe:
+    """Return the recipe as the trainer does it; InputError where it does it otherwise and that is not wanted.
+
+    `judge` says what it does otherwise. Of an approximated recipe these keys have the values that it does.
+    """
+    differences = judge(recipe)
+    known = degree(differences)
+    if known == "refused" or (known == "approximate" and not approximate):
+        advice = "With --approximate it is run so, and marked. " if known == "approximate" else ""
+        exact = [name for name in recipe_names() if not judge(load_recipe(name))]
+        raise InputError(
+            f"{trainer} cannot train recipe '{recipe.name}' as it is: {'; '.join(map(str, differences))}. {advice}"
+            f"Recipes that it trains exactly: {', '.join(exact) or 'none'}; --trainer builtin trains them all"
+        )
+    tables = recipe.model_dump()
+    for each in differences:
+        if each.ours:
+            section, _, name = each.key.partition(".")
+            tables[section][name] = each.instead
+    return Recipe.model_validate(tables) if differences else recipe
+
+
+def _toml(value: Any) -> str:
+    """Return a value as a recipe's file has it."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else repr(value)
