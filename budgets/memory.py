@@ -53,16 +53,16 @@ def activation_bytes(workload: Workload) -> float:
     return workload.longest_sequence * (checkpoints + 4 * model.vocabulary)
 
 
-def cache_tokens(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
-    """Return how many tokens of keys and values one engine holds beside the weights; negative if these do not fit."""
-    free = gpus_per_engine * gpu.usable_bytes - workload.model.weight_bytes
-    return free / workload.model.kv_bytes_per_token
+def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
+    """Return the bytes that one engine has for caches beside the weights; negative if these do not fit."""
+    return gpus_per_engine * gpu.usable_bytes - workload.model.weight_bytes
 
 
 def engine_sizes(workload: Workload, gpu: Gpu, gpus: int) -> list[int]:
     """List the numbers of GPUs of one node, powers of two, that an inference engine for this workload can span."""
+    longest = workload.model.cache_bytes(workload.longest_sequence)
     sizes = (2**power for power in range(int(math.log2(min(gpus, gpu.gpus_per_node))) + 1))
-    return [size for size in sizes if cache_tokens(workload, gpu, size) >= workload.longest_sequence]
+    return [size for size in sizes if cache_room(workload, gpu, size) >= longest]
 
 
 def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
@@ -134,7 +134,7 @@ def _remedy(
 
 
 def _engine_bytes(workload: Workload) -> float:
-    return workload.model.weight_bytes + workload.longest_sequence * workload.model.kv_bytes_per_token
+    return workload.model.weight_bytes + workload.model.cache_bytes(workload.longest_sequence)
 
 
 def _gigabytes(amount: float) -> str:

@@ -1,9 +1,7 @@
 """The shape of a transformer, and the parameters, bytes and operations that follow from it."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from budgets.errors import InputError
 
@@ -12,7 +10,12 @@ BYTES_PER_WEIGHT = 2
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """A decoder-only transformer with grouped-query attention and a gated feed-forward, dense or with experts."""
+    """A decoder-only transformer with a gated feed-forward, dense or with experts.
+
+    Attention is grouped-query unless said otherwise: `latent_width` numbers per token and layer are cached instead of
+    keys and values; `window_layers` attend to the last `window` tokens alone; `linear_layers` keep a state of fixed
+    size in place of a cache. `attention_weights` and `linear_weights` count one such layer's weights.
+    """
 
     name: str
     hidden: int
@@ -28,6 +31,15 @@ class ModelShape:
     experts_per_token: int = 0
     expert_intermediate: int = 0
     shared_intermediate: int = 0
+    dense_layers: int = 0  # of a mixture of experts: so many layers have one feed-forward of width `intermediate`
+    attention_weights: int = 0  # 0: what heads and widths give
+    latent_width: int = 0
+    window: int = 0
+    window_layers: int = 0
+    linear_layers: int = 0
+    linear_weights: int = 0
+    linear_state: int = 0  # numbers that one sequence keeps in one such layer
+    approximated: str = ""  # what of the architecture is priced as something simpler
 
     def __post_init__(self) -> None:
         for quantity in ("hidden", "layers", "heads", "kv_heads", "head_dim", "vocabulary", "context"):
@@ -37,6 +49,14 @@ class ModelShape:
             raise InputError(
                 f"model '{self.name}': experts_per_token is {self.experts_per_token}, "
                 f"it must lie between 1 and the number of experts, {self.experts}"
+            )
+        special = self.window_layers + self.linear_layers
+        if min(self.window_layers, self.linear_layers, self.dense_layers) < 0 or max(special, self.dense_layers) > (
+            self.layers
+        ):
+            raise InputError(
+                f"model '{self.name}': window_layers {self.window_layers}, linear_layers {self.linear_layers} and "
+                f"dense_layers {self.dense_layers} are parts of its {self.layers} layers"
             )
 
     @property
@@ -56,8 +76,8 @@ class ModelShape:
             return float(self.matmul_parameters)
         untouched = math.pow(1 - self.experts_per_token / self.experts, tokens)
         touched = self.experts * (1 - untouched)
-        body = self._body_parameters(0)
-        return body + self.layers * touched * self._expert_parameters + self.vocabulary * self.hidden
+        experts = self._expert_layers * touched * self._expert_parameters
+        return self._body_parameters(0) + experts + self.vocabulary * self.hidden
 
     @property
     def weight_bytes(self) -> int:
@@ -66,8 +86,25 @@ class ModelShape:
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of keys and values that one token leaves in the cache, in bf16."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * BYTES_PER_WEIGHT
+        """Bytes that one token leaves in the cache, in bf16, as long as no window has passed it."""
+        return (self.layers - self.linear_layers) * self._cached_numbers * BYTES_PER_WEIGHT
+
+    def cache_bytes(self, tokens: float) -> float:
+        """Return the bytes that one sequence of so many tokens holds: all of them, a window's, and fixed states."""
+        full = self.layers - self.window_layers - self.linear_layers
+        numbers = self._cached_numbers * (full * tokens + self.window_layers * min(tokens, self.window))
+        return (numbers + self.linear_layers * self.linear_state) * BYTES_PER_WEIGHT
+
+    def attention_flops(self, tokens: float, squared: float) -> float:
+        """Return the operations of a forward pass's attention on one sequence of so many tokens.
+
+        `squared` is the mean of the squared length: causal attention takes 2 · layers · width · length². A window
+        passes 2 · window · length − window² of these, and a linear layer updates and reads its state once per token.
+        """
+        full = self.layers - self.window_layers - self.linear_layers
+        seen = squared if tokens <= self.window else 2 * self.window * tokens - self.window**2
+        pairs = full * squared + self.window_layers * min(squared, seen)
+        return 2 * self.attention_width * pairs + 4 * self.linear_layers * self.linear_state * tokens
 
     @property
     def attention_width(self) -> int:
@@ -75,54 +112,21 @@ class ModelShape:
         return self.heads * self.head_dim
 
     @property
+    def _cached_numbers(self) -> int:
+        return self.latent_width or 2 * self.kv_heads * self.head_dim
+
+    @property
+    def _expert_layers(self) -> int:
+        return self.layers - self.dense_layers if self.experts else 0
+
+    @property
     def _expert_parameters(self) -> int:
         return 3 * self.hidden * self.expert_intermediate
 
     def _body_parameters(self, experts: int) -> int:
-        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
-        dense = 3 * self.hidden * (self.intermediate + self.shared_intermediate)
-        router = self.hidden * self.experts
-        norms = 2 * self.hidden
-        return self.layers * (attention + dense + router + norms + experts * self._expert_parameters)
-
-
-def shape_from_config(name: str, config: Mapping[str, Any]) -> ModelShape:
-    """Read the shape from the keys of a Hugging Face config.json."""
-    text = config.get("text_config", config)
-    try:
-        hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
-        experts = int(text.get("num_local_experts") or text.get("num_experts") or text.get("n_routed_experts") or 0)
-        return ModelShape(
-            name=name,
-            hidden=hidden,
-            layers=int(text["num_hidden_layers"]),
-            heads=heads,
-            kv_heads=int(text.get("num_key_value_heads") or heads),
-            head_dim=int(text.get("head_dim") or hidden // heads),
-            intermediate=0 if experts else int(text["intermediate_size"]),
-            vocabulary=int(text["vocab_size"]),
-            context=int(text["max_position_embeddings"]),
-            tied_embeddings=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", True))),
-            experts=experts,
-            experts_per_token=int(text.get("num_experts_per_tok") or 0),
-            expert_intermediate=int(text.get("moe_intermediate_size") or text["intermediate_size"]) if experts else 0,
-            shared_intermediate=_shared_intermediate(text, experts),
-        )
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise InputError(
-            f"the config of model '{name}' has no usable {error}: a decoder-only config.json with hidden_size, "
-            "num_hidden_layers, num_attention_heads, intermediate_size, vocab_size and "
-            "max_position_embeddings is needed"
-        ) from error
-
-
-def _shared_intermediate(text: Mapping[str, Any], experts: int) -> int:
-    if not experts:
-        return 0
-    if text.get("shared_expert_intermediate_size"):
-        return int(text["shared_expert_intermediate_size"])
-    if text.get("model_type") == "llama4_text":
-        return int(text["intermediate_size"])
-    return int(text.get("n_shared_experts") or 0) * int(text.get("moe_intermediate_size") or 0)
+        attention = self.attention_weights or self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        mixers = (self.layers - self.linear_layers) * attention + self.linear_layers * self.linear_weights
+        dense = (self.layers - self._expert_layers) * 3 * self.hidden * self.intermediate
+        beside = self.hidden * (self.experts + 3 * self.shared_intermediate)  # the router and the shared experts
+        norms = 2 * self.hidden * self.layers
+        return mixers + dense + norms + self._expert_layers * (beside + experts * self._expert_parameters)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
-from budgets.memory import cache_tokens, engine_sizes
+from budgets.memory import cache_room, engine_sizes
 from budgets.models import ModelShape
 from budgets.workload import RecipeTraits, Workload
 
@@ -129,10 +129,10 @@ def _engine_seconds(
     model, lengths = workload.model, workload.responses
     share = rollouts / engines
     resident = workload.prompt_tokens + lengths.mean_square / (2 * lengths.mean)
-    fits = max(1.0, cache_tokens(workload, gpu, size) / resident)
+    fits = max(1.0, cache_room(workload, gpu, size) / model.cache_bytes(resident))
     running = min(_in_flight(share, lengths, traits), fits)
     steps = _decode_steps(share, running, engines, lengths, streaming=traits.asynchronous)
-    cached = share * (workload.prompt_tokens * lengths.mean + lengths.mean_square / 2) * model.kv_bytes_per_token
+    cached = share * lengths.mean * model.cache_bytes(resident)
     bandwidth = size * gpu.bandwidth_gb_per_s * 1e9 * DECODE_BANDWIDTH_USE
     weights = steps * 2 * model.weights_read(share * lengths.mean / steps) / bandwidth
     flops = 2 * model.matmul_parameters * share * lengths.mean
@@ -171,7 +171,7 @@ def _decode_steps(share: float, running: float, engines: int, lengths: ResponseL
 
 def _prefill_seconds(model: ModelShape, prompt_tokens: float, prompts: float, gpu: Gpu, size: int) -> float:
     """Return the seconds to read the prompts once each: the group shares its prefix."""
-    attention = 2 * model.layers * model.attention_width * prompt_tokens**2
+    attention = model.attention_flops(prompt_tokens, prompt_tokens**2)
     flops = prompts * (2 * model.matmul_parameters * prompt_tokens + attention)
     return flops / (size * gpu.dense_tflops * 1e12 * PREFILL_FLOPS_USE)
 
@@ -181,4 +181,4 @@ def _forward_flops(workload: Workload, rollouts: float) -> float:
     model, lengths, prompt = workload.model, workload.responses, workload.prompt_tokens
     squared = prompt**2 + 2 * prompt * lengths.mean + lengths.mean_square
     linear = 2 * model.matmul_parameters * (prompt + lengths.mean)
-    return rollouts * (linear + 2 * model.layers * model.attention_width * squared)
+    return rollouts * (linear + model.attention_flops(prompt + lengths.mean, squared))

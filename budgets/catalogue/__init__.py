@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from budgets.errors import ConfigError, InputError, UnknownNameError, suggest
 from budgets.hardware import Gpu
-from budgets.models import ModelShape, shape_from_config
+from budgets.model_config import shape_from_config
+from budgets.models import ModelShape
 
 Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
@@ -68,7 +69,7 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 def _type_name(wanted: Any) -> str:
-    return {float: "number", int: "whole number", bool: "true or false"}[wanted]
+    return {float: "number", int: "whole number", bool: "true or false", str: "text"}[wanted]
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:

@@ -111,7 +111,11 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
 
 def _model(request: Request, resolved: Resolved) -> Assumption:
     models = {variant.workload.model for variant in request.all_variants}
-    told = [f"{model.name}, {_count(model.parameters)} parameters" for model in sorted(models, key=attrgetter("name"))]
+    told = [
+        f"{model.name}, {_count(model.parameters)} parameters"
+        + (f" ({model.approximated})" if model.approximated else "")
+        for model in sorted(models, key=attrgetter("name"))
+    ]
     if len(told) == 1:
         return Assumption("model", told[0], resolved.source("workload.model"))
     alike = "lengths and pass rates are taken to be the same"

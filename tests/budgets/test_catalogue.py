@@ -51,7 +51,7 @@ def test_names_are_found_in_any_case() -> None:
     ("look_up", "given", "message"),
     [
         (catalogue.gpu, "h1000", r"unknown GPU 'h1000': did you mean 'h100'.*\[gpus.NAME\] in rlplan.toml"),
-        (catalogue.gpu, "quantum", r"unknown GPU 'quantum': known are a100-40, a100-80, b200"),
+        (catalogue.gpu, "quantum", r"unknown GPU 'quantum': known are a100-40, a100-80, a800, b200"),
         (catalogue.model, "qwen3-8", r"did you mean 'qwen3-8b'.*A path to a local config.json works too"),
     ],
 )

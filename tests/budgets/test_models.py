@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,17 +6,9 @@ from hypothesis import strategies as st
 
 from budgets import catalogue
 from budgets.errors import InputError
-from budgets.models import ModelShape, shape_from_config
+from budgets.models import ModelShape
 
-DENSE = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "max_position_embeddings": 512,
-}
+TINY = ModelShape("tiny", 64, 2, 4, 2, 16, 128, 100, 512, tied_embeddings=True)
 
 
 def with_look_up_table(shape: ModelShape) -> int:
@@ -46,6 +37,23 @@ def with_look_up_table(shape: ModelShape) -> int:
         ("llama-3.2-3b", 3.213),
         ("llama-3.1-8b", 8.03),
         ("llama-3.1-70b", 70.6),
+        ("r1-distill-qwen-1.5b", 1.777),
+        ("qwen3-235b-a22b", 235.1),
+        ("qwen3-next-80b-a3b", 79.7),
+        ("qwen3.5-9b", 8.95),
+        ("deepseek-v3", 671.0),
+        ("kimi-k2", 1026.0),
+        ("moonlight-16b-a3b", 15.96),
+        ("gpt-oss-20b", 20.9),
+        ("gpt-oss-120b", 116.8),
+        ("glm-4.5", 353.0),
+        ("glm-4.5-air", 106.9),
+        ("gemma-3-4b", 3.88),
+        ("gemma-3-27b", 27.0),
+        ("mistral-small-24b", 23.57),
+        ("mixtral-8x7b", 46.7),
+        ("nemotron-nano-9b-v2", 8.89),
+        ("nemotron-3-nano-30b-a3b", 31.6),
     ],
 )
 def test_parameters_are_the_published_ones(name: str, billions: float) -> None:
@@ -60,16 +68,19 @@ def test_parameters_of_scout_are_the_published_ones() -> None:
     assert with_look_up_table(scout) / 1e9 == pytest.approx(17, rel=0.02)
 
 
-def test_a_mixture_of_experts_multiplies_only_its_active_experts() -> None:
-    assert with_look_up_table(catalogue.model("qwen3-30b-a3b")) / 1e9 == pytest.approx(3.3, rel=0.02)
+@pytest.mark.parametrize(
+    ("name", "billions"), [("qwen3-30b-a3b", 3.3), ("qwen3-235b-a22b", 22), ("deepseek-v3", 37), ("gpt-oss-120b", 5.7)]
+)
+def test_a_mixture_of_experts_multiplies_only_its_active_experts(name: str, billions: float) -> None:
+    assert with_look_up_table(catalogue.model(name)) / 1e9 == pytest.approx(billions, rel=0.03)
 
 
 def test_the_count_by_hand() -> None:
-    shape = shape_from_config("tiny", DENSE)
+    shape = TINY
     attention, feed_forward, norms = 64 * 64 * 2 + 64 * 32 * 2, 3 * 64 * 128, 2 * 64
     body, embedding = 2 * (attention + feed_forward + norms), 100 * 64
-    assert shape.parameters == body + embedding  # configs leave the key out when the embeddings are tied
-    assert replace(shape, tied_embeddings=True).parameters == body + embedding
+    assert shape.parameters == body + embedding
+    assert replace(shape, tied_embeddings=False).parameters == body + 2 * embedding
     assert shape.matmul_parameters == body + embedding
     assert shape.weight_bytes == 2 * shape.parameters
     assert shape.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2
@@ -99,106 +110,32 @@ def test_expected_experts_of_a_batch_against_monte_carlo() -> None:
     assert shape.weights_read(tokens) == pytest.approx(rest + np.mean(touched) * one_expert, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "value"),
-    [
-        ({}, "tied_embeddings", True),
-        ({"tie_word_embeddings": False}, "tied_embeddings", False),
-        ({}, "head_dim", 16),
-        ({"head_dim": 128}, "head_dim", 128),
-        ({"num_key_value_heads": None}, "kv_heads", 4),
-        ({}, "context", 512),
-        ({}, "experts", 0),
-    ],
-)
-def test_dense_configs(change: dict[str, Any], field: str, value: object) -> None:
-    assert getattr(shape_from_config("tiny", {**DENSE, **change}), field) == value
+def test_a_window_holds_no_more_than_its_tokens() -> None:
+    plain, windowed = TINY, replace(TINY, window=50, window_layers=1)
+    token = 2 * 2 * 16 * 2  # keys and values of one layer
+    assert plain.cache_bytes(200) == 200 * plain.kv_bytes_per_token == 200 * 2 * token
+    assert windowed.cache_bytes(200) == (200 + 50) * token
+    assert windowed.cache_bytes(30) == plain.cache_bytes(30)
+    assert windowed.attention_flops(30, 900) == plain.attention_flops(30, 900)
+    # By hand: the layer with a window multiplies 50 · 200 − 50²/2 pairs instead of 200²/2, at 4 operations each.
+    assert windowed.attention_flops(200, 200**2) == 4 * 64 * (200**2 / 2 + 50 * 200 - 50**2 / 2)
 
 
-@pytest.mark.parametrize("key", ["num_experts", "num_local_experts", "n_routed_experts"])
-def test_mixtures_of_experts_by_any_of_their_keys(key: str) -> None:
-    shape = shape_from_config("moe", {**DENSE, key: 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32})
-    assert (shape.experts, shape.experts_per_token, shape.expert_intermediate) == (8, 2, 32)
-    assert (shape.intermediate, shape.shared_intermediate) == (0, 0)
+def test_a_linear_layer_holds_the_same_however_long_the_sequence() -> None:
+    linear = replace(TINY, linear_layers=1, linear_weights=1000, linear_state=300)
+    assert linear.cache_bytes(200) - linear.cache_bytes(100) == TINY.kv_bytes_per_token / 2 * 100
+    assert linear.cache_bytes(0) == 2 * 300
+    assert linear.attention_flops(200, 200**2) == TINY.attention_flops(200, 200**2) / 2 + 4 * 300 * 200
+    assert TINY.parameters - linear.parameters == 64 * 16 * (2 * 4 + 2 * 2) - 1000
 
 
-@pytest.mark.parametrize(
-    ("change", "expert", "shared"),
-    [
-        ({}, 128, 0),
-        ({"moe_intermediate_size": 32, "n_shared_experts": 2}, 32, 64),
-        ({"moe_intermediate_size": 32, "shared_expert_intermediate_size": 48}, 32, 48),
-        ({"model_type": "llama4_text"}, 128, 128),
-    ],
-)
-def test_sizes_of_routed_and_shared_experts(change: dict[str, Any], expert: int, shared: int) -> None:
-    shape = shape_from_config("moe", {**DENSE, "num_experts": 8, "num_experts_per_tok": 2, **change})
-    assert (shape.expert_intermediate, shape.shared_intermediate) == (expert, shared)
+def test_latent_attention_caches_a_tenth_of_what_heads_would() -> None:
+    deepseek = catalogue.model("deepseek-v3")
+    assert deepseek.cache_bytes(1000) == 1000 * 61 * 576 * 2  # as its report says: 70 kB a token
+    assert deepseek.cache_bytes(1000) < 0.1 * replace(deepseek, latent_width=0).cache_bytes(1000)
 
 
-def test_a_nested_text_config_is_read() -> None:
-    nested = {"model_type": "vision", "tie_word_embeddings": True, "text_config": DENSE}
-    assert shape_from_config("nested", nested) == replace(shape_from_config("nested", DENSE), tied_embeddings=True)
-
-
-def test_the_shipped_shape_equals_the_one_of_the_models_own_config() -> None:
-    config = {
-        "head_dim": 128,
-        "hidden_size": 2048,
-        "intermediate_size": 6144,
-        "max_position_embeddings": 40960,
-        "moe_intermediate_size": 768,
-        "num_attention_heads": 32,
-        "num_experts": 128,
-        "num_experts_per_tok": 8,
-        "num_hidden_layers": 48,
-        "num_key_value_heads": 4,
-        "tie_word_embeddings": False,
-        "vocab_size": 151936,
-    }
-    assert shape_from_config("qwen3-30b-a3b", config) == catalogue.model("qwen3-30b-a3b")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "vocab_size",
-        "max_position_embeddings",
-    ],
-)
-def test_a_missing_key_is_named(key: str) -> None:
-    with pytest.raises(InputError, match=rf"model 'tiny' has no usable '{key}'"):
-        shape_from_config("tiny", {k: v for k, v in DENSE.items() if k != key})
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {**DENSE, "hidden_size": "wide"},
-        {**DENSE, "vocab_size": None},
-        {**DENSE, "num_attention_heads": 0},
-        {"text_config": [1, 2]},
-        {"text_config": "text"},
-    ],
-)
-def test_values_of_the_wrong_kind_name_the_model(config: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"model 'tiny' has no usable .*a decoder-only config.json with hidden_size"):
-        shape_from_config("tiny", config)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"num_hidden_layers": 0}, "model 'tiny': layers is 0, it must be positive"),
-        ({"vocab_size": -1}, "model 'tiny': vocabulary is -1, it must be positive"),
-        ({"num_experts": 8}, "experts_per_token is 0, it must lie between 1 and the number of experts, 8"),
-        ({"num_experts": 8, "num_experts_per_tok": 9}, "experts_per_token is 9"),
-    ],
-)
-def test_shapes_that_cannot_be(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        shape_from_config("tiny", {**DENSE, **change})
+@pytest.mark.parametrize("change", [{"window_layers": 3}, {"dense_layers": 3}, {"linear_layers": -1}])
+def test_parts_of_the_layers_are_at_most_all_of_them(change: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="are parts of its 2 layers"):
+        replace(TINY, **change)

@@ -73,7 +73,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> "Run":
         ("rlplan decisions --action st", ["start", "stop"]),
         ("rlplan sweep --policy me", ["median"]),
         ("rlplan preview --policy h", ["hyperband"]),
-        ("rlplan propose --gpu h", ["h100", "h200"]),
+        ("rlplan propose --gpu h", ["h100", "h200", "h20", "h800"]),
         ("rlplan propose --recipes easy,da", ["easy,dapo"]),
     ],
 )
