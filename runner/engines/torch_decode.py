@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from runner.engines.decoding import Noise, draw
 from runner.engines.torch_traits import Traits
 from runner.engines.torch_waves import Wave, Written
+from runner.ports.rollouts import Interruption
 
 if TYPE_CHECKING:
     import torch
@@ -117,10 +118,39 @@ class DecodingParts:
         return 1 if self.device.type == "cpu" else 16
 
 
+class Forcing:
+    """Which rows of a wave have to write which token of a closing phrase; every table has all rows of the wave."""
+
+    def __init__(self, interruption: Interruption, places: "Tensor") -> None:
+        """Interrupt each row after so many tokens as its place says."""
+        import torch
+
+        self._phrase, self._closed_by = (
+            torch.tensor(tokens, dtype=torch.int64, device=places.device)
+            for tokens in (interruption.phrase, interruption.closed_by)
+        )
+        self._places = places
+        self._last = interruption.latest + len(interruption.phrase)
+        self._closed = torch.zeros_like(places, dtype=torch.bool)
+        self._taken = torch.zeros_like(places, dtype=torch.bool)  # the phrase, or a part of it
+
+    def at(self, written: "Tensor") -> tuple["Tensor", "Tensor"] | None:
+        """Return who is forced after the tokens (steps, rows) written so far, and to what; None: nobody any more."""
+        step, closing = len(written), len(self._closed_by)
+        if step >= self._last:
+            return None
+        if 0 < closing <= step:
+            self._closed |= (written[step - closing :] == self._closed_by[:, None]).all(dim=0)
+        within = step - self._places
+        self._taken |= (within == 0) & ~self._closed
+        forced = self._taken & (within >= 0) & (within < len(self._phrase))
+        return forced, self._phrase[within.clamp(0, len(self._phrase) - 1)]
+
+
 class Decoding:
     """A wave under way. Rows that are finished write on unseen until they are dropped."""
 
-    def __init__(self, wave: Wave, max_tokens: int, form: DecodingParts) -> None:
+    def __init__(self, wave: Wave, max_tokens: int, form: DecodingParts, forcing: Forcing | None = None) -> None:
         """Run the distinct prompts through the decoder, padded on the left."""
         import torch
 
@@ -140,6 +170,8 @@ class Decoding:
         self._ids = torch.tensor(wave.rows, device=device)  # the same as rows of the request
         self._tokens = torch.full((max_tokens, rows), form.pad_id, device=device)
         self._logprobs = torch.zeros((max_tokens, rows), device=device)
+        self._forcing = forcing
+        self._forced = torch.zeros((max_tokens, rows), dtype=torch.bool, device=device)
         self.versions: list[int] = []  # of the weights, at each step
 
     def _mask_of(self, present: "Tensor", padded: bool) -> "Tensor | None":
@@ -177,6 +209,10 @@ class Decoding:
             mask = None if self._mask is None else self._mask.narrow(-1, 0, length + 1)
             self._hidden = self._forward(self._last, mask, self._starts + (step - 1))
         tokens, logprobs = self._draw(head, temperature, noise.at(step).index_select(0, self._ids))
+        if self._forcing is not None and (due := self._forcing.at(self._tokens[:step])) is not None:
+            self._forced[step] = due[0]
+            forced, phrase = (table.index_select(0, self._places) for table in due)
+            tokens, logprobs = phrase.where(forced, tokens), logprobs.masked_fill(forced, 0.0)
         self._tokens[step].index_copy_(0, self._places, tokens)
         self._logprobs[step].index_copy_(0, self._places, logprobs)
         self._last = tokens.unsqueeze(1)
@@ -216,4 +252,5 @@ class Decoding:
     def written(self) -> Written:
         """Return what was written, without the keys and values that it took."""
         steps = len(self.versions)
-        return Written(self._wave.rows, self._tokens[:steps].T.cpu(), self._logprobs[:steps].T.cpu(), self.versions)
+        tokens, forced, logprobs = (table[:steps].T.cpu() for table in (self._tokens, self._forced, self._logprobs))
+        return Written(self._wave.rows, tokens, forced, logprobs, self.versions)

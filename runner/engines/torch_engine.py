@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from budgets.errors import InputError, UnknownNameError
 from runner.engines.decoding import Noise
-from runner.engines.torch_decode import Decoding, DecodingParts
+from runner.engines.torch_decode import Decoding, DecodingParts, Forcing
 from runner.engines.torch_traits import Traits
 from runner.engines.torch_waves import Wave, Written, gathered, waves
 from runner.policy.model import Head, decoder_of
@@ -76,13 +76,14 @@ class TorchEngine:
             decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at
         )
         noise = Noise(seed, len(prompts) * per_prompt, model.device)
+        places = _places(sampling, seed, len(prompts) * per_prompt, model.device)
         written: list[Written] = []
         with _evaluating(model):
             self._head = None  # a shared model's weights may have changed since
             for wave in waves(prompts, per_prompt, self._rows_at_once(prompts, sampling.max_tokens)):
                 if written and between_tokens is not None:
                     between_tokens()
-                written.append(self._decoded(wave, form, sampling, noise, between_tokens).written())
+                written.append(self._decoded(wave, form, sampling, noise, places, between_tokens).written())
         self._head = None
         return gathered(prompts, per_prompt, written, self._end_id, self._pad_id)
 
@@ -92,6 +93,7 @@ class TorchEngine:
         form: DecodingParts,
         sampling: Sampling,
         noise: Noise,
+        places: "Tensor | None",
         between_tokens: Callable[[], None] | None,
     ) -> Decoding:
         """Decode a wave to its end.
@@ -101,8 +103,11 @@ class TorchEngine:
         """
         import torch
 
+        forcing = None
+        if sampling.interruption is not None and places is not None:
+            forcing = Forcing(sampling.interruption, places[wave.rows])
         with torch.no_grad():
-            decoding = Decoding(wave, sampling.max_tokens, form)
+            decoding = Decoding(wave, sampling.max_tokens, form, forcing)
             going = decoding.write_token(self._current_head(), self._version, sampling.temperature, noise)
         while going and len(decoding.versions) < sampling.max_tokens:
             if between_tokens is not None:
@@ -157,6 +162,15 @@ class TorchEngine:
         if self._model is None:
             raise InputError("this rollout engine is closed: make a new one")
         return self._model
+
+
+def _places(sampling: Sampling, seed: int, rows: int, device: Any) -> "Tensor | None":
+    """Return after how many tokens each row of the request is interrupted."""
+    import torch
+
+    if sampling.interruption is None:
+        return None
+    return torch.from_numpy(sampling.interruption.places(seed, rows)).to(device)
 
 
 def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tensor":

@@ -41,6 +41,7 @@ class Written:
 
     rows: list[int]
     tokens: "Tensor"  # (rows, steps)
+    forced: "Tensor"
     logprobs: "Tensor"
     versions: list[int]  # of the weights, at each step
 
@@ -63,6 +64,7 @@ def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_
     count, steps = len(prompts) * per_prompt, max((len(wave.versions) for wave in written), default=0)
     tokens = torch.full((count, steps), pad_id)
     mask = torch.zeros((count, steps), dtype=torch.bool)
+    forced = torch.zeros((count, steps), dtype=torch.bool)
     logprobs = torch.zeros((count, steps))
     versions = torch.full((count, steps), -1, dtype=torch.int32)
     truncated = torch.zeros(count, dtype=torch.bool)
@@ -72,9 +74,11 @@ def gathered(prompts: Prompts, per_prompt: int, written: Sequence[Written], end_
         present = ended.cumsum(dim=1) - ended.long() == 0
         mask[rows, :length] = present
         tokens[rows, :length] = wave.tokens.where(present, pad_id)
+        forced[rows, :length] = wave.forced & present
         logprobs[rows, :length] = wave.logprobs.where(present, 0.0)
         versions[rows, :length] = torch.tensor(wave.versions, dtype=torch.int32).where(present, -1)
         truncated[rows] = ~ended.any(dim=1)
     longest = int(mask.sum(dim=1).max()) if count else 0
-    tokens, mask, logprobs, versions = (table[:, :longest] for table in (tokens, mask, logprobs, versions))
-    return Rollouts(prompts, per_prompt, tokens, mask, logprobs, versions, truncated)
+    tables = (tokens, mask, forced, logprobs, versions)
+    tokens, mask, forced, logprobs, versions = (table[:, :longest] for table in tables)
+    return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, versions, truncated)

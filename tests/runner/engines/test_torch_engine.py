@@ -7,7 +7,7 @@ from budgets.errors import InputError, UnknownNameError
 from runner.engines import torch_decode, torch_engine
 from runner.engines.torch_engine import TorchEngine
 from runner.engines.torch_waves import waves
-from runner.ports.rollouts import Rollouts, Sampling
+from runner.ports.rollouts import Interruption, Rollouts, Sampling
 from tests.conformance.tiny_llama import expected_logprobs
 from tests.runner.engines.models import END, PAD, PROMPTS, VOCABULARY, build
 
@@ -187,3 +187,26 @@ def test_what_cannot_be_decoded_is_refused_with_numbers() -> None:
         engine.generate(PROMPTS, 0, Sampling(4), 0)
     with pytest.raises(InputError, match=r"prompt 1 of 61 tokens .* 65 positions, and the engine has 64.* at most 3"):
         engine.generate([[2], [2] * 61], 1, Sampling(4), 0)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "earliest", "latest"), [((), 2, 3), ((7,), 0, 3), ((7,), 3, 2), ((7, 8), 2, 6)], ids=repr
+)
+def test_a_closing_phrase_without_room_around_it_is_refused(
+    phrase: tuple[int, ...], earliest: int, latest: int
+) -> None:
+    Sampling(8, interruption=Interruption((7, 8), 1, 5))
+    with pytest.raises(InputError, match=f"of {len(phrase)} tokens after {earliest} to {latest} of at most 8"):
+        Sampling(8, interruption=Interruption(phrase, earliest, latest))
+
+
+def test_rows_are_interrupted_alike_however_they_are_decoded() -> None:
+    cut = Sampling(12, 1.8, Interruption((7, 8), 3, 6, closed_by=(9,)))
+    rollouts = [
+        TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=rows, compact_at=share).generate(PROMPTS, 6, cut, seed=4)
+        for rows, share in ((None, 2.0), (None, 0.01), (4, 0.125))
+    ]
+    assert rollouts[0].forced.any()
+    for other in rollouts[1:]:
+        assert torch.equal(other.forced, rollouts[0].forced)
+        assert torch.equal(other.tokens, rollouts[0].tokens)

@@ -37,9 +37,12 @@ class ScriptedEngine:
         tokens = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
         mask = torch.arange(width) < torch.tensor([len(row) for row in rows])[:, None]
         ends = torch.tensor([row[-1] == END for row in rows])
-        logprobs = torch.full(tokens.shape, -0.5).where(mask, 0.0)
+        forced = torch.zeros_like(mask)
+        if sampling.interruption is not None:
+            forced = (tokens == sampling.interruption.phrase[0]) & mask  # the script writes the phrase itself
+        logprobs = torch.full(tokens.shape, -0.5).where(mask & ~forced, 0.0)
         versions = torch.zeros_like(tokens, dtype=torch.int32).masked_fill(~mask, -1)
-        return Rollouts(prompts, per_prompt, tokens, mask, logprobs, versions, ~ends)
+        return Rollouts(prompts, per_prompt, tokens, mask, forced, logprobs, versions, ~ends)
 
     def load_weights(self, weights: Weights, version: int) -> None:
         """Keep the script."""
