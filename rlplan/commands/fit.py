@@ -11,7 +11,7 @@ from rlplan.wording.formats import Format
 
 def fit(
     files: Annotated[
-        list[Path], typer.Argument(help="CSV, JSONL, trainer_state.json or TensorBoard files, or a run's folder.")
+        list[Path], typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder.")
     ],
     x: Annotated[str | None, typer.Option(metavar="<column>", help="The compute; guessed without this.")] = None,
     y: Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")] = None,

@@ -13,6 +13,8 @@ from planner.curves.reading.names import AXES, COUNTERS, TOTALS, guess_score, ma
 from planner.curves.reading.restarts import splice
 from planner.curves.reading.sources import read_table
 from planner.curves.reading.table import Flags, Rows, Table, Vector
+from planner.logs.names import TRAINERS
+from planner.logs.series import Choice, choose_score, trainer_of
 
 # Words in a column's name that suit a percentage, and a score above which no other reading of [0, 100] is likely.
 _PERCENT_WORDS = ("acc", "pass", "percent", "pct", "score", "%")
@@ -34,14 +36,20 @@ def read_curves(
     """Read the learning curves of a file or directory; columns that are not named are guessed, and the notes say which.
 
     `by` names the column (or columns, with commas) that tells several curves apart, '' that there is but one;
-    `percent` divides scores by 100. A run that was restarted is spliced, the newest attempt first.
+    `percent` divides scores by 100. A run that was restarted is spliced, the newest attempt first. A trainer's log with
+    several sets of validation problems is a curve for each.
     """
     curves: list[Curve] = []
     refusals: list[InputError] = []
     tables = read_table(path)
     for table in tables:
         try:
-            curves += curves_of(table, x=x, y=y, by=by, percent=percent)
+            chosen = _trainers_score(table, x) if y is None else None
+            if chosen is None:
+                curves += curves_of(table, x=x, y=y, by=by, percent=percent)
+                continue
+            for name in chosen.series:
+                curves += _chosen(curves_of(table, x=x, y=name, by=by, percent=percent), chosen, name)
         except InputError as refusal:
             refusals.append(refusal)
     if not curves:
@@ -82,6 +90,23 @@ def curves_of(
         curve = Curve.of(f"{table.name}/{part.label}" if part.label else table.name, xs, ys)
         curves.append(replace(curve, notes=(*found, *curve.notes), x_name=axis, y_name=columns.score))
     return curves
+
+
+def _trainers_score(table: Table, x: str | None) -> Choice | None:
+    """Return the score by the names of the trainer that wrote the table, where one is known to have."""
+    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
+    if names is None:
+        return None
+    return choose_score(names, {n: int((~np.isnan(v)).sum()) for n, v in table.columns.items() if n != x})
+
+
+def _chosen(curves: list[Curve], choice: Choice, name: str) -> list[Curve]:
+    """Say of curves why this is the score, and name them for it where there are several."""
+    label = choice.label(name)
+    return [
+        replace(curve, name=f"{curve.name}/{label}" if label else curve.name, notes=(*curve.notes, *choice.notes(name)))
+        for curve in curves
+    ]
 
 
 def _choose(table: Table, x: str | None, y: str | None, by: str | None) -> _Columns:

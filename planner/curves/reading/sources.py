@@ -2,21 +2,24 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from budgets.errors import InputError
 from planner.curves.reading.delimited import read_delimited
 from planner.curves.reading.events import read_events
-from planner.curves.reading.records import parsed, read_document, read_lines
+from planner.curves.reading.records import parsed, read_document, read_lines, table_of
 from planner.curves.reading.table import Table, listing
+from planner.logs.formats import read_printed
 
 _HEAD = 65_536
 _DEEPEST = 4
 _LOGS = (".csv", ".tsv", ".jsonl", ".ndjson")
+_PRINTED = (".log", ".out", ".txt", ".stdout")
 # Files that are named alike in every run: the folder says which run it is.
 _NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
-_FORMATS = "CSV, JSONL, trainer_state.json and TensorBoard event files"
+_FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard event files and what a trainer prints"
 
 
 def read_table(path: Path) -> list[Table]:
@@ -46,10 +49,19 @@ def _read_file(path: Path) -> list[Table]:
         raise InputError(f"'{path}' is empty. Read are {_FORMATS}")
     if "tfevents" in path.name and b"\0" in head:
         return [read_events(path, name)]
-    if b"\0" in head:
+    rows = isinstance(parsed(_first_line(head)), dict)
+    if not rows and (printed := read_printed(path)) is not None:
+        return [replace(table_of(printed.rows, name, list(printed.notes)), trainer=printed.trainer)]
+    if b"\0" in head and not rows:
         raise InputError(f"'{path}' is not UTF-8 text, nor a format known here. Read are {_FORMATS}")
-    with path.open(encoding="utf-8-sig", newline="") as text:
+    # A row that a crash left full of other bytes is one broken line among many; a table has no such lines.
+    with path.open(encoding="utf-8-sig", errors="replace" if rows else "strict", newline="") as text:
         return _read_text(text, name)
+
+
+def _first_line(head: bytes) -> str:
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    return next((line for line in lines if line.strip()), "")
 
 
 def _read_text(text: TextIO, name: str) -> list[Table]:
@@ -77,6 +89,7 @@ def _read_directory(path: Path) -> list[Table]:
     if any("tfevents" in name for name in names):
         return [read_events(path, path.resolve().name)]
     logs = [entry for entry in inside if entry.suffix.casefold() in _LOGS]
+    logs = logs or [each for each in inside if each.suffix.casefold() in _PRINTED and read_printed(each) is not None]
     if len(logs) == 1:
         return _read_file(logs[0])
     if logs:

@@ -27,6 +27,7 @@ class Table:
     text: dict[str, list[str]] = field(default_factory=dict)
     pace: Flags | None = None
     notes: tuple[str, ...] = ()
+    trainer: str | None = None
 
     @property
     def rows(self) -> int:

@@ -1,0 +1,101 @@
+"""Which trainer's names these are, which of them is the score, and what the others are in our words."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cache
+from typing import Literal
+
+from planner.logs.names import TRAINERS, Names
+
+MEMORISING = "over repeated epochs it also rises by memorising the training problems"
+
+# They match a score's pattern and say something else of it.
+_NOT_SCORES = re.compile(r"(?:^|[/_-])(?:step|std|min|max|\w*length\w*|\w*ratio|response_len|policy_version)(?:$|[/@])")
+_FEWEST_MARKS = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The series that serves as the score, one for each set of validation problems, and why; others by their names."""
+
+    series: tuple[str, ...]
+    kind: Literal["validation", "training"]
+    why: str
+    others: tuple[str, ...]
+
+    def label(self, name: str) -> str:
+        """Return what tells a series from the others that were chosen with it; '' for a single one."""
+        if len(self.series) == 1:
+            return ""
+        parts = [each.split("/") for each in self.series]
+        shortest = min(map(len, parts))
+        front = next((i for i in range(shortest) if len({part[i] for part in parts}) > 1), shortest)
+        back = next((i for i in range(shortest) if len({part[-1 - i] for part in parts}) > 1), shortest)
+        own = name.split("/")
+        return "/".join(own[front : len(own) - back]) or name
+
+    def notes(self, name: str) -> list[str]:
+        """Return what to say of a curve whose score is this series."""
+        others = [each for each in (*self.series, *self.others) if each != name]
+        return [f"the score is '{name}', {self.why}"] + [f"others with --y: {', '.join(others)}"] * bool(others)
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a pattern fits whole."""
+    fits = _expression(pattern).match
+    return [name for name in names if fits(name)]
+
+
+def trainer_of(names: Collection[str]) -> Names | None:
+    """Return the names of the trainer most of whose marks are among these; None where they are nobody's."""
+    found = {each: sum(bool(matching(mark, names)) for mark in TRAINERS[each].marks) for each in TRAINERS}
+    best = max(found, key=lambda each: found[each])
+    return TRAINERS[best] if found[best] >= _FEWEST_MARKS else None
+
+
+def choose_score(names: Names, counts: Mapping[str, int]) -> Choice | None:
+    """Choose the score among series with so many values each: validation before training; None where there is neither.
+
+    A series with a single value is taken only where there is no other: a validation of the base model is no curve.
+    """
+    proper = {name: count for name, count in counts.items() if count and not _NOT_SCORES.search(name)}
+    validations = _wholes(dict.fromkeys(name for pattern in names.validation for name in matching(pattern, proper)))
+    rewards = [name for pattern in names.values.get("reward", ()) for name in matching(pattern, proper)]
+    everything = tuple(dict.fromkeys([*validations, *rewards]))
+    for enough in (2, 1):
+        for pattern in names.validation:
+            if found := [name for name in matching(pattern, validations) if counts[name] >= enough]:
+                others = tuple(name for name in everything if name not in found)
+                return Choice(tuple(found), "validation", f"the validation of {names.trainer}", others)
+        if found := [name for name in rewards if counts[name] >= enough]:
+            few = "no validation" if not validations else "but one validation"
+            why = f"the training reward of {names.trainer}, as its log has {few}: {MEMORISING}"
+            return Choice((found[0],), "training", why, tuple(name for name in everything if name != found[0]))
+    return None
+
+
+def ours_of(names: Names, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the numbers of a step by our names, and its seconds by phase ('step' is the whole, where it is timed)."""
+    ours = {}
+    for name, patterns in names.values.items():
+        theirs = next((found[0] for pattern in patterns if (found := matching(pattern, values))), None)
+        if theirs is not None:
+            ours[name] = values[theirs]
+    seconds = {}
+    for phase, patterns in names.seconds.items():
+        if timed := [values[name] for name in dict.fromkeys(n for p in patterns for n in matching(p, values))]:
+            seconds[phase] = sum(timed)
+    return ours, seconds
+
+
+def _wholes(names: Iterable[str]) -> list[str]:
+    """Leave out what says more of another: 'eval/aime/response_len' and 'eval/aime-pass@1' beside 'eval/aime'."""
+    known = list(names)
+    return [name for name in known if not any(name.startswith((f"{each}/", f"{each}-")) for each in known)]

@@ -1,0 +1,125 @@
+"""Whole logs of consoles, as `rlplan fit` reads them."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from planner.curves.reading import read_curves, read_table
+from planner.logs.formats import read_printed
+from tests.planner.curves.curves_read import noted, only, points
+from tests.planner.curves.reading_samples import jsonl, write
+from tests.planner.logs import printed
+from tests.planner.logs.printed import log
+
+
+@pytest.mark.parametrize(
+    ("lines", "trainer", "score", "expected"),
+    [
+        (printed.VERL, "verl", "val-core/openai/gsm8k/reward/mean@4", [(0, 0.25), (2, 0.4)]),
+        (printed.OPENRLHF, "openrlhf", "eval_math_pass1", [(1, 0.31), (2, 0.36)]),
+        (printed.TRL, "trl", "eval_rewards/accuracy/mean", [(2, 0.2), (4, 0.4)]),
+        (printed.AREAL, "areal", "eval-rollout/reward", [(1, 0.3), (2, 0.4)]),
+    ],
+)
+def test_a_console_is_read_without_flags(
+    tmp_path: Path, lines: list[str], trainer: str, score: str, expected: list[tuple[int, float]]
+) -> None:
+    curve = only(log(tmp_path / "run.log", lines))
+    assert points(curve) == expected
+    assert curve.y_name == score
+    assert noted(curve, f"printed by {trainer}")
+    assert noted(curve, f"the score is '{score}', the validation of {trainer}")
+
+
+def test_other_series_are_offered_by_name(tmp_path: Path) -> None:
+    path = log(tmp_path / "run.log", printed.VERL)
+    assert noted(only(path), "others with --y: critic/score/mean")
+    assert points(only(path, y="critic/score/mean")) == [(1, 0.3), (2, 0.35)]
+
+
+def test_training_reward_serves_where_nothing_was_validated_and_the_note_warns(tmp_path: Path) -> None:
+    lines = [f"step:{step} - critic/score/mean:{step / 10} - timing_s/gen:1.0" for step in (1, 2, 3)]
+    curve = only(log(tmp_path / "run.log", lines))
+    assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
+    assert noted(curve, "training reward of verl, as its log has no validation: over repeated epochs it also rises")
+
+
+def test_each_set_of_validation_problems_is_a_curve(tmp_path: Path) -> None:
+    scores = "val/test_score/openai/gsm8k:0.{0} - val/test_score/lighteval/MATH:0.1{0}"
+    lines = [f"step:{step} - timing/gen:1.000 - {scores.format(step)}" for step in (1, 2)]
+    curves = {curve.name: points(curve) for curve in read_curves(log(tmp_path / "run.log", lines))}
+    assert curves == {"run/openai/gsm8k": [(1, 0.1), (2, 0.2)], "run/lighteval/MATH": [(1, 0.11), (2, 0.12)]}
+
+
+def test_two_attempts_in_one_file_are_spliced(tmp_path: Path) -> None:
+    def attempt(steps: range, score: float) -> list[str]:
+        return [f"step:{s} - val-core/x/acc/mean@1:{score} - critic/score/mean:0.1" for s in steps]
+
+    curve = only(log(tmp_path / "run.log", [*attempt(range(1, 7), 0.1), "Traceback …", *attempt(range(4, 10), 0.2)]))
+    assert points(curve) == [*((s, 0.1) for s in range(1, 4)), *((s, 0.2) for s in range(4, 10))]
+    assert noted(curve, "restarted at step 4")
+
+
+def test_bytes_of_no_text_are_survived(tmp_path: Path) -> None:
+    text = "".join(f"{line}\n" for line in printed.VERL).encode()
+    path = tmp_path / "run.log"
+    path.write_bytes(b"\xff\xfe\x00 binary \x80\n" + text.replace(b"some warning", b"\x00\xff\xc3"))
+    assert points(only(path)) == [(0, 0.25), (2, 0.4)]
+
+
+def test_rows_with_bytes_of_no_text_are_left_out(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "metrics.jsonl", [{"step": s, "data": {"val-core/x/acc/mean@1": s / 10}} for s in range(20)]
+    )
+    path.write_bytes(path.read_bytes() + b'\x00\x00\xff{"step": 20, "da')
+    curve = only(path)
+    assert curve.y.size == 20
+    assert noted(curve, "1 broken lines left out")
+
+
+def test_the_log_alone_in_a_folder_is_read(tmp_path: Path) -> None:
+    log(tmp_path / "run" / "verl.log", printed.VERL)
+    write(tmp_path / "run" / "notes.txt", "a few words\n")
+    assert points(only(tmp_path / "run")) == [(0, 0.25), (2, 0.4)]
+    log(tmp_path / "run" / "again.log", printed.VERL)
+    with pytest.raises(InputError, match=r"several logs: again\.log, verl\.log; give one"):
+        read_curves(tmp_path / "run")
+
+
+@given(st.integers(0, 10_000), st.sampled_from([printed.VERL, printed.OPENRLHF, printed.TRL, printed.AREAL]))
+def test_a_log_cut_off_anywhere_says_nothing_that_the_whole_one_does_not(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, lines: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "run.log"
+    whole = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(whole)
+    full = read_printed(path)
+    assert full is not None
+    said = [row.items() for row in full.rows]
+    path.write_bytes(whole[: cut % len(whole)])
+    torn = read_printed(path)
+    for row in torn.rows[:-1] if torn is not None else []:
+        assert any(row.items() <= each or str(row) == str(dict(each)) for each in said)
+
+
+def test_steps_that_no_bar_says_are_counted(tmp_path: Path) -> None:
+    lines = [f"{{'loss': 0.1, 'reward': {step / 10}, 'rewards/acc/mean': 0.5}}" for step in (1, 2, 3)]
+    curve = only(log(tmp_path / "run.log", lines))
+    assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
+    assert noted(curve, "3 lines name no step: counted one by one")
+
+
+def test_a_restarted_trl_goes_back_with_its_bar(tmp_path: Path) -> None:
+    def attempt(steps: range) -> list[str]:
+        return [f"\r 5%| | {s}/40 [00:01<00:10]\n{{'loss': 0.1, 'reward': 0.5, 'rewards/a/mean': 0.5}}" for s in steps]
+
+    rows = read_printed(log(tmp_path / "run.log", [*attempt(range(1, 6)), *attempt(range(3, 8))]))
+    assert rows is not None
+    assert [row["step"] for row in rows.rows] == [1, 2, 3, 4, 5, 3, 4, 5, 6, 7]
+
+
+def test_who_printed_it_stands_in_the_table(tmp_path: Path) -> None:
+    assert [table.trainer for table in read_table(log(tmp_path / "run.log", printed.OPENRLHF))] == ["openrlhf"]
