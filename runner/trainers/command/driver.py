@@ -1,7 +1,6 @@
 """What rlplan knows of a trainer that nobody here has heard of: what its file says."""
 
 import json
-import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from runner.trainers.command.sources import (
     table,
 )
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
+from runner.trainers.driving import numbered
 from runner.trainers.own_ray import in_own_ray
 
 
@@ -99,16 +99,11 @@ class CommandDriver:
 
     def _found(self, folder: Path) -> Iterator[Checkpoint]:
         options = self._options.checkpoints
-        before, _, after = options.pattern.partition(STEP)
-        expression = re.compile(f"{re.escape(before)}(\\d+){re.escape(after)}")
-        for path in folder.glob(options.pattern.replace(STEP, "*")):
-            match = expression.fullmatch(str(path.relative_to(folder)))
-            if match is None:
-                continue
-            mark = (options.complete or "").replace(STEP, match[1])
-            beside = path.parent / mark.removeprefix("../") if mark.startswith("../") else path / mark
+        for each in numbered(folder, options.pattern):
+            mark = (options.complete or "").replace(STEP, str(each.step))
+            beside = each.path.parent / mark.removeprefix("../") if mark.startswith("../") else each.path / mark
             if not mark or beside.exists():
-                yield Checkpoint(int(match[1]), path)
+                yield each
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return where metrics and checkpoints go and what they are called, for one who writes them instead."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from planner.recipes.schema import Recipe
-from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
-from runner.tasks.opening import open_task
-from runner.trainers.ability import Difference, done_as
+from runner.trainers.ability import Difference
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading
+from runner.trainers.driving import as_done, complete, opened_task, started
 from runner.trainers.following import LineSource
 from runner.trainers.trl.folder import files_of, run_of
 from runner.trainers.trl.options import options_of
@@ -51,22 +50,17 @@ class TrlDriver:
         options_of(config)
         config = _as_done(config)
         require_runnable(config)
-        run_of(config, _task(config), Attempt(Path(), 1, 0, 1, None))
+        run_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
 
     def differences(self, recipe: Recipe, *, vllm: bool = True) -> Sequence[Difference]:
         """Return what TRL does otherwise, on a GPU with vLLM unless told that there is none."""
         return list(differences(recipe, vllm=vllm))
 
-    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch:
+    def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start start.py on every host, which starts that host's processes."""
         config = _as_done(config)
-        assert config.trainer is not None
-        environment = {"OMP_NUM_THREADS": str(config.machine.threads), "TOKENIZERS_PARALLELISM": "false"}
-        environment |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
-        if rank < len(attempt.gpus) and attempt.gpus[rank]:
-            environment["CUDA_VISIBLE_DEVICES"] = attempt.gpus[rank]
-        argv = (config.trainer.python or "python3", "start.py", str(rank))
-        return Launch(argv, files_of(config, _task(config), attempt), environment)
+        argv, files = ("start.py", str(rank)), files_of(config, opened_task(config), attempt)
+        return started(config, attempt, rank, argv, files, {"TRL_EXPERIMENTAL_SILENCE": "1"}, everywhere=True)
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[LineSource]:
         """Return the file that following.py writes."""
@@ -74,8 +68,7 @@ class TrlDriver:
 
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those that following.py has marked."""
-        found = [path.parent for path in folder.glob(f"checkpoint-*/{_MARK}")]
-        return sorted((Checkpoint(int(path.name.split("-")[1]), path) for path in found), key=lambda each: -each.step)
+        return complete(folder, "checkpoint-{step}", holds=(_MARK,))
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return what marks a checkpoint, for one who writes it instead."""
@@ -122,14 +115,4 @@ def readings(line: str) -> list[Reading]:
 
 def _as_done(config: TrialConfig) -> TrialConfig:
     """Return the trial with the recipe as TRL trains it."""
-    assert config.trainer is not None
-    judge = partial(JUDGE.differences, vllm=config.machine.engine == "vllm")
-    recipe = done_as("TRL", config.recipe, judge, approximate=config.trainer.approximate)
-    return config.model_copy(update={"recipe": recipe})
-
-
-def _task(config: TrialConfig) -> Task:
-    """Open the task; its reward runs in the trainer's own environment."""
-    task = open_task(config.task, config.seed, config.validation.problems)
-    task.reward.close()
-    return task
+    return as_done(config, "TRL", partial(JUDGE.differences, vllm=config.machine.engine == "vllm"))

@@ -12,8 +12,9 @@ from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.tokenizers import ChatTokenizer, character_tokenizer_files
+from runner.tasks.tokenizers import character_tokenizer_files
 from runner.trainers.driver import Attempt
+from runner.trainers.driving import has_chat, merged, warmup_steps
 from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
 from runner.trainers.trl.options import options_of
 from runner.trainers.trl.recipes import recipe_settings
@@ -53,8 +54,6 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     options, machine, recipe = options_of(config), config.machine, config.recipe
     shape = shape_of(config, options, task)
     embedded = config.task.name in EMBEDDED
-    chat = isinstance(task.tokenizer, ChatTokenizer) and task.tokenizer.has_template
-    warmup = recipe.optimizer.warmup_steps if config.warmup_steps is None else config.warmup_steps
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
     eased = recipe.filters.curriculum == "easy-to-hard"
     return {
@@ -79,7 +78,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "tokenizer": "tokenizer" if embedded else str(Path(task.model_path).absolute()),
         "end_id": task.tokenizer.end_id,
         "skip_special_tokens": not embedded,  # in ours they are characters that no answer has
-        "chat": chat,
+        "chat": has_chat(task),
         "longest": task.max_response_tokens,
         "train_problems": len(task.train),
         "pass_rates": list(task.base_pass_rates) if eased and task.base_pass_rates is not None else None,
@@ -88,7 +87,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "prompts_per_batch": config.prompts_per_batch,
         "rollouts_per_step": config.rollouts_per_step,
         "updates_per_batch": recipe.schedule.updates_per_batch,
-        "warmup_steps": warmup,
+        "warmup_steps": warmup_steps(config),
         "reward": reward_of(config),
         "shaping": recipe.rewards.model_dump(),
         "validation": {**config.validation.model_dump(), "rows": shape.passes * shape.rollouts_per_pass},
@@ -129,12 +128,7 @@ def _settings(config: TrialConfig, task: Task, shape: Shape) -> dict[str, Any]:
         ours |= {"use_vllm": True, "vllm_mode": "colocate"}
         free["vllm_gpu_memory_utilization"] = options.vllm_memory
         free["vllm_max_model_length"] = task.max_prompt_tokens + task.max_response_tokens
-    if taken := sorted(ours.keys() & options.settings.keys()):
-        raise InputError(
-            f"[trainer.options.settings] {', '.join(taken)}: rlplan sets that itself, by the recipe, the allocation "
-            "and the machine: leave it out"
-        )
-    return {**ours, **free, **options.settings}
+    return merged({**ours, **free}, options.settings, free)
 
 
 def _existing(path: str | None) -> str | None:

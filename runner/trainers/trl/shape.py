@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from budgets.errors import InputError
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
+from runner.trainers.driving import refuse
 from runner.trainers.trl.options import TrlOptions
 
 
@@ -39,14 +40,12 @@ def require_runnable(config: TrialConfig) -> None:
             f"n = {n} · B = {B} = {made} rollouts on {machine.gpus} GPUs: each of TRL's processes has as many. Use "
             f"B = {' or '.join(map(str, near))}, or {fewer} GPUs"
         )
-    refused = {
-        "growth": (config.growth, "TRL's batch is constant: leave it out"),
-        "machine.split": (machine.split, "TRL generates and trains in the same processes: set false"),
-        "machine.compile": (machine.compile, "set torch_compile in [trainer.options.settings] instead"),
-        "simulation": (config.simulation, "TRL trains a model: use --trainer standin"),
+    remedies = {
+        "growth": "TRL's batch is constant: leave it out",
+        "machine.split": "TRL generates and trains in the same processes: set false",
+        "machine.compile": "set torch_compile in [trainer.options.settings] instead",
+        "simulation": "TRL trains a model: use --trainer standin",
     }
-    for name, (value, remedy) in refused.items():
-        if value:
-            raise InputError(f"{name} with --trainer trl: {remedy}")
+    refuse(config, remedies)
     if machine.engine == "vllm" and machine.device == "cpu":
         raise InputError("machine.engine = 'vllm' on a CPU with --trainer trl: TRL has vLLM on GPUs only; use torch")

@@ -1,0 +1,52 @@
+"""rlplan's reward in the interpreter of a named trainer, from the files that driving.py has laid; no torch is needed.
+
+An adapter beside the trial's `parts` puts that folder first in sys.path, and asks `judge_in` for its folder's judge.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from runner.ports.task import Problem
+from runner.tasks.rewards import ExactReward, make_reward
+
+
+class Judge:
+    """Scores the responses to a trial's problems, which are named by their place in its file."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the reward; what it cannot load it says as the trial's check does."""
+        lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
+        self.problems = [Problem(**json.loads(line)) for line in lines]
+        given: dict[str, Any] = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        self.train_problems: int = given["train_problems"]
+        self._shaping, self._longest = given["shaping"], given["longest"]
+        sys.path += [path for path in given["paths"] if path not in sys.path]
+        choice: Any = SimpleNamespace(**given["reward"])
+        self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, given["seed"])
+
+    def scores(self, numbers: Sequence[int], responses: Sequence[str]) -> list[float]:
+        """Return the plain score of each response, 0 to 1."""
+        scored = self._reward.score([self.problems[number] for number in numbers], responses)
+        for note in scored.notes:
+            print(f"reward: {note}", flush=True)  # noqa: T201  (the trainer's log is where it is looked for)
+        return scored.values
+
+    def shaped(self, score: float, tokens: int | None = None) -> float:
+        """Return what is trained on: the score between wrong and correct, less DAPO's penalty for a long response."""
+        shaping = self._shaping
+        reward = shaping["wrong"] + (shaping["correct"] - shaping["wrong"]) * score
+        cache_tokens = shaping["overlong_share"] * self._longest
+        if not cache_tokens or tokens is None:
+            return float(reward)
+        return float(reward + min(0.0, max(-1.0, (self._longest - cache_tokens - tokens) / cache_tokens)))
+
+
+@cache
+def judge_in(folder: str) -> Judge:
+    """Return the judge of a trial's folder, one for each process."""
+    return Judge(Path(folder))
