@@ -32,6 +32,7 @@ class Work:
     cpus: float = 1.0
     gpus: float = 0.0
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for
+    storage: str | None = None  # URL of the trial's copy, for where the folder is each machine's own
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class TrialFacts:
     planned_price: float  # GPU-hours per step, before anything was measured
     learning_rate: float
     recipe: str
+    storage: str | None = None  # URL of its copy
     lost: bool = False  # until it is tried again
     first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
     updates: tuple[int, float] | None = None  # how many were measured, and the GPU-hours that they took
@@ -149,6 +150,7 @@ class Board:
         self.facts[trial.id] = TrialFacts(
             config=trial.config,
             folder=Path(self.spec.folder) / trial.name,
+            storage=self.spec.storage and f"{self.spec.storage}/{trial.name}",
             attempt=trial.attempt,
             segments=0,
             failures=0,

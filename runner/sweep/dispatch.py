@@ -160,6 +160,7 @@ class Dispatcher:
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,
+            storage=facts.storage,
         )
 
     def _most_seconds(self, segment: OpenSegment) -> float:

@@ -18,7 +18,7 @@ from runner.sweep.spec import SweepSpec
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
-DRIVES = ("runner/sweep", "runner/slurm")
+DRIVES = ("runner/sweep", "runner/slurm", "runner/storage")
 # Settings that sweeps of earlier versions do not have, each with the value that means what those did.
 ADDED = {
     "training.trainer": None,
@@ -26,6 +26,7 @@ ADDED = {
     "training.machine.nodes": 1,
     "final_gpus": None,
     "final_nodes": 1,
+    "storage": None,
 }
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

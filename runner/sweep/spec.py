@@ -80,6 +80,7 @@ class SweepSpec(Section):
     retries: Annotated[int, Field(ge=0)] = Field(3, description="of a segment whose worker was lost, in a row")
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
+    storage: str | None = Field(None, description="URL below which a copy of each trial lies; null: the folder is all")
     resources: Resources
     final_gpus: Count | None = Field(None, description="of the final run, where pilots have others; null: theirs")
     final_nodes: Count = Field(1, description="machines that have equal parts of them")

@@ -1,6 +1,7 @@
 """Removes the checkpoints of pruned trials once that they are pruned is stored: nobody goes on with them."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from pydantic import ValidationError
 from budgets.errors import RlplanError
 from planner.trials import TrialState
 from runner.ports.trial import TrialConfig
+from runner.storage.mirror import remove_checkpoints
+from runner.storage.place import Place
+from runner.storage.saves import Saves
 from runner.sweep.board import Board
 from runner.training import checkpoints
 
@@ -29,20 +33,18 @@ class Tidying:
             if view.state is TrialState.PRUNED and trial not in self._done | under_way:
                 self._done.add(trial)
                 facts = self._board.facts[trial]
-                self._thread.submit(remove_checkpoints, Path(facts.folder), facts.config)
+                self._thread.submit(remove_saved, Path(facts.folder), facts.config, facts.storage)
 
     def end(self) -> None:
         """Wait for what is under way."""
         self._thread.shutdown()
 
 
-def remove_checkpoints(folder: Path, config: dict[str, Any]) -> None:
-    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
+def remove_saved(folder: Path, values: dict[str, Any], storage: str | None = None) -> None:
+    """Remove all that a trial can be gone on from, here and where copies of it lie; its points and logs stay."""
     checkpoints.remove(folder)
-    if config.get("trainer"):
-        from runner.trainers.storing import remove_all  # noqa: PLC0415
-
-        try:
-            remove_all(TrialConfig.model_validate(config), folder)
-        except (RlplanError, ValidationError):
-            return  # a trial that nobody can open any more
+    with suppress(RlplanError, ValidationError):  # a trial that nobody can open any more
+        remove_checkpoints(TrialConfig.model_validate(values), folder)
+    if storage is not None:
+        with suppress(RlplanError):  # it does not answer now; the next driver tries again
+            Saves(Place(storage)).clear()

@@ -18,6 +18,7 @@ from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
+from runner.storage.mirror import Mirror
 from runner.training.trial import OpenTrial, remove_aside_files
 
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -29,15 +30,26 @@ TAIL_CHARACTERS = 2000
 class _Trial(OpenTrial):
     """The trial that is in memory, and whose it is."""
 
-    def __init__(self, backend: TrainerBackend, work: Work, config: TrialConfig, step: int | None) -> None:
+    def __init__(
+        self, backend: TrainerBackend, work: Work, config: TrialConfig, step: int | None, mirror: Mirror | None
+    ) -> None:
         super().__init__(backend, Path(work.folder), step)
         self._of = (work.trial, config, work.folder)
+        self._mirror = mirror
         self.notes = [*getattr(backend, "notes", ())]
         if step is not None and step < work.from_step:
             self.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
 
     def can_take(self, work: Work, config: TrialConfig) -> bool:
         return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
+
+    def store(self, segment: int) -> str | None:
+        """Store a copy of what is saved, where there is a place for it."""
+        if self._mirror is None:
+            return None
+        url, notes = self._mirror.store(segment)
+        self.notes += notes
+        return url
 
 
 class Worker:
@@ -102,14 +114,17 @@ class Worker:
             # Told to stop before it has begun, it trains nothing; a base model is scored all the same.
             for point in trial.train((trial.step or 0) if stopping() else work.to_step, ends):
                 batch.add(point)
-                if not trial.saves_itself and self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
-                    trial.save()
+                if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
+                    if not trial.saves_itself:
+                        trial.save()
+                    trial.store(work.segment)
                     saved_at = self._clock()
         finally:
             batch.send()
-        checkpoint = trial.save()
+        saved = trial.save()
+        checkpoint = trial.store(work.segment) or str(saved)
         notes, trial.notes = tuple(trial.notes), []
-        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, str(checkpoint), notes)
+        return Ended(work.segment, self._name, self._seconds(), trial.step or 0, checkpoint, notes)
 
     def _opened(self, work: Work, batch: "_Batch") -> _Trial:
         config = TrialConfig.model_validate_json(json.dumps(work.config))
@@ -118,10 +133,13 @@ class Worker:
         self.close()
         folder = Path(work.folder)
         remove_aside_files(folder)
+        mirror = Mirror(work, config) if work.storage else None
+        fetched = mirror.fetch(work.from_step) if mirror else []
         backend = self._opening(config)
         try:
             step = _start_or_restore(backend, config, folder, work.from_step)
-            trial = self._trial = _Trial(backend, work, config, step)
+            trial = self._trial = _Trial(backend, work, config, step, mirror)
+            trial.notes += fetched
         except BaseException:
             with suppress(Exception):  # the first error is the one that counts
                 backend.close()

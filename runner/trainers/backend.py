@@ -12,12 +12,11 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Reading, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
-from runner.trainers.storing import FOLDER, KEPT, remove, require_room
+from runner.trainers.storing import FOLDER, IDENTITY, KEPT, remove, require_room
 from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
 
-IDENTITY = "trial.json"
 _SECONDS_BETWEEN_LOOKS = 0.05
 
 

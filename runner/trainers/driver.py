@@ -74,6 +74,7 @@ class Checkpoint:
 
     step: int
     path: Path
+    beside: tuple[Path, ...] = ()  # files outside of it without which it is not complete, such as the mark
 
 
 class TrainerDriver(Protocol):

@@ -12,6 +12,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Checkpoint
 
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
+IDENTITY = "trial.json"  # in that: whose trial it is
 KEPT = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
 _MARGIN = 1.1
 
@@ -30,6 +31,13 @@ def remove_all(config: TrialConfig, folder: Path) -> None:
     own = folder / FOLDER
     if own.is_dir():
         remove(driver_of(config).checkpoints(config, own))
+
+
+def parts_of(config: TrialConfig, folder: Path) -> list[tuple[int, tuple[Path, ...]]]:
+    """Return each complete checkpoint of a trial, the newest first, with every file that goes with it."""
+    own = folder / FOLDER
+    found = driver_of(config).checkpoints(config, own) if own.is_dir() else ()
+    return [(each.step, (each.path, *each.beside, own / IDENTITY)) for each in found]
 
 
 def require_room(newest: Checkpoint | None, folder: Path) -> None:

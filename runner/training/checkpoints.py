@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.disk import why
 from planner.layering import flattened
+from runner.ports.backend import Saved
 from runner.ports.trial import TrialConfig
 
 KEPT = 2
@@ -108,6 +109,11 @@ def load(folder: Path, form: CheckpointFormat = TENSORS) -> Restored:
             notes.append(str(error))
     reason = f": {'; '.join(notes)}" if notes else ""
     raise NotFoundError(f"no sound checkpoint in {folder}{reason}")
+
+
+def saved(folder: Path) -> list[Saved]:
+    """Return the checkpoints in a folder, sound or not and of whatever format, the newest first."""
+    return [Saved(int(path.stem.rpartition("-")[2]), path) for path in _newest_first(folder)]
 
 
 def exists(folder: Path) -> bool:

@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ class CommandDriver:
             mark = (options.complete or "").replace(STEP, str(each.step))
             beside = each.path.parent / mark.removeprefix("../") if mark.startswith("../") else each.path / mark
             if not mark or beside.exists():
-                yield each
+                yield replace(each, beside=(beside,)) if mark.startswith("../") else each
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return where metrics and checkpoints go and what they are called, for one who writes them instead."""

@@ -37,8 +37,8 @@ def test_a_trial_keeps_two_and_a_pruned_one_none(tmp_path: Path) -> None:
 
     checkpoints.save(tmp_path / "ours", 3, {"step": 3}, checkpoints.PLAIN)
     facts = {
-        1: SimpleNamespace(folder=tmp_path, config=CONFIG.model_dump(mode="json")),
-        2: SimpleNamespace(folder=tmp_path / "ours", config={}),
+        1: SimpleNamespace(folder=tmp_path, config=CONFIG.model_dump(mode="json"), storage=None),
+        2: SimpleNamespace(folder=tmp_path / "ours", config={}, storage=None),
     }
     states = {1: TrialState.PAUSED, 2: TrialState.PRUNED}
     trials = {number: SimpleNamespace(state=state) for number, state in states.items()}

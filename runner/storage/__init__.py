@@ -1,0 +1,1 @@
+"""Where a sweep keeps what must outlive the machines that it runs on."""

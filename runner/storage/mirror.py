@@ -1,0 +1,119 @@
+"""Keeps a copy of a trial elsewhere: what its folder holds goes there after a save, and comes back before a segment.
+
+A trial's folder is on the fast disk of whichever machine runs it, so another machine's may be older, or of a segment
+that was given up. Which save it last shared with the place stands in the folder, and tells whether it can be gone on
+from.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from budgets.errors import CheckpointError
+from runner.ports.executor import Work
+from runner.ports.trial import TrialConfig
+from runner.storage.place import Place
+from runner.storage.saves import ASIDE, Save, Saves
+from runner.training import checkpoints
+from runner.training.trial import METRICS, replace_file
+
+SHARED = "stored.txt"  # in a trial's folder: the name of the newest save that both have
+_PAUSES = (1.0, 4.0, 15.0, 60.0)  # seconds between looks at storage that does not answer
+
+
+class Mirror:
+    """The copy of one trial, as one of its workers sees it."""
+
+    def __init__(self, work: Work, config: TrialConfig, sleep: Callable[[float], object] = time.sleep) -> None:
+        """Of a trial whose work names a URL."""
+        assert work.storage is not None
+        self._config, self._folder, self._sleep = config, Path(work.folder), sleep
+        self._saves = Saves(Place(work.storage))
+        self._stored: Save | None = None
+
+    def fetch(self, from_step: int) -> list[str]:
+        """Have the folder hold what can be gone on from, and return what a reader should know of that."""
+        shutil.rmtree(self._folder / ASIDE, ignore_errors=True)
+        stands_here = from_step in (0, self._local_step())
+        try:
+            found = self._marked(may_do_without=stands_here)
+        except CheckpointError as error:
+            if stands_here:
+                return [f"goes on from what this machine has: {error}"]
+            raise
+        if not found or self._shared() == found[0].name:
+            return []
+        notes = []
+        for save in found:
+            try:
+                self._saves.fetch(save, self._folder, self._make_room)
+            except CheckpointError as error:
+                notes.append(f"a save is passed over: {error}")
+                continue
+            self._share(save)
+            return notes
+        if self._local_step() is None:
+            raise CheckpointError(f"none of the saves of the trial can be gone on from: {'; '.join(notes)}")
+        return notes
+
+    def _marked(self, *, may_do_without: bool) -> list[Save]:
+        """Return the saves, after a while where nothing can be done without them and the storage does not answer."""
+        for pause in () if may_do_without else _PAUSES:
+            with suppress(CheckpointError):
+                return list(self._saves.marked())
+            self._sleep(pause)
+        return list(self._saves.marked())
+
+    def store(self, segment: int) -> tuple[str | None, list[str]]:
+        """Store the newest complete checkpoint with its points, and return its URL, or else what went wrong."""
+        found = checkpoints_of(self._config, self._folder)
+        if not found:
+            return None, []
+        step, parts = found[0]
+        if self._stored is None or (self._stored.segment, self._stored.step) != (segment, step):
+            try:
+                self._stored = self._saves.put(segment, step, self._folder, parts)
+            except (CheckpointError, OSError) as error:  # the folder still has it, and the next save may succeed
+                return None, [f"step {step} is saved on this machine alone: {error}"]
+            self._share(self._stored)
+        return f"{self._saves.place.url}/{self._stored.name}", []
+
+    def _local_step(self) -> int | None:
+        found = checkpoints_of(self._config, self._folder)
+        return found[0][0] if found else None
+
+    def _shared(self) -> str | None:
+        """Return what the folder shares with the place; nothing where its checkpoints are gone."""
+        try:
+            return (self._folder / SHARED).read_text(encoding="utf-8") if self._local_step() is not None else None
+        except OSError:
+            return None
+
+    def _share(self, save: Save) -> None:
+        replace_file(self._folder / SHARED, save.name)
+
+    def _make_room(self) -> None:
+        """Remove what this machine has of a course that was given up, or of an older time."""
+        (self._folder / SHARED).unlink(missing_ok=True)
+        remove_checkpoints(self._config, self._folder)
+
+
+def checkpoints_of(config: TrialConfig, folder: Path) -> list[tuple[int, Sequence[Path]]]:
+    """Return the complete checkpoints in a trial's folder, the newest first, each with all that it needs to go on."""
+    points = [path for path in (folder / METRICS,) if path.exists()]
+    if config.trainer is None:
+        return [(saved.step, (saved.path, *points)) for saved in checkpoints.saved(folder)]
+    from runner.trainers.storing import parts_of  # noqa: PLC0415
+
+    return [(step, (*parts, *points)) for step, parts in parts_of(config, folder)]
+
+
+def remove_checkpoints(config: TrialConfig, folder: Path) -> None:
+    """Remove a trial's checkpoints, whoever trained it; its points and logs stay."""
+    checkpoints.remove(folder)
+    if config.trainer is not None:
+        from runner.trainers.storing import remove_all  # noqa: PLC0415
+
+        remove_all(config, folder)

@@ -1,0 +1,142 @@
+"""A folder at a URL of fsspec, whose errors are told in one line that says what to do."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from budgets.errors import CheckpointError, InputError
+
+FILE, MEMORY = "file", "memory"
+# Where folders are made of themselves; to make one there would be to make a bucket.
+_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss"})
+_PACKAGES = {"s3": "s3fs (pip install 'rlplan[s3]')", "s3a": "s3fs (pip install 'rlplan[s3]')", "gs": "gcsfs"}
+# What the libraries behind fsspec raise beside OSError, where they are loaded at all.
+_THEIRS = (
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("aiohttp", "ClientError"),
+    ("google.auth.exceptions", "GoogleAuthError"),
+    ("gcsfs.retry", "HttpError"),
+    ("azure.core.exceptions", "AzureError"),
+)
+_PROBE = "rlplan-was-here"
+
+
+class Place:
+    """A folder that may lie on another machine; its files are named by their path below it."""
+
+    def __init__(self, url: str) -> None:
+        """Refuse a URL that no library of this environment can open; nothing is asked of the storage yet."""
+        self.url = url.rstrip("/")
+        self._scheme = urlsplit(url).scheme
+        if self._scheme == "":
+            raise InputError(f"--storage {url} is no URL: give one such as s3://bucket/path or file:///shared/path")
+        if "@" in urlsplit(url).netloc:
+            raise InputError(
+                f"--storage {self._scheme}://…@… names who you are, and would be stored with the sweep: leave that to "
+                "the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        self._fs, self._root = self._opened()
+
+    def _opened(self) -> tuple[Any, str]:
+        import fsspec  # noqa: PLC0415 (only sweeps with a URL need it)
+
+        try:
+            fs, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False)
+        except ImportError as error:
+            needed = _PACKAGES.get(self._scheme, f"the package for {self._scheme}://, of which fsspec says: {error}")
+            raise InputError(f"--storage {self.url} needs {needed} in this environment") from error
+        except ValueError as error:
+            raise InputError(f"--storage {self.url} is of no kind that fsspec knows: {error}") from error
+        return fs, root.rstrip("/")
+
+    def below(self, name: str) -> "Place":
+        """Return a folder in it."""
+        return Place(f"{self.url}/{name}")
+
+    def require_usable(self) -> None:
+        """Refuse a place that cannot be written to and read from, before anything is stored."""
+        if self._scheme == MEMORY:
+            raise InputError(f"--storage {self.url} ends with the process that writes to it: give another")
+        try:
+            self.write(_PROBE, b"whole")
+            read = self.read(_PROBE)
+            self.remove(_PROBE)
+        except CheckpointError as error:
+            raise InputError(str(error)) from error
+        if read != b"whole":
+            raise InputError(f"--storage {self.url} reads something else than was written to it: give another")
+
+    def names(self) -> dict[str, int]:
+        """Return the files in it and in all folders of it, with their bytes; nothing where it is not there."""
+        with self._told("be listed"):
+            self._fs.invalidate_cache()
+            try:
+                found = self._fs.find(self._root, detail=True)
+            except FileNotFoundError:
+                return {}
+            start = len(self._fs._strip_protocol(self._root)) + 1
+            return {path[start:]: int(each["size"] or 0) for path, each in found.items()}
+
+    def read(self, name: str) -> bytes:
+        """Return what a small file holds."""
+        with self._told("be read"):
+            return bytes(self._fs.cat_file(f"{self._root}/{name}"))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file."""
+        with self._told("be written"):
+            self._make_folder_of(name)
+            self._fs.pipe_file(f"{self._root}/{name}", data)
+
+    def put(self, path: Path, name: str) -> None:
+        """Write a file of this machine to it."""
+        with self._told("be written"):
+            self._make_folder_of(name)
+            self._fs.put_file(str(path), f"{self._root}/{name}")
+
+    def get(self, name: str, path: Path) -> None:
+        """Write a file of it to this machine."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._told("be read"):
+            self._fs.get_file(f"{self._root}/{name}", str(path))
+
+    def remove(self, *names: str) -> None:
+        """Remove files; one that is gone already is passed over."""
+        with self._told("be changed"):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    self._fs.rm_file(f"{self._root}/{name}")
+
+    def _make_folder_of(self, name: str) -> None:
+        if self._scheme not in _BUCKETS:
+            self._fs.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except _raised() as error:
+            raise CheckpointError(f"the storage {self.url} cannot {what}: {_cause(error, self._scheme)}") from error
+
+
+def _raised() -> tuple[type[BaseException], ...]:
+    """Return what storages raise; asked for only once something was raised."""
+    loaded = ((sys.modules.get(module), name) for module, name in _THEIRS)
+    return (OSError, *(getattr(module, name) for module, name in loaded if module is not None))
+
+
+def _cause(error: BaseException, scheme: str) -> str:
+    """Say in one line why, and what to do."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    kind = type(error).__name__
+    if "Credentials" in kind or "credentials" in said or "GoogleAuth" in kind:
+        return f"it was asked without credentials ({said}); give them by the environment, on every machine that trains"
+    if isinstance(error, PermissionError):
+        return f"it refuses these credentials ({said}); let them read, write, list and delete there"
+    if isinstance(error, FileNotFoundError) and scheme in _BUCKETS:
+        return f"there is no such bucket ({said}); make it, or name another"
+    return said

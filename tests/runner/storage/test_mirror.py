@@ -1,0 +1,159 @@
+"""A trial goes on on another machine as if it had never left the first; each machine is a folder of its own."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.ports.backend import Point
+from runner.ports.executor import Ended, Event, Failed, Progress, Work
+from runner.storage.mirror import SHARED, checkpoints_of
+from runner.storage.place import Place
+from runner.storage.saves import Saves
+from runner.sweep.tidying import remove_saved
+from runner.sweep.worker import Worker
+from tests.conformance.works import Works
+from tests.runner.trainers.standins import standin_config
+
+
+class Machines:
+    """Workers on machines that share nothing but the storage."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, f"file://{folder}/stored/trial-1"
+        self.points: list[Point] = []
+        self._works = Works(folder)
+        self._config: dict[str, Any] | None = None
+
+    def driven(self) -> "Machines":
+        self._config = standin_config(save_every_steps=1, checkpoint_bytes=2000).model_dump(mode="json")
+        return self
+
+    def run(self, machine: str, from_step: int, to_step: int, storage: str | None = "") -> Ended | Failed:
+        """Run a segment in a new worker, which forgets the trial afterwards."""
+        events: list[Event] = []
+        work = self._works(1, to_step, from_step, folder=str(self.at(machine)), storage=self.url)
+        work = work if storage == "" else replace(work, storage=storage)
+        work = work if self._config is None else replace(work, config=self._config)
+        worker = Worker("w", lambda: 0.0, events.append)
+        try:
+            worker.run(work, lambda: False)
+        finally:
+            worker.close()
+        self.points += [point for event in events if isinstance(event, Progress) for point in event.points]
+        assert isinstance(events[-1], Ended | Failed)
+        return events[-1]
+
+    def at(self, machine: str) -> Path:
+        return self.folder / machine / "trial-1"
+
+    def scores(self) -> list[tuple[int, float | None]]:
+        return [(point.optimizer_step, point.score) for point in self.points]
+
+    def stored(self) -> list[int]:
+        return [save.step for save in Saves(Place(self.url)).marked()]
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    return Machines(tmp_path)
+
+
+@pytest.fixture(params=["simulated", "driven"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Machines]]:
+    def named(name: str) -> Machines:
+        found = Machines(tmp_path / name)
+        return found.driven() if request.param == "driven" else found
+
+    return named
+
+
+def test_a_trial_moves_between_machines_and_makes_the_same_points(either: Callable[[str], Machines]) -> None:
+    moved, stayed = either("moved"), either("stayed")
+    for machine, start in (("a", 0), ("b", 3), ("a", 6), ("b", 9)):  # each comes back to an older state of its own
+        ended = moved.run(machine, start, start + 3)
+        assert isinstance(ended, Ended)
+        assert ended.checkpoint.startswith(moved.url)
+        assert ended.notes == ()
+        assert isinstance(stayed.run("here", start, start + 3, storage=None), Ended)
+    assert moved.scores() == stayed.scores()
+    assert moved.stored() == [12, 9]
+    shutil.rmtree(moved.folder / "b")
+    assert isinstance(moved.run("b", 12, 13), Ended)
+    assert [step for step, _ in moved.scores()] == list(range(14))
+
+
+def test_what_a_machine_has_beyond_its_last_copy_is_gone_on_from(machines: Machines) -> None:
+    machines.run("a", 0, 3)
+    machines.run("a", 3, 6, storage=None)  # its copy was never written
+    shared = (machines.at("a") / SHARED).read_text()
+    ended = machines.run("a", 3, 6)
+    assert isinstance(ended, Ended)
+    assert ended.step == 6
+    assert machines.stored() == [6, 3]
+    assert (machines.at("a") / SHARED).read_text() != shared
+
+
+def test_a_course_that_was_given_up_is_not_gone_on_from(machines: Machines) -> None:
+    machines.run("a", 0, 3)
+    machines.run("a", 3, 8, storage=None)  # lost: nobody heard of it, and b took its place
+    machines.run("b", 3, 5)
+    machines.points.clear()
+    assert isinstance(machines.run("a", 5, 7), Ended)
+    assert [step for step, _ in machines.scores()] == [6, 7]
+    assert [step for step, _ in checkpoints_steps(machines)] == [7, 5]
+
+
+def checkpoints_steps(machines: Machines) -> list[tuple[int, Any]]:
+    return checkpoints_of(Works(machines.folder).config(1), machines.at("a"))
+
+
+def test_a_damaged_save_is_passed_over_for_the_one_before(machines: Machines) -> None:
+    machines.run("a", 0, 3)
+    machines.run("a", 3, 6)
+    saves = Saves(Place(machines.url))
+    newest = next(saves.marked())
+    saves.place.write(f"{newest.name}/{newest.parts[0]}", b"something else")
+    ended = machines.run("b", 6, 9)
+    assert isinstance(ended, Ended)
+    assert ended.step == 9
+    assert "is damaged" in ended.notes[1]
+    assert ended.notes[0] == "goes on from step 3 instead of 6: no newer checkpoint is sound"
+
+
+def test_storage_that_is_away_does_not_end_a_trial_that_has_what_it_needs(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise TimeoutError("no answer")
+
+    machines.run("a", 0, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr("fsspec.implementations.local.LocalFileSystem.find", away)
+        patch.setattr("fsspec.implementations.local.LocalFileSystem.put_file", away)
+        ended = machines.run("a", 3, 6)
+        assert isinstance(ended, Ended)
+        assert ended.step == 6
+        assert ended.notes[0].startswith("goes on from what this machine has: the storage")
+        assert ended.notes[1].startswith("step 6 is saved on this machine alone: the storage")
+        monkeypatch.setattr("runner.storage.mirror._PAUSES", (0.0, 0.0))
+        failed = machines.run("b", 6, 9)
+        assert isinstance(failed, Failed)
+        assert failed.kind == "checkpoint"
+    ended = machines.run("b", 6, 9)  # and does over what it never got
+    assert isinstance(ended, Ended)
+    assert ended.notes == ("goes on from step 3 instead of 6: no newer checkpoint is sound",)
+
+
+def test_of_a_pruned_trial_nothing_is_kept_anywhere(either: Callable[[str], Machines]) -> None:
+    machines = either("one")
+    machines.run("a", 0, 3)
+    work: Work = Works(machines.folder)(1)
+    config = machines._config or work.config
+    remove_saved(machines.at("a"), config, machines.url)
+    assert Saves(Place(machines.url)).place.names() == {}
+    assert not list(machines.at("a").rglob("checkpoint-*"))
+    remove_saved(machines.at("a"), config, "xyz://nowhere")  # storage that nobody can open is left
