@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
     from rlplan.api.plan import propose as propose
+    from rlplan.api.prices import price as price
     from rlplan.api.replays import Replay as Replay
     from rlplan.api.replays import replay as replay
     from rlplan.api.running import resume as resume
@@ -70,6 +71,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Sweep": "rlplan.api.sweep",
     "fit": "rlplan.api.fits",
     "open": "rlplan.api.book",
+    "price": "rlplan.api.prices",
     "propose": "rlplan.api.plan",
     "replay": "rlplan.api.replays",
     "resume": "rlplan.api.running",

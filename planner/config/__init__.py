@@ -2,7 +2,7 @@
 
 from planner.config.assumptions import Assumption, assumptions
 from planner.config.layers import Resolved, embedded_tasks, file_layer, flag_layer, resolve, task_layers
-from planner.config.request import build_request, resolved_values
+from planner.config.request import build_request, build_step, resolved_values
 from planner.config.schema import Config, template
 from planner.layering import Layer
 
@@ -13,6 +13,7 @@ __all__ = [
     "Resolved",
     "assumptions",
     "build_request",
+    "build_step",
     "embedded_tasks",
     "file_layer",
     "flag_layer",

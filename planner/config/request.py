@@ -37,12 +37,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
         config = _with_prompts(config, counted)
     variants = _variants(config, difficulty, pass_rates, coefficients or Coefficients())
-    gpu, per_node = catalogue.gpu(config.hardware.gpu, config.gpus), config.hardware.gpus_per_node
-    hardware = Hardware(
-        gpu=gpu if per_node is None else replace(gpu, gpus_per_node=per_node),
-        gpus=config.hardware.gpus,
-        gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
-    )
+    hardware = _hardware(config)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -60,6 +55,23 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
+    )
+
+
+def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits]:
+    """Return what a step's price depends on beside n and B; a budget is not needed."""
+    config = settled(resolved).config
+    difficulty, pass_rates = difficulty_and_rates(config)
+    workload = _workload(config, pass_rates, config.workload.model)
+    return workload, _hardware(config), recipe_traits(config, difficulty)
+
+
+def _hardware(config: Config) -> Hardware:
+    gpu, per_node = catalogue.gpu(config.hardware.gpu, config.gpus), config.hardware.gpus_per_node
+    return Hardware(
+        gpu=gpu if per_node is None else replace(gpu, gpus_per_node=per_node),
+        gpus=config.hardware.gpus,
+        gpus_per_trial=config.hardware.gpus_per_trial or config.hardware.gpus,
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from budgets.cost import Coefficients
+from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Phase
-from budgets.workload import RecipeTraits
-from planner.proposals import Request
+from budgets.workload import RecipeTraits, Workload
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store
 from planner.store.schema import CostRecord
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _PHASES = {phase.value for phase in Phase}
 
 
-def coefficients_of(store: Store, request: Request) -> Coefficients:
+def coefficients_of(store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits) -> Coefficients:
     """Calibrate on the steps that were measured with this GPU and model; the prior when there are none."""
-    records = store.cost_records(gpu=request.hardware.gpu.name, model=request.workload.model.name)
-    return calibration_of(records, request).coefficients if records else Coefficients()
+    records = store.cost_records(gpu=gpu.name, model=workload.model.name)
+    return calibration_of(records, workload, gpu, traits).coefficients if records else Coefficients()
 
 
-def calibration_of(records: Sequence[CostRecord], request: Request) -> "Calibration":
-    """Return what the recorded steps teach about this request's hardware and workload.
+def calibration_of(records: Sequence[CostRecord], workload: Workload, gpu: Gpu, traits: RecipeTraits) -> "Calibration":
+    """Return what the recorded steps teach about this hardware and workload.
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
@@ -33,8 +33,8 @@ def calibration_of(records: Sequence[CostRecord], request: Request) -> "Calibrat
 
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: load_recipe(name).traits() for name in named}
-    steps = [_measured_step(record, shipped.get(record.recipe, request.traits)) for record in records]
-    return calibrate(request.workload, request.hardware.gpu, steps)
+    steps = [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
+    return calibrate(workload, gpu, steps)
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":

@@ -37,6 +37,8 @@ KEYS = {
     "budget": "budget.gpu_hours",
     "model": "workload.model",
     "response_tokens": "workload.response_tokens",
+    "mean_response_tokens": "workload.mean_response_tokens",
+    "prompt_tokens": "workload.prompt_tokens",
     "difficulty": "workload.difficulty",
     "pass_rate": "workload.pass_rate",
     "pass_rates_file": "workload.pass_rates_file",
@@ -127,7 +129,9 @@ def _calibrated(store: Store, request: Request) -> Request:
     known: dict[str, Coefficients] = {}
     for variant in request.all_variants:
         if variant.workload.model.name not in known:
-            known[variant.workload.model.name] = coefficients_of(store, request.of(variant))
+            known[variant.workload.model.name] = coefficients_of(
+                store, variant.workload, request.hardware.gpu, variant.traits
+            )
     return replace(
         request,
         coefficients=known[request.workload.model.name],

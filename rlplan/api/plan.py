@@ -177,6 +177,7 @@ def propose(
     gpus: int | None = None,
     gpus_per_trial: int | None = None,
     response_tokens: int | None = None,
+    mean_response_tokens: float | None = None,
     recipe: str | None = None,
     recipes: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
@@ -202,6 +203,7 @@ def propose(
         gpus: How many GPUs there are.
         gpus_per_trial: How many GPUs the final run gets.
         response_tokens: Most tokens of a response.
+        mean_response_tokens: Mean tokens of a response, what a price depends on most.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
         recipes: Recipes to compare with each other.
         models: Base models to compare with each other.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from budgets.errors import InputError
-from rlplan.commands.completing import models, plans, policies, recipes, sweeps, tasks, trainers
+from rlplan.commands.completing import gpus, models, plans, policies, recipes, sweeps, tasks, trainers
 from rlplan.wording.formats import Format
 from rlplan.wording.typed_numbers import gpu_hours, plain_number, whole_number
 
@@ -90,6 +90,23 @@ RecipesOption = Annotated[
 ModelsOption = Annotated[
     str | None,
     typer.Option(metavar="<a>,<b>", help="Base models to compare with each other.", autocompletion=models),
+]
+
+# Of what is priced, for a plan and for one configuration.
+CatalogueModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="A model of the catalogue, or a path to a config.json.", autocompletion=models),
+]
+GpuOption = Annotated[
+    str | None, typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.", autocompletion=gpus)
+]
+ResponseTokensOption = Annotated[int | None, whole("--response-tokens", "Most tokens of a response.")]
+MeanResponseOption = Annotated[
+    float | None, plain("--mean-response-tokens", "Mean tokens of a response: what a price depends on most.")
+]
+RecipeOption = Annotated[
+    str | None,
+    typer.Option(help="A recipe, such as grpo or scalerl, or a path to a .toml file.", autocompletion=recipes),
 ]
 
 # Of the training, for one run and for a sweep.

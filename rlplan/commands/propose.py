@@ -5,33 +5,20 @@ from typing import Annotated
 import typer
 
 from rlplan.commands import options
-from rlplan.commands.completing import gpus as offered_gpus
-from rlplan.commands.completing import models as offered_models
-from rlplan.commands.completing import recipes as offered_recipes
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
 def propose(
     budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="A model of the catalogue, or a path to a config.json.", autocompletion=offered_models),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option(help="A GPU of the catalogue, or your own in rlplan.toml.", autocompletion=offered_gpus),
-    ] = None,
+    model: options.CatalogueModelOption = None,
+    gpu: options.GpuOption = None,
     gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs there are.")] = None,
     gpus_per_trial: Annotated[
         int | None, options.whole("--gpus-per-trial", "How many GPUs the final run gets.")
     ] = None,
-    response_tokens: Annotated[int | None, options.whole("--response-tokens", "Most tokens of a response.")] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="A recipe, such as grpo or scalerl, or a path to a .toml file.", autocompletion=offered_recipes
-        ),
-    ] = None,
+    response_tokens: options.ResponseTokensOption = None,
+    mean_response_tokens: options.MeanResponseOption = None,
+    recipe: options.RecipeOption = None,
     recipes: options.RecipesOption = None,
     models: options.ModelsOption = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,

@@ -64,7 +64,8 @@ def measured(recipe: str) -> CostRecord:
 
 def test_a_measured_step_counts_as_its_own_recipe_and_an_unknown_one_as_the_requested() -> None:
     def learned(recorded: str, requested: str) -> list[float]:
-        learned_from = calibration_of([measured(recorded)], request(recipe=requested))
+        asked = request(recipe=requested)
+        learned_from = calibration_of([measured(recorded)], asked.workload, asked.hardware.gpu, asked.traits)
         return list(learned_from.coefficients.log_mean.values())
 
     assert learned("dapo", "grpo") == learned("dapo", "dapo") != learned("grpo", "grpo")

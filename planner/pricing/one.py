@@ -1,0 +1,148 @@
+"""The price of one configuration: seconds and GPU-hours of a step, by phase, and what each phase waits for."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from budgets.cost import Z90, Coefficients, StepCost, phase_seconds, step_cost
+from budgets.errors import InputError
+from budgets.hardware import Hardware
+from budgets.memory import memory_share
+from budgets.signal import signal_fraction
+from budgets.work import Driver, Phase, Seconds, StepLoad, total
+from budgets.workload import RecipeTraits, Workload
+
+# What a phase waits for, by the driver that takes most of its time.
+LIMITS: dict[Driver, str] = {
+    Driver.DECODE_OVERHEAD: "one decoding step after another",
+    Driver.DECODE_BANDWIDTH: "memory bandwidth",
+    Driver.DECODE_COMPUTE: "arithmetic",
+    Driver.PREFILL_COMPUTE: "arithmetic, reading prompts",
+    Driver.REWARD: "scoring",
+    Driver.TRAIN_COMPUTE: "arithmetic",
+    Driver.FIXED: "fixed seconds of a step",
+    Driver.WEIGHT_SYNC: "moving weights",
+}
+LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on the step waits for it
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One configuration as it is to be priced."""
+
+    workload: Workload
+    hardware: Hardware
+    traits: RecipeTraits
+    rollouts_per_prompt: int
+    prompts_per_batch: int
+    coefficients: Coefficients = field(default_factory=Coefficients)
+
+    def __post_init__(self) -> None:
+        if min(self.rollouts_per_prompt, self.prompts_per_batch) < 1:
+            raise InputError(
+                f"n = {self.rollouts_per_prompt} and B = {self.prompts_per_batch}: a step has at least 1 rollout per "
+                "prompt (-n) and 1 prompt (-B)"
+            )
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts that an update is asked for."""
+        return self.rollouts_per_prompt * self.prompts_per_batch
+
+    @property
+    def load(self) -> StepLoad:
+        """The rollouts that are generated and trained on."""
+        signal = signal_fraction(self.workload.pass_rates, self.rollouts_per_prompt)
+        return StepLoad.of(self.rollouts_per_prompt, self.prompts_per_batch, self.traits, signal)
+
+    def cost(self) -> StepCost:
+        """Price a step of it."""
+        return step_cost(
+            self.workload,
+            self.hardware,
+            self.traits,
+            self.rollouts_per_prompt,
+            self.prompts_per_batch,
+            self.coefficients,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePrice:
+    """A part of a step: its seconds with a 90 % interval, and what it waits for."""
+
+    phase: str
+    median: float
+    low: float
+    high: float
+    limit: str
+
+
+@dataclass(frozen=True)
+class Price:
+    """A configuration with what a step of it costs."""
+
+    asked: Asked
+    cost: StepCost
+
+    @property
+    def factor(self) -> float:
+        """The 90 % interval as a factor either way."""
+        return math.exp(Z90 * self.cost.log_sd)
+
+    @property
+    def seconds(self) -> tuple[float, float, float]:
+        """Median, low and high of the seconds of a step."""
+        middle = self.cost.step_seconds
+        return middle, middle / self.factor, middle * self.factor
+
+    @property
+    def gpu_hours(self) -> tuple[float, float, float]:
+        """Median, low and high of the GPU-hours of a step."""
+        cost = self.cost
+        return cost.gpu_hours_per_step, cost.gpu_hours_per_step_low, cost.gpu_hours_per_step_high
+
+    @property
+    def gpu_seconds_per_rollout(self) -> float:
+        """What one of the rollouts that were asked for takes, on all GPUs together: what batches compare by."""
+        return self.cost.step_seconds * self.cost.placement.gpus / self.asked.rollouts
+
+    @property
+    def tokens_per_second_per_gpu(self) -> float:
+        """Prompt and response tokens of a batch over its time, on each GPU: how frameworks state their speed."""
+        workload = self.asked.workload
+        tokens = self.asked.rollouts * (workload.prompt_tokens + workload.responses.mean)
+        return tokens / (self.cost.step_seconds * self.cost.placement.gpus)
+
+    @property
+    def memory_used(self) -> float:
+        """Share of what is usable on a training GPU that states and one longest sequence take."""
+        asked, trainers = self.asked, self.cost.placement.trainer_gpus
+        return memory_share(asked.workload, asked.traits, asked.hardware.gpu, trainers)
+
+    @cached_property
+    def phases(self) -> tuple[PhasePrice, ...]:
+        """Every phase that takes time, in the order of a step."""
+        asked = self.asked
+        found = phase_seconds(
+            asked.workload, asked.hardware.gpu, self.cost.placement, asked.traits, asked.load, asked.coefficients
+        )
+        return tuple(self._phase(phase, seconds) for phase, seconds in found.items() if total(seconds) > 0)
+
+    def _phase(self, phase: Phase, seconds: Seconds) -> PhasePrice:
+        middle, factor = total(seconds), math.exp(Z90 * self.asked.coefficients.log_sd(seconds))
+        return PhasePrice(phase.value, middle, middle / factor, middle * factor, self._limit(phase, seconds))
+
+    def _limit(self, phase: Phase, seconds: Seconds) -> str:
+        limit = LIMITS[max(seconds, key=seconds.__getitem__)]
+        lengths = self.asked.workload.responses
+        if phase is Phase.GENERATE and not self.asked.traits.asynchronous:
+            longest = lengths.longest_of(self.asked.load.generated)
+            if longest > LONG_TAIL * lengths.mean:
+                return f"{limit}, and a longest response of {longest / lengths.mean:.1f} × the mean"
+        return limit
+
+
+def price(asked: Asked) -> Price:
+    """Price a configuration; InfeasibleError, with what would mend it, where it does not fit."""
+    return Price(asked, asked.cost())

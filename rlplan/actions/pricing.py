@@ -1,0 +1,72 @@
+"""What `rlplan price` does, callable from Python: one configuration from its flags and file, priced."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planner.config import Assumption, Resolved, build_step
+from planner.config.layers import DEFAULT
+from planner.config.schema import named_sizes
+from planner.pricing import Asked, Change, Price, changes, price
+from planner.store import open_store
+from planner.store.engine import locate
+from rlplan.actions.calibrating import coefficients_of
+from rlplan.wording.numbers import count
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A price with what one change would do, and what it takes for granted."""
+
+    price: Price
+    changes: list[Change]
+    assumptions: list[Assumption]
+
+
+def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -> Priced:
+    """Price a step with what the database knows about costs; n and B that are not given are those of the baseline."""
+    usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
+    workload, hardware, traits = build_step(resolved)
+    asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B)
+    place = locate(database)
+    if not isinstance(place, Path) or place.exists():  # a database that is not there is not made
+        with open_store(database, read_only=True) as store:
+            asked = replace(asked, coefficients=coefficients_of(store, workload, hardware.gpu, traits))
+    found = price(asked)
+    return Priced(found, changes(found), _assumptions(found, resolved))
+
+
+def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
+    asked = found.asked
+    lengths, model, hardware = asked.workload.responses, asked.workload.model, asked.hardware
+    given = resolved.source("workload.mean_response_tokens")
+    records = asked.coefficients.records
+    return [
+        Assumption(
+            "responses",
+            f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut",
+            given if given != DEFAULT else _asking(asked),
+        ),
+        Assumption(
+            "cost of a step",
+            f"within a factor {found.factor:.2g} (90 %)",
+            f"calibrated on {records:,} measured steps" if records else "not measured yet: measured steps calibrate it",
+        ),
+        Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
+        Assumption(
+            "hardware",
+            f"{hardware.gpus_per_trial} {hardware.gpu.name}, {hardware.gpu.gpus_per_node} a node",
+            resolved.source("hardware.gpu"),
+        ),
+        Assumption("recipe", asked.traits.name, resolved.source("recipe.name")),
+        Assumption("prompts", f"{asked.workload.prompt_tokens:,.0f} tokens", resolved.source("workload.prompt_tokens")),
+    ]
+
+
+def _asking(asked: Asked) -> str:
+    """Say what an unknown length is worth: the price of twice the mean over that of half of it."""
+    lengths = asked.workload.responses
+    half, twice = (
+        price(replace(asked, workload=asked.workload.with_mean_response(lengths.mean * times))).seconds[0]
+        for times in (0.5, 2.0)
+    )
+    return f"assumed; give --mean-response-tokens: half to twice as long is a factor of {twice / half:.2g} in the price"

@@ -1,0 +1,63 @@
+"""Prices from Python: what `rlplan price` answers."""
+
+from pathlib import Path
+from typing import Any
+
+from rlplan.api.wording import arguments_named, database_at
+
+
+def price(
+    rollouts_per_prompt: int | None = None,
+    prompts_per_batch: int | None = None,
+    *,
+    model: str | None = None,
+    gpu: str | None = None,
+    gpus: int | None = None,
+    response_tokens: int | None = None,
+    mean_response_tokens: float | None = None,
+    prompt_tokens: float | None = None,
+    recipe: str | None = None,
+    difficulty: str | None = None,
+    task: str | None = None,
+    config: str | Path | None = None,
+    db: str | Path | None = None,
+) -> dict[str, Any]:
+    """Price a step of one configuration: seconds and GPU-hours with 90 % intervals, by phase, and possible changes.
+
+    The arguments are the flags of `rlplan price`; what is left out is taken from `./rlplan.toml`, if there is one, and
+    else from the defaults.
+
+    Args:
+        rollouts_per_prompt: By default that of the usual choice, 16.
+        prompts_per_batch: By default that of the usual choice, 128.
+        model: A model of the catalogue, or a path to a config.json.
+        gpu: A GPU of the catalogue, or one that the configuration file describes.
+        gpus: How many GPUs the run has.
+        response_tokens: Most tokens of a response.
+        mean_response_tokens: Mean tokens of a response, what a price depends on most.
+        prompt_tokens: Mean tokens of a prompt.
+        recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
+        difficulty: easy, medium, hard or mixed problems.
+        task: An embedded task, on this machine's CPU.
+        config: A configuration file.
+        db: The results database, whose measured steps count; by default RLPLAN_DB, else rlplan.db.
+
+    Returns:
+        What `rlplan price --format json` prints.
+
+    Raises:
+        InputError: What is given is not allowed, not known, or does not fit the hardware.
+
+    Example:
+        >>> rlplan.price(16, 128, model="qwen3-8b", gpu="h100", gpus=64)["seconds_per_step"]["median"] > 0
+        True
+    """
+    asked = dict(locals())
+    from rlplan.actions.pricing import price_one  # noqa: PLC0415
+    from rlplan.actions.proposing import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.reading.price_data import price_data  # noqa: PLC0415
+
+    with arguments_named():
+        resolved = load_configuration(None if config is None else Path(config), task, flagged(asked))
+        priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, database_at(db))
+    return price_data(priced.price, priced.changes, priced.assumptions)

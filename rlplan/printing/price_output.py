@@ -1,0 +1,109 @@
+"""Prints the price of a step: as tables for a person, as JSON or CSV for a program."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.pricing import Change, PhasePrice, Price
+from rlplan.actions.pricing import Priced
+from rlplan.reading.price_data import price_data
+from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.formats import Format
+from rlplan.wording.numbers import UNKNOWN, aligned_hours
+from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.terminal import Canvas
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.config import Assumption
+
+
+def print_price(priced: Priced, format: Format) -> None:
+    """Print what a step of one configuration costs; as CSV, its phases."""
+    if format is Format.JSON:
+        print_json(price_data(priced.price, priced.changes, priced.assumptions))
+    elif format is Format.CSV:
+        rows = [
+            {"phase": each.phase, "seconds": each.median, "low": each.low, "high": each.high, "limit": each.limit}
+            for each in priced.price.phases
+        ]
+        print_csv(list(rows[0]), rows)
+    else:
+        print_drawn(lambda canvas: _drawn(priced, canvas))
+
+
+def _drawn(priced: Priced, canvas: Canvas) -> "Iterator[RenderableType]":
+    price = priced.price
+    yield canvas.line(_title(price), "bold")
+    yield from canvas.lines(_summary(price))
+    yield ""
+    yield table_of(price.phases, PHASES, canvas)
+    yield ""
+    yield from canvas.lines(_layout(price))
+    yield from canvas.lines(_memory(price))
+    yield ""
+    yield canvas.line("What one change would do", "bold")
+    yield table_of([each for each in priced.changes if each.price is not None], CHANGES, canvas)
+    for each in priced.changes:
+        if each.refused is not None:
+            yield from canvas.lines(f"{each.what}: {each.refused}", "dim")
+    yield ""
+    yield canvas.line("What this takes for granted", "bold")
+    yield table_of(priced.assumptions, ASSUMPTIONS, canvas, headed=False)
+
+
+PHASES: Sequence[Column[PhasePrice]] = (
+    Column("phase", lambda each: each.phase, Cells.NAMES),
+    Column("seconds", lambda each: aligned_hours(each.median)),
+    Column("90 %", lambda each: f"{aligned_hours(each.low)}–{aligned_hours(each.high)}"),
+    Column("limited by", lambda each: each.limit, Cells.TEXTS),
+)
+CHANGES: Sequence[Column[Change]] = (
+    Column("change", lambda each: each.what, Cells.NAMES),
+    Column("s/step", lambda each: _first(each, "seconds")),
+    Column("GPU-h/step", lambda each: _first(each, "gpu_hours")),
+    Column("price of a rollout", lambda each: UNKNOWN if each.saved is None else f"{-each.saved:+.0%}"),
+    Column("rollouts a second", lambda each: UNKNOWN if each.faster is None else f"× {each.faster:.2f}"),
+)
+ASSUMPTIONS: "Sequence[Column[Assumption]]" = (
+    Column("what", lambda each: each.what, Cells.NAMES),
+    Column("value", lambda each: each.value, Cells.TEXTS),
+    Column("source", lambda each: each.source, Cells.TEXTS, gives_way=True),
+)
+
+
+def _first(change: Change, name: str) -> str:
+    return UNKNOWN if change.price is None else aligned_hours(getattr(change.price, name)[0])
+
+
+def _title(price: Price) -> str:
+    asked = price.asked
+    hardware = asked.hardware
+    return (
+        f"A step of {asked.workload.model.name} on {hardware.gpus_per_trial} {hardware.gpu.name}: n = "
+        f"{asked.rollouts_per_prompt}, B = {asked.prompts_per_batch} ({asked.rollouts:,} rollouts), recipe "
+        f"{asked.traits.name}"
+    )
+
+
+def _summary(price: Price) -> str:
+    seconds, low, high = map(aligned_hours, price.seconds)
+    hours, least, most = map(aligned_hours, price.gpu_hours)
+    return (
+        f"{seconds} s ({low}–{high}), {hours} GPU-hours ({least}–{most}); {price.tokens_per_second_per_gpu:,.0f} "
+        f"tokens a second on each GPU"
+    )
+
+
+def _layout(price: Price) -> str:
+    placement = price.cost.placement
+    if placement.colocated:
+        return f"Layout: all {placement.gpus} generate, then train."
+    return f"Layout: {placement.generator_gpus} generate while {placement.trainer_gpus} train."
+
+
+def _memory(price: Price) -> str:
+    usable = price.asked.hardware.gpu.usable_bytes / 1e9
+    used = price.memory_used * usable
+    spare = 1 - price.memory_used
+    return f"Memory: training takes {used:,.0f} of {usable:,.0f} GB usable on each GPU, {spare:.0%} to spare."

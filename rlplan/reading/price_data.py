@@ -1,0 +1,52 @@
+"""The documents of `rlplan price`: of one configuration."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from planner.config import Assumption
+from planner.pricing import Change, Price
+
+
+def price_data(price: Price, changes: Sequence[Change], assumptions: Sequence[Assumption]) -> dict[str, Any]:
+    """Return the document of `rlplan price --format json`."""
+    asked, placement = price.asked, price.cost.placement
+    return {
+        "rollouts_per_prompt": asked.rollouts_per_prompt,
+        "prompts_per_batch": asked.prompts_per_batch,
+        "seconds_per_step": _interval(*price.seconds),
+        "gpu_hours_per_step": _interval(*price.gpu_hours),
+        "phases": [
+            {"phase": each.phase, "seconds": _interval(each.median, each.low, each.high), "limit": each.limit}
+            for each in price.phases
+        ],
+        "tokens_per_second_per_gpu": price.tokens_per_second_per_gpu,
+        "gpu_seconds_per_rollout": price.gpu_seconds_per_rollout,
+        "memory": {
+            "training_bytes_per_gpu": price.memory_used * asked.hardware.gpu.usable_bytes,
+            "usable_bytes_per_gpu": asked.hardware.gpu.usable_bytes,
+            "head_room": 1 - price.memory_used,
+        },
+        "layout": {"gpus": placement.gpus, **asdict(placement)},
+        "changes": [_change(each) for each in changes],
+        "assumptions": [asdict(each) for each in assumptions],
+    }
+
+
+def _interval(median: float, low: float, high: float) -> dict[str, float]:
+    return {"median": median, "low": low, "high": high}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "what": change.what,
+        "seconds_per_step": _of(change.price, "seconds"),
+        "gpu_hours_per_step": _of(change.price, "gpu_hours"),
+        "gpu_seconds_per_rollout_saved": change.saved,
+        "rollouts_per_second_ratio": change.faster,
+        "refused": change.refused,
+    }
+
+
+def _of(price: Price | None, name: str) -> float | None:
+    return None if price is None else getattr(price, name)[0]
