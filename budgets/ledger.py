@@ -38,6 +38,10 @@ class Ledger:
         """GPU-hours promised to segments that have not ended."""
         return math.fsum(self._reservations.values())
 
+    def reserved_for(self, key: str) -> float:
+        """Return what a reservation holds; 0 where there is none."""
+        return self._reservations.get(key, 0.0)
+
     @property
     def left(self) -> float:
         """GPU-hours that can still be reserved."""
@@ -61,6 +65,15 @@ class Ledger:
                 f"({self.spent:.6g} spent, {self.reserved:.6g} reserved)"
             )
         self._reservations[key] = gpu_hours
+
+    def extend(self, key: str, gpu_hours: float) -> None:
+        """Set so many GPU-hours more aside for a segment under way, or as many of them as there are."""
+        before = self.reserved_for(key)
+        after = before + min(gpu_hours, self.left)
+        self._close(key)
+        while after > before and not self.can_reserve(after):  # rounding
+            after = max(before, math.nextafter(after, 0.0))
+        self._reservations[key] = after
 
     def charge(self, key: str, gpu_hours: float) -> None:
         """Close a reservation with what the segment took, whether it ended well, failed or was lost."""

@@ -39,8 +39,9 @@ def settle_segment(
     checkpoint_path: str | None = None,
     reached_step: int | None = None,
     worker: str | None = None,
+    start_up_gpu_hours: float | None = None,
 ) -> None:
-    """End a segment: charge its trial, and note the checkpoint, the step it reached and its worker where known.
+    """End a segment: charge its trial, and note the checkpoint, step, worker and start-up where they are known.
 
     Settling again with the same outcome and charge does nothing, so that a report may be sent twice; with others it is
     refused, since GPU-hours would be lost or counted twice.
@@ -64,6 +65,7 @@ def settle_segment(
         segment.to_step = reached_step
     if worker is not None:
         segment.worker = worker
+    segment.start_up_gpu_hours = start_up_gpu_hours
     trial = trial_with(session, segment.trial_id)
     trial.gpu_hours_spent += charged_gpu_hours
     trial.updated_at = ended_at

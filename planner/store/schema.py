@@ -253,6 +253,7 @@ class Segment(Base):
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     outcome: Mapped[SegmentOutcome] = mapped_column(one_of(SegmentOutcome, "outcome"))
+    start_up_gpu_hours: Mapped[float | None]
 
 
 class Point(Base):

@@ -85,6 +85,22 @@ class Account:
             return grant(trial, to_step, left, least_gpu_hours=whole / CRUMBS)
         return grant(trial, to_step, min(left, most), least_gpu_hours=most / CRUMBS)
 
+    def has_charged(self, worker: str) -> bool:
+        """Say whether a worker was charged with anything yet."""
+        return worker in self._charged
+
+    @property
+    def idle_gpu_hours(self) -> float:
+        """What is set aside for idle workers now."""
+        return self.ledger.reserved_for(IDLE)
+
+    def set_aside(self, idle_gpu_hours: float) -> None:
+        """Set another time aside for idle workers: what a start-up takes turned out otherwise."""
+        if idle_gpu_hours != self._idle:
+            self._idle = idle_gpu_hours
+            self.ledger.release(IDLE)
+            self._set_idle_time_aside()
+
     def unpaid(self, worker: str, lived_gpu_hours: float) -> float:
         """Return what nothing was charged with yet of a worker's life, its start-up and its waiting included."""
         return max(0.0, lived_gpu_hours - self._charged.get(worker, 0.0))

@@ -75,7 +75,7 @@ class InformedPolicy:
             if first is None or len(actions) == view.free_workers:
                 continue
             least = LEAST_FIRST * view.target_gpu_hours / first.compared_per_gpu_hour
-            granted = grant(first, first_goal(first, max(share, least)), left)
+            granted = grant(first, first_goal(first, max(share, least, first.start_up_gpu_hours)), left)
             if granted is not None:
                 left -= granted.gpu_hours
                 actions.append(advance(view, first, granted.to_step, FIRST, {}, []))

@@ -119,7 +119,8 @@ def _replicates(view: View, finalists: Collection[Configuration]) -> Iterator[Of
 
 
 def _quantum(trial: TrialView, money: float) -> float:
-    return max(trial.segment_steps, money / QUANTA / trial.gpu_hours_per_step)
+    """Return the fewest steps that make a decision, and that are worth the start-up before them."""
+    return max(trial.segment_steps, max(money / QUANTA, trial.start_up_gpu_hours) / trial.gpu_hours_per_step)
 
 
 def _whole(trial: TrialView, step: float) -> int:

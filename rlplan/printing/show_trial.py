@@ -119,12 +119,14 @@ DECISIONS: Sequence[Column[Decision]] = (
 
 def _segments(sheet: Sheet) -> Sequence[Column[Any]]:
     again = any(each.attempt > 1 for each in sheet.segments)
+    starts = any(each.start_up_gpu_hours is not None for each in sheet.segments)
     return (
         Column("#", attrgetter("number")),
         Column("attempt", attrgetter("attempt"), shown=again),
         Column("steps", lambda each: f"{steps(each.from_step)}–{steps(each.to_step)}"),
         Column("reserved", lambda each: aligned_hours(each.reserved_gpu_hours)),
         Column("charged", lambda each: _charged(each.charged_gpu_hours)),
+        Column("start-up", lambda each: _charged(each.start_up_gpu_hours), shown=starts),
         Column("outcome", attrgetter("outcome"), Cells.NAMES),
         Column("worker", lambda each: each.worker or UNKNOWN, Cells.PATHS),
         Column("began (UTC)", lambda each: _time(each.started_at), Cells.NAMES),

@@ -98,6 +98,10 @@ def _status(
     for text in () if listed is None else chosen.said(seen.trials, listed):
         yield from canvas.lines(text, "dim")
     yield from _failures(seen, canvas)
+    if money := seen.money.start_ups and seen.money:
+        each = aligned_hours(money.in_start_ups / money.start_ups)
+        total = f"{aligned_hours(money.in_start_ups)} GPU-hours of {money.start_ups:,} segments"
+        yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
     if taken is not None:
         yield from canvas.lines(taken.said(), "dim")
 

@@ -99,6 +99,7 @@ def segments(session: Session, sweep: Sweep) -> Table:
         Segment.started_at,
         Segment.ended_at,
         Segment.outcome,
+        Segment.start_up_gpu_hours,
     )
     return _of_trials(session, sweep, Segment, columns)
 

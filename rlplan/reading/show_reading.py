@@ -36,6 +36,7 @@ SEGMENT = (
     Segment.reserved_gpu_hours,
     Segment.charged_gpu_hours,
     Segment.outcome,
+    Segment.start_up_gpu_hours,
 )
 
 

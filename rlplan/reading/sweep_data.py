@@ -78,6 +78,8 @@ def budget_data(money: Money) -> dict[str, Any]:
         "left_gpu_hours": money.left,
         "overrun_gpu_hours": money.overrun,
         "by_use": uses(money),
+        "start_ups": money.start_ups,
+        "start_up_gpu_hours": money.in_start_ups,
     }
 
 

@@ -41,6 +41,8 @@ class Granted:
     """What the segments of a sweep add up to."""
 
     charged: dict[str, float] = field(default_factory=dict)  # GPU-hours by outcome
+    start_ups: int = 0  # segments of which it is known what they took beside their updates
+    start_up_gpu_hours: float = 0.0  # of all of them
     reserved: float = 0.0
     open_since: list[datetime] = field(default_factory=list)  # by open segment
     committed_step: dict[int, int] = field(default_factory=dict)  # by trial
@@ -111,6 +113,8 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
     return Money(
         pilot_gpu_hours=float(sweep.config.get("pilot_gpu_hours", planned)),
         by_outcome=grants.charged,
+        start_ups=grants.start_ups,
+        in_start_ups=grants.start_up_gpu_hours,
         by_charge={row[0]: row[1] for row in session.execute(charges)},
         reserved=grants.reserved,
     )
@@ -171,12 +175,17 @@ def granted(session: Session, sweep_id: int) -> Granted:
             func.sum(Segment.charged_gpu_hours),
             func.sum(case((still_open, Segment.reserved_gpu_hours), else_=0.0)),
             func.min(case((still_open, Segment.started_at))),
+            func.count(Segment.start_up_gpu_hours),
+            func.sum(Segment.start_up_gpu_hours),
         )
         .where(Segment.trial_id.in_(_of(sweep_id)))
         .group_by(Segment.trial_id, Segment.attempt, Segment.outcome)
     )
     total = Granted()
-    for trial, attempt, outcome, from_step, to_step, charged, reserved, since in session.execute(wanted):
+    rows = session.execute(wanted)
+    for trial, attempt, outcome, from_step, to_step, charged, reserved, since, starts, starting in rows:
+        total.start_ups += starts
+        total.start_up_gpu_hours += starting or 0.0
         total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
         total.reserved += reserved
         if outcome is SegmentOutcome.RESERVED:

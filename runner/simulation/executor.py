@@ -200,7 +200,8 @@ class SimulatedExecutor:
         fault = running.fault
         if fault is None:
             self._fleet.park(worker, work.folder, running.step, running.over_at)
-            self._saved.add(work.folder)
+            if running.has_begun:
+                self._saved.add(work.folder)
             self._due.append(ended(running))
         else:
             self._due.append(Failed(work.segment, worker.name, lived, fault.kind, fault.message))

@@ -21,6 +21,9 @@ class SimulatedSegment:
         self.work, self.worker, self._course = work, worker, course
         in_memory = worker.folder == work.folder and worker.step == work.from_step
         start_up = 0.0 if in_memory else course.start_up_seconds
+        # Our own trainer has to have begun before it can heed anything.
+        self._starts_until = now + start_up if work.config.get("trainer") else now
+        self._left = False  # before it had begun
         self._sent = -1 if fresh else work.from_step
         self._zero = now + start_up - (0.0 if fresh else course.seconds(work.from_step))
         self.fault: Breakdown | None = None
@@ -30,6 +33,11 @@ class SimulatedSegment:
         self._lose(now + course.seconds_until_lost(work.attempt, work.from_step))
         self._points = self._scored()
         self.pending = next(self._points, None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything to go on from."""
+        return self._sent >= 0
 
     @property
     def next_at(self) -> float:
@@ -47,13 +55,17 @@ class SimulatedSegment:
             points.append(self.pending)
             self._sent = self.pending.optimizer_step
             self.pending = next(self._points, None)
-        if self.over_at <= horizon and self.step > self._sent:
+        if self.over_at <= horizon and self.step > self._sent and not self._left:
             points.append(self._course.point(self.step))
             self._sent = self.step
         return points
 
     def stop(self, now: float) -> bool:
         """Let it end after the update under way; whether that is sooner than it would have ended."""
+        if now < self._starts_until:  # what is still starting holds nothing that could be lost
+            self.step, self.over_at, self.fault, self.pending = self.work.from_step, now, None, None
+            self._left = True
+            return True
         under_way = max(self.work.from_step, self._sent, self._course.step_at((now - self._zero) * (1 + ROUNDING)))
         over_at = self._saved_at(under_way)
         if over_at >= self.over_at:

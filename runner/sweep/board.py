@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,8 +18,9 @@ from planner.store.schema import Candidate, Trial
 from planner.store.standing import Standing, committed_step, failures_since_success
 from planner.sweeping.grants import Account, idle_gpu_hours
 from planner.trials import TrialState
-from planner.view import Configuration, OpenCell, Seen, TrialView, View
+from planner.view import Axes, Configuration, OpenCell, Seen, TrialView, View
 from runner.ports.backend import Point
+from runner.sweep.measured import StartUps
 from runner.sweep.planned import configuration_of, foretold_by, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
@@ -39,6 +41,10 @@ class OpenSegment:
     started_seconds: float  # by the executor's clock
     id: int = 0
     worker: str | None = None
+    began_seconds: float = 0.0  # by the executor's clock: when its worker took it
+    before_gpu_hours: float = 0.0  # of the worker's life until then that this segment is charged with
+    waited_gpu_hours: float = 0.0  # the part of them in which the worker had nothing to do
+    held: bool = False  # whether the worker had its trial in memory
     points: list[Point] = field(default_factory=list)  # of this segment, for the cost of a step
 
 
@@ -80,20 +86,23 @@ class Board:
         # Cells without a trial that the final run could afford.
         self._open = {place: each for place, each in self._candidates.items() if each.update_steps > 0}
         self._open_view: dict[Configuration, OpenCell] | None = None
-        self._start_up = start_up_gpu_hours(candidates)
-        self._start_ups = start_ups(candidates, self._start_up)
+        typical = start_up_gpu_hours(candidates)
+        driven = spec.training.trainer is not None
+        self.start_ups = StartUps(start_ups(candidates, typical), typical, measures=driven)
         self._price_factor, self._priced_on = 1.0, 0
         self._measured: list[TrialFacts] = []
         self.account = Account(
             spec.pilot_gpu_hours,
             standing.spent_gpu_hours,
-            idle=idle_gpu_hours(spec.workers, self._start_up, spec.resources.slots),
+            idle=idle_gpu_hours(spec.workers, typical, spec.resources.slots),
             charged=standing.charged_to_workers,
         )
         self.ledger = self.account.ledger
         for trial in standing.trials:
             self.add(trial)
             self._recall(trial, standing)
+        segments = sorted(chain.from_iterable(standing.segments.values()), key=lambda each: each.id)
+        self.start_ups.recall([(self._start_of(each.trial_id), each) for each in segments])
         self.reprice()
 
     def view(self, free_workers: int) -> View:
@@ -140,7 +149,7 @@ class Board:
             segment_steps=candidate.segment_steps or max(1, steps // 4),
             most_steps=max(steps, candidate.update_steps),
             gpu_hours_per_step=price * self._price_factor,
-            start_up_gpu_hours=self._start_ups[without(trial.axes, LEARNING_RATE)],
+            start_up_gpu_hours=self.start_ups.of(without(trial.axes, LEARNING_RATE)),
             gpu_hours_spent=trial.gpu_hours_spent,
             # The plan's own trials have the sweep's seed.
             proposed=candidate.pilot_steps == 0 or trial.axes != candidate.axes or trial.seed != self.spec.seed,
@@ -164,9 +173,12 @@ class Board:
         return self.account.most_of_a_segment(trial, len(self.trials), self.facts[trial.trial].planned_price)
 
     @property
-    def start_up_seconds(self) -> float:
-        """Seconds until a new worker trains."""
-        return SECONDS_PER_HOUR * self._start_up / self.spec.resources.slots
+    def patience_seconds(self) -> float:
+        """Seconds that workers may wait for a segment: until a new one would train, as far as that is set aside."""
+        gpu_hours = self.start_ups.typical
+        if self.spec.training.trainer is not None:  # what was measured may be many times what the plan had
+            gpu_hours = min(gpu_hours, self.account.idle_gpu_hours / self.spec.workers)
+        return SECONDS_PER_HOUR * gpu_hours / self.spec.resources.slots
 
     @property
     def shortest_pilot(self) -> int:
@@ -223,8 +235,8 @@ class Board:
             if facts.first_gpu_hours is None:
                 facts.first_gpu_hours = points[0].gpu_hours
             self._measure(trial, points[-1].optimizer_step, points[-1].gpu_hours)
-        # Done again only when it rests on clearly more trials, since it touches every one.
-        if len(self._measured) > self._priced_on + self._priced_on // 4:
+        # Done again only when it rests on clearly more, since it touches every trial.
+        if len(self._measured) > self._priced_on + self._priced_on // 4 or self.start_ups.told:
             self.reprice()
 
     def _measure(self, trial: int, step: int, gpu_hours: float) -> None:
@@ -236,6 +248,41 @@ class Board:
             self._measured.append(facts)
         facts.updates = step, max(0.0, gpu_hours - facts.first_gpu_hours)
         self.put(trial, gpu_hours_per_step=_price(facts, self._price_factor))
+
+    def began(self, segment: OpenSegment, worker: str, seconds: float, lived_gpu_hours: float) -> None:
+        """Take in that a worker, which has lived so long, took a segment; its birth counts as a start-up."""
+        segment.worker, segment.began_seconds = worker, seconds
+        segment.before_gpu_hours = self.account.unpaid(worker, lived_gpu_hours)
+        segment.waited_gpu_hours = segment.before_gpu_hours if self.account.has_charged(worker) else 0.0
+        segment.held = self.start_ups.held_by(worker) == segment.trial
+        self.holds(worker, segment.trial)
+
+    def holds(self, worker: str, trial: int | None) -> None:
+        """Take in which trial a worker has in its memory, none where it is gone or has failed."""
+        before = self.start_ups.held_by(worker)
+        self.start_ups.hold(worker, trial)
+        for each in {before, trial}:
+            if each is not None:
+                self._price_start(each)
+
+    def started(self, segment: OpenSegment, charged_gpu_hours: float) -> float | None:
+        """Return what an ended segment took beside its updates, and price further ones by it; None if none can tell.
+
+        What follows a loss is none: points that its lost worker made come with those of the segment itself.
+        """
+        facts, axes = self.facts[segment.trial], self._start_of(segment.trial)
+        took = max(0.0, charged_gpu_hours - segment.waited_gpu_hours)
+        made = [point for point in segment.points if point.optimizer_step > segment.from_step]
+        if self.spec.training.trainer is None or facts.failures or (facts.updates is None and segment.from_step):
+            return None
+        if not made:
+            self.start_ups.at_least(axes, took)
+            return None
+        first = segment.points[0].gpu_hours if facts.first_gpu_hours is None else facts.first_gpu_hours
+        before = facts.updates[1] if facts.updates is not None else 0.0
+        start_up = max(0.0, took - (made[-1].gpu_hours - first - before))
+        self.start_ups.note(axes, start_up, held=segment.held)
+        return start_up
 
     def charge(self, segment: OpenSegment, worker: str | None, gpu_hours: float) -> None:
         """Close a segment's reservation with what its worker has used, and count it to the trial."""
@@ -268,6 +315,17 @@ class Board:
             price = _price(self.facts[trial], self._price_factor)
             if price != view.gpu_hours_per_step:
                 self.put(trial, gpu_hours_per_step=price)
+            self._price_start(trial)
+        self.account.set_aside(idle_gpu_hours(self.spec.workers, self.start_ups.typical, self.spec.resources.slots))
+
+    def _price_start(self, trial: int) -> None:
+        price = self.start_ups.of(self._start_of(trial), held=self.start_ups.is_held(trial))
+        if price != self.trials[trial].start_up_gpu_hours:
+            self.put(trial, start_up_gpu_hours=price)
+
+    def _start_of(self, trial: int) -> Axes:
+        """Return what a trial's start-up depends on."""
+        return without(self.trials[trial].axes, LEARNING_RATE)
 
     def _open_cells(self) -> Mapping[Configuration, OpenCell]:
         if self._open_view is None:
@@ -277,7 +335,7 @@ class Board:
                     prompts_per_batch=each.prompts_per_batch,
                     pilot_steps=min(self.shortest_pilot, each.update_steps),
                     gpu_hours_per_step=each.pilot_price * self._price_factor,
-                    start_up_gpu_hours=self._start_ups[without(each.axes, LEARNING_RATE)],
+                    start_up_gpu_hours=self.start_ups.of(without(each.axes, LEARNING_RATE)),
                     axes=each.axes,
                     learning_rates=self._learning_rates,
                     compared_per_gpu_hour=each.compared_per_pilot_gpu_hour,

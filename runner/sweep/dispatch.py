@@ -68,6 +68,23 @@ class Dispatcher:
                 self._intake.take(Failed(segment.id, None, 0.0, "input", str(error)))
         self._starting.clear()
 
+    def keep_within(self) -> None:
+        """Reserve more for segments that are still starting when their grant is used up; end those none is left for."""
+        board, slots = self._board, self._board.spec.resources.slots
+        for segment in board.running.values():
+            if segment.worker is None or any(each.optimizer_step > segment.from_step for each in segment.points):
+                continue
+            seconds = self._executor.clock.seconds() - segment.began_seconds
+            used = segment.before_gpu_hours + seconds * slots / SECONDS_PER_HOUR
+            if used < time_limit(segment.reserved_gpu_hours, board.trials[segment.trial].gpu_hours_per_step):
+                continue
+            more = min(segment.reserved_gpu_hours, board.ledger.left)
+            if more > 0:
+                board.ledger.extend(str(segment.id), more)
+                segment.reserved_gpu_hours += more
+            else:
+                self._executor.stop(segment.id)
+
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Advance):
             self._advance(action)

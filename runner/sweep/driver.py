@@ -130,6 +130,7 @@ class SweepDriver:
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
+            self._dispatcher.keep_within()
             self._heed(self._executor.wait(self._tick))
 
     def _heed(self, events: Sequence[Event]) -> None:
@@ -169,7 +170,7 @@ class SweepDriver:
             self._released_beside = running
         if running >= self._executor.workers:
             self._all_busy_at = now
-        elif now - self._all_busy_at > max(self._tick, self._board.start_up_seconds):
+        elif now - self._all_busy_at > max(self._tick, self._board.patience_seconds):
             self._executor.release()
             self._all_busy_at = now
 

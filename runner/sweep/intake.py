@@ -41,11 +41,12 @@ class Intake:
     def take(self, event: Event) -> None:
         """Apply one event; one of a segment that is over already is noted and changes nothing."""
         if isinstance(event, Gone):
+            self._board.holds(event.worker, None)
             self._idle(event.worker, self._lived(event.worker, event.worker_seconds))
         elif (segment := self._board.running.get(event.segment)) is None:
             self._late(event)
         elif isinstance(event, Began):
-            self._began(segment, event.worker)
+            self._began(segment, event)
         elif isinstance(event, Progress):
             self._progress(segment, event.points)
         elif isinstance(event, Ended):
@@ -67,12 +68,12 @@ class Intake:
             state = TrialState.PAUSED if self._board.trials[trial].step else TrialState.PLANNED
             self._move(trial, state, "tried again")
 
-    def _began(self, segment: OpenSegment, worker: str) -> None:
-        segment.worker = worker
-        taken = (
-            update(SegmentRow).where(SegmentRow.id == segment.id).values(worker=worker, started_at=self._clock.now())
-        )
-        self._journal.add(lambda session: session.execute(taken))
+    def _began(self, segment: OpenSegment, event: Began) -> None:
+        lived = event.worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
+        self._board.began(segment, event.worker, self._clock.seconds(), lived)
+        taken = {"worker": event.worker, "started_at": self._clock.now()}
+        row = update(SegmentRow).where(SegmentRow.id == segment.id).values(**taken)
+        self._journal.add(lambda session: session.execute(row))
 
     def _progress(self, segment: OpenSegment, points: Sequence[Point]) -> None:
         self._journal.add_points([self._row(segment, point) for point in points])
@@ -80,7 +81,8 @@ class Intake:
 
     def _ended(self, segment: OpenSegment, event: Ended) -> None:
         gpu_hours = self._lived(event.worker, event.worker_seconds)
-        self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker)
+        start_up = self._board.started(segment, gpu_hours)
+        self._close(segment, SegmentOutcome.COMMITTED, gpu_hours, event.checkpoint, event.step, event.worker, start_up)
         self._board.scored(segment.trial, segment.points)
         self._board.committed(segment.trial, event.step, segment.points)
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
@@ -89,6 +91,8 @@ class Intake:
         record = cost_record(self._board.spec, self._workload, trial, segment.points, self._clock.now())
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
+        if (news := self._board.start_ups.news()) is not None:
+            self._journal.note("start-up", segment.trial, news)
         for note in event.notes:
             self._journal.note("note", segment.trial, note)
 
@@ -97,6 +101,8 @@ class Intake:
         lost = event.kind == "lost"
         outcome = SegmentOutcome.LOST if lost else SegmentOutcome.FAILED
         self._close(segment, outcome, gpu_hours, worker=event.worker)
+        if event.worker is not None:
+            self._board.holds(event.worker, None)
         self._lose(segment, event.kind, event.message, event.tail)
 
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
@@ -155,13 +161,14 @@ class Intake:
         checkpoint: str | None = None,
         reached_step: int | None = None,
         worker: str | None = None,
+        start_up: float | None = None,
     ) -> None:
         board, key, now = self._board, segment.id, self._clock.now()
         del board.running[key]
         board.charge(segment, worker or segment.worker, gpu_hours)
         self._journal.add(
             lambda session: results.settle_segment(
-                session, key, outcome, gpu_hours, now, checkpoint, reached_step, worker
+                session, key, outcome, gpu_hours, now, checkpoint, reached_step, worker, start_up
             )
         )
 

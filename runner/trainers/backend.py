@@ -39,6 +39,7 @@ class DrivenBackend:
         self._folder = Path()
         self._last: Point | None = None  # where the trial stands
         self._scored = False  # whether anything has been reported since it was opened, or before
+        self._left = False  # whether it was stopped before it had said anything
         self._running: Running | None = None
         self._maker: PointMaker | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
@@ -101,7 +102,11 @@ class DrivenBackend:
                 break
             if asked_at is None and segment.stopping():
                 asked_at = self._clock()
-                running.ask_to_stop()
+                if running.has_spoken:
+                    running.ask_to_stop()
+                else:
+                    self._left = True
+                    running.kill()
             if asked_at is not None and self._clock() - asked_at > self._stop_seconds():
                 running.kill()
             self._sleep(_SECONDS_BETWEEN_LOOKS)
@@ -121,7 +126,7 @@ class DrivenBackend:
         config = self._opened()
         own = self._folder / FOLDER
         found = self._driver.checkpoints(config, own)
-        if not self._scored:
+        if not self._scored and not self._left:
             raise CheckpointError("a trial that has not scored its base model has nothing to save: advance it first")
         if not found:  # it was stopped before its first: the base model is scored again when it goes on
             self._end()
@@ -142,7 +147,7 @@ class DrivenBackend:
         self._end()
         self._driver.check(config)
         self._config, self._folder, self._last, self._scored = config, folder.absolute(), last, False
-        self._unread = []
+        self._unread, self._left = [], False
 
     def _opened(self) -> TrialConfig:
         if self._config is None:

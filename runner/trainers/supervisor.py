@@ -39,6 +39,11 @@ class Silence:
             self._steps.extend([(now - self._heard_at) / steps] * min(steps, _REMEMBERED))
         self._heard, self._heard_at = True, now
 
+    @property
+    def broken(self) -> bool:
+        """Whether anything was heard at all."""
+        return self._heard
+
     def awake(self, now: float) -> None:
         """Count from now on: it was its turn to wait."""
         self._heard_at = now
@@ -116,6 +121,11 @@ class Running:
         codes = [handle.poll() for handle in self._handles]
         failed = next((code for code in codes if code), None)
         return failed if failed is not None else codes[0]
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether it has said anything yet; before that it is starting, and holds nothing that could be lost."""
+        return self._silence.broken
 
     def failure(self, code: int) -> TrainingError:
         """Return what an exit means."""

@@ -53,6 +53,15 @@ class LedgerMachine(RuleBasedStateMachine):
         bare = self.ledger.budget - self.ledger.spent - self.ledger.reserved
         return self.reserve_amount(max(0.0, bare + ulps * math.ulp(self.ledger.budget)))
 
+    @rule(key=keys, hours=HOURS)
+    def extend(self, key: str, hours: float) -> None:
+        left, reserved = self.ledger.left, self.ledger.reserved
+        self.ledger.extend(key, hours)
+        more = self.ledger.reserved - reserved
+        assert more <= min(hours, left) * (1 + 1e-9) + 1e-9
+        assert more >= min(hours, left) * (1 - 1e-9) - 1e-9
+        self.granted[key] += more
+
     @rule(key=consumes(keys), hours=HOURS)
     def charge(self, key: str, hours: float) -> None:
         self.ledger.charge(key, hours)

@@ -141,3 +141,11 @@ def test_what_is_running_is_pending() -> None:
 @pytest.mark.parametrize(("share", "goal"), [(0.1, 5), (5.0, 5), (5.1, 10), (42.0, 45), (1e4, 100)])
 def test_a_first_pilot_is_of_whole_segments(share: float, goal: int) -> None:
     assert first_goal(trial(1), share) == goal
+
+
+@pytest.mark.parametrize("start_up", [0.0, 3.0, 40.0])
+def test_no_segment_is_shorter_than_the_start_up_before_it(start_up: float) -> None:
+    one = trial(1, TrialState.PAUSED, step=5, gpu_hours_per_step=0.1, start_up_gpu_hours=start_up, most_steps=5000)
+    found = offers(view([one], left=200.0), 200.0)
+    assert found
+    assert all((each.to_step - one.step) * one.gpu_hours_per_step >= start_up for each in found)

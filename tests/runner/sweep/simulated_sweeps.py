@@ -44,6 +44,7 @@ class SimulatedSweep:
     retries: int = 3
     room: float = 1.0  # times the pilot budget of the plan
     search: str | None = None
+    trainer: str | None = None  # whose start-ups are measured
     growth: float = math.inf  # answers so far take as long as all else
     flags: dict[str, tuple[str, Any]] = field(default_factory=dict)
     name: str = ""
@@ -69,6 +70,7 @@ class SimulatedSweep:
             choice = SweepChoice(
                 policy=self.policy,
                 search=self.search,
+                trainer=self.trainer,
                 folder=self.path.parent / "sweeps",
                 workers=self.workers,
                 retries=self.retries,

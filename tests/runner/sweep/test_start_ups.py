@@ -1,0 +1,107 @@
+"""What somebody else's trainer takes to start is measured, and then decides with."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from planner.store.schema import Decision, Segment, SegmentOutcome
+from planner.store.standing import standing
+from planner.sweeping.policies import open_policy
+from runner.ports.simulation import SimulationChoice
+from runner.simulation.executor import SimulatedExecutor
+from runner.sweep.board import Board
+from runner.sweep.measured import StartUps
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
+from tests.runner.sweep.test_driver import COSTS
+
+SLOW = SimulationChoice(costs=COSTS.model_copy(update={"start_up_seconds": 60.0}))  # the plan has about 3
+HOUR = 3600.0
+OTHER = (("model", "large"),)
+
+
+def slow(folder: Path, **changes: object) -> SimulatedSweep:
+    given = {"choice": SLOW, "policy": "rlplan", "trainer": "standin", **changes}
+    return SimulatedSweep(folder / "rlplan.db", **given)  # type: ignore[arg-type]
+
+
+def segments(given: SimulatedSweep) -> list[Segment]:
+    with given.store() as store, store.read() as session:
+        return list(session.scalars(select(Segment).order_by(Segment.id)))
+
+
+def test_what_was_measured_prices_the_later_segments(tmp_path: Path) -> None:
+    given = slow(tmp_path)
+    outcome = given.run(open_policy("rlplan"))
+    ended = [each for each in segments(given) if each.outcome is SegmentOutcome.COMMITTED]
+    told = [each.start_up_gpu_hours * HOUR for each in ended if each.start_up_gpu_hours is not None]
+    assert outcome.overrun_gpu_hours == 0
+    assert max(told) == pytest.approx(60, rel=0.1)
+    known_at = min(each.ended_at for each in ended if each.start_up_gpu_hours is not None)
+    later = [each for each in ended if each.started_at > known_at and (each.start_up_gpu_hours or 0.0) * HOUR > 50]
+    assert later
+    assert all(each.reserved_gpu_hours * HOUR > 60 for each in later)
+    with given.store() as store, store.read() as session:
+        board = Board(given.spec, standing(session, given.name))
+        said = session.scalars(select(Decision).where(Decision.action == "start-up")).all()
+    assert board.start_ups.typical * HOUR == pytest.approx(60, rel=0.1)  # a driver that takes over knows it
+    assert said
+    assert "beside its updates" in said[0].reason
+
+
+def test_a_sweep_of_our_own_trainer_keeps_to_the_plan(tmp_path: Path) -> None:
+    given = slow(tmp_path, trainer=None)
+    given.run(open_policy("rlplan"))
+    assert all(each.start_up_gpu_hours is None for each in segments(given))
+
+
+@pytest.mark.parametrize("room", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("policy", ["rlplan", "asha", "full"])
+def test_start_ups_that_nobody_foresaw_do_not_pass_the_budget(tmp_path: Path, room: float, policy: str) -> None:
+    very = SimulationChoice(costs=COSTS.model_copy(update={"start_up_seconds": 300.0}))
+    given = slow(tmp_path, choice=very, policy=policy, room=room)
+    with given.store() as store:
+        outcome = given.driver(given.executor(), open_policy(policy), store, tick_seconds=0.5).run()
+    # The driver hears of each of four workers within its tick.
+    assert outcome.spent_gpu_hours + outcome.overrun_gpu_hours <= given.spec.pilot_gpu_hours + 4 * 0.5 / HOUR
+
+
+def test_a_worker_that_holds_its_trial_is_expected_to_take_less() -> None:
+    start_ups = StartUps({(): 1.0, OTHER: 2.0}, 2.0, measures=True)
+    assert (start_ups.of(()), start_ups.of((), held=True), start_ups.of(OTHER)) == (1.0, 1.0, 2.0)
+    start_ups.note((), 4.0, held=False)
+    assert (start_ups.of(()), start_ups.of((), held=True)) == (4.0, 4.0)
+    start_ups.note((), 0.6, held=True)
+    assert start_ups.of((), held=True) == 0.6
+    start_ups.note((), 0.0, held=True)
+    assert (start_ups.of(()), start_ups.of((), held=True)) == (4.0, pytest.approx(0.4))  # a tenth at least
+    assert start_ups.of(OTHER) == 8.0  # as many times the plan's as was measured of the others
+    assert start_ups.of(OTHER, held=True) == pytest.approx(0.8)
+    assert start_ups.typical == 8.0
+
+
+def test_a_start_that_was_ended_in_vain_counts_as_its_least() -> None:
+    start_ups = StartUps({(): 1.0}, 1.0, measures=True)
+    start_ups.at_least((), 0.5)
+    assert start_ups.of(()) == 1.0
+    start_ups.at_least((), 3.0)
+    assert start_ups.of(()) == 3.0
+
+
+def test_a_held_trial_is_priced_without_its_start(tmp_path: Path) -> None:
+    given = slow(tmp_path, workers=1)
+    with given.store() as store:
+        executor = SimulatedExecutor(None, 1)
+        seen: list[tuple[bool, float]] = []
+        policy = open_policy("full")
+        of_policy = policy.decide
+
+        def decide(view):  # type: ignore[no-untyped-def]
+            seen.extend((each.step > 0, each.start_up_gpu_hours * HOUR) for each in view.trials.values())
+            return of_policy(view)
+
+        policy.decide = decide  # type: ignore[method-assign]
+        given.driver(executor, policy, store).run()
+    begun = [seconds for has_begun, seconds in seen if has_begun]
+    assert min(begun) < 10
+    assert max(seconds for has_begun, seconds in seen if not has_begun) == pytest.approx(60, rel=0.1)
