@@ -25,6 +25,7 @@ from planner.recipes import load_recipe
 
 MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
 DEFAULT_DIFFICULTY = "easy"
+OF_SWEEPS = ("slurm", "storage")  # where a sweep is driven from and keeps its copies is no matter of the plan
 
 
 def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:
@@ -162,14 +163,15 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     """Return the configuration as it counts, with every name that was left open filled in."""
     counts = settled(resolved)
     values: dict[str, Any] = counts.config.model_dump(mode="json")
-    del values["slurm"]  # where a sweep is driven from is no matter of the plan
+    for section in OF_SWEEPS:
+        del values[section]
     if not has_axes(counts.config.axes):
         del values["axes"]
     if counts.config.trainer.name == BUILTIN:
         del values["trainer"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
     values["recipe_traits"] = asdict(request.traits)
-    values["sources"] = {key: source for key, source in counts.sources.items() if not key.startswith("slurm.")}
+    values["sources"] = {key: source for key, source in counts.sources.items() if key.split(".")[0] not in OF_SWEEPS}
     return values
 
 

@@ -198,6 +198,16 @@ class PilotSection(Section):
     )
 
 
+class StorageSection(Section):
+    """Where a copy of each trial is kept, so that it can go on on any machine."""
+
+    url: str | None = Field(
+        None,
+        examples=["s3://bucket/path"],
+        description="checkpoints and points go to this URL of fsspec; without it, to the folder alone (--storage)",
+    )
+
+
 class Config(Section):
     """The whole file."""
 
@@ -211,6 +221,7 @@ class Config(Section):
     pilot: PilotSection = Field(default_factory=PilotSection)
     axes: AxesSection = Field(default_factory=AxesSection)
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)
+    storage: StorageSection = Field(default_factory=StorageSection)
     slurm: SlurmSection = Field(default_factory=SlurmSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")

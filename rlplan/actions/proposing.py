@@ -1,6 +1,6 @@
 """What `rlplan propose` does, callable from Python: load the configuration, price the grid, store the plan."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from planner.config import (
 from planner.proposals import Proposal, Request, propose
 from planner.store import Store, open_store
 from planner.store.engine import locate
+from planner.store.schema import Candidate, Plan
 from rlplan.actions.calibrating import coefficients_of
 from rlplan.reading.plan_data import new_candidates, new_plan
 from rlplan.wording.typed_numbers import names_in
@@ -104,24 +105,40 @@ def _as_configured(name: str, value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def make_plan(resolved: Resolved, database: str, *, for_sweep: bool = False) -> StoredPlan:
+def make_plan(
+    resolved: Resolved, database: str, *, for_sweep: bool = False, require: Callable[[Plan], object] | None = None
+) -> StoredPlan:
     """Propose allocations with what the database knows about costs, store the plan, and return it with its name.
 
-    A plan that is made for a sweep has pilots, whether or not they are expected to pay.
+    A plan that is made for a sweep has pilots, whether or not they are expected to pay. `require` refuses one before it
+    is stored.
     """
     request = build_request(resolved)
     request = replace(request, pilots=replace(request.pilots, required=for_sweep))
-    # From a new database there is nothing to learn yet, and a refused proposal should leave no file behind.
-    proposal = propose(request) if _is_new(database) else None
+    if _is_new(database):  # there is nothing to learn yet, and a refused proposal should leave no file behind
+        draft = _Draft(propose(request), resolved, require)
+        with open_store(database) as store:
+            return draft.stored(store)
     with open_store(database) as store:
-        return _store(store, proposal or propose(_calibrated(store, request)), resolved)
+        return _Draft(propose(_calibrated(store, request)), resolved, require).stored(store)
 
 
-def _store(store: Store, proposal: Proposal, resolved: Resolved) -> StoredPlan:
-    taken_for_granted = assumptions(proposal, resolved)
-    plan = new_plan(proposal, resolved_values(proposal.request, resolved), taken_for_granted, version("rlplan"))
-    name = store.save_plan(plan, new_candidates(proposal), created_at=datetime.now(UTC))
-    return StoredPlan(name, proposal, taken_for_granted, list(store.notices))
+class _Draft:
+    """A plan before it is stored."""
+
+    def __init__(self, proposal: Proposal, resolved: Resolved, require: Callable[[Plan], object] | None) -> None:
+        self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
+        values = resolved_values(proposal.request, resolved)
+        self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
+        self._candidates = new_candidates(proposal)
+        if require is not None:
+            candidates = [Candidate(**vars(each)) for each in self._candidates]
+            require(Plan(name="the plan", **vars(self._plan), candidates=candidates))
+
+    def stored(self, store: Store) -> StoredPlan:
+        """Store it."""
+        name = store.save_plan(self._plan, self._candidates, created_at=datetime.now(UTC))
+        return StoredPlan(name, self._proposal, self._assumptions, list(store.notices))
 
 
 def _calibrated(store: Store, request: Request) -> Request:

@@ -18,6 +18,8 @@ from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
 from runner.rehearsal.node_files import NodeFiles, try_folder
 from runner.rehearsal.playing import Played, Playing, standin_spec
+from runner.storage.place import Place
+from runner.storage.saves import Saves
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import shortfall, trial_name
 from runner.sweep.spec import SweepSpec
@@ -39,19 +41,23 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
     trials = _trials(spec, plan)
     yield ok("plan", f"{plan.name}: {len(trials)} trials, {spec.workers} at once, {_layout(spec)} each")
     yield from _configurations(spec, trials)
-    folder = Path(spec.folder) / f"rehearsal-{uuid.uuid4().hex[:8]}"
+    name = f"rehearsal-{uuid.uuid4().hex[:8]}"
+    folder, url = Path(spec.folder) / name, spec.storage and f"{spec.storage.rstrip('/')}/{name}"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         yield bad("folder", str(folder), f"it cannot be made ({error.strerror or error})", "give another by --folder")
         return
     try:
-        found = list(_storage(folder, request.ray_address))
+        found = list(_storage(folder, url, request.ray_address))
         yield from found
         if verdict(found) is not Health.BAD:
-            yield from _played(request, spec, plan, folder, seconds)
+            yield from _played(request, spec, plan, folder, url, seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if url is not None:
+            with suppress(RlplanError):  # what was wrong with it has been said
+                Saves(Place(url)).clear()
         with suppress(OSError):
             folder.parent.rmdir()  # where nothing else lies
 
@@ -86,31 +92,38 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
         yield ok("trainer", f"{name}: {by} accepts all {len(trials)} configurations")
 
 
-def _storage(folder: Path, address: str | None) -> Iterator[Finding]:
+def _storage(folder: Path, url: str | None, address: str | None) -> Iterator[Finding]:
+    """Try what all machines share: a URL where there is one, for then the folder is each machine's own."""
+    place, above = (folder, folder.parent) if url is None else (url, url.rpartition("/")[0])
+    remedy = "give a folder by --folder that every machine reaches"
+    if url is not None:
+        remedy = "every machine needs the package for it, and credentials in its environment"
     try:
-        machines = try_folder(folder, address)
+        machines = try_folder(place, address)
     except InputError as error:
-        yield bad("storage", str(folder.parent), str(error), "is the cluster up?")
+        yield bad("storage", str(above), str(error), "is the cluster up?")
         return
     for each in machines:
         if each.error:
-            yield bad("storage", each.host, each.error, "give a folder by --folder that every machine reaches")
+            yield bad("storage", each.host, each.error, remedy)
     sound = [each for each in machines if not each.error]
     if sound:
-        yield _speeds(sound, folder)
+        yield _speeds(sound, above)
 
 
-def _speeds(machines: list[NodeFiles], folder: Path) -> Finding:
+def _speeds(machines: list[NodeFiles], above: Path | str) -> Finding:
     slowest = min(each.written_per_second or 0.0 for each in machines)
     read = min(each.read_per_second or 0.0 for each in machines)
     who = f"{len(machines)} machines read what another wrote" if len(machines) > 1 else "this machine writes and reads"
-    found = f"{who} in {folder.parent}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
+    found = f"{who} in {above}, {slowest:,.0f} MB/s written and {read:,.0f} MB/s read on the slowest"
     if slowest < SLOW:
         return mind("storage", found, f"100 GB of a checkpoint take {duration(1e5 / slowest / SECONDS_PER_HOUR)}")
     return ok("storage", found)
 
 
-def _played(request: SweepRequest, spec: SweepSpec, plan: Plan, folder: Path, seconds: float) -> Iterator[Finding]:
+def _played(
+    request: SweepRequest, spec: SweepSpec, plan: Plan, folder: Path, url: str | None, seconds: float
+) -> Iterator[Finding]:
     address, nodes = request.ray_address, spec.training.machine.nodes
     standing_in = standin_spec(spec, plan.candidates)
     if address is None:
@@ -124,7 +137,7 @@ def _played(request: SweepRequest, spec: SweepSpec, plan: Plan, folder: Path, se
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
             return
-        played = Playing(executor, standing_in, _trials(standing_in, plan), folder).play(seconds)
+        played = Playing(executor, standing_in, _trials(standing_in, plan), folder, url).play(seconds)
     except RlplanError as error:
         yield bad("cluster", address or "this machine", str(error), "see the log of Ray")
         return

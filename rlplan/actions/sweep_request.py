@@ -16,7 +16,8 @@ from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
-from runner.sweep.planning import Place, SweepChoice, shortfall, sweep_spec, trial_name
+from runner.storage.place import Place
+from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import SweepSpec
 from runner.sweep.standing_in import without_gpus
 
@@ -33,7 +34,7 @@ class SweepRequest(AskedSection, SweepChoice):
     models: Names | None = None
     pilot_fraction: float | None = None
     pilot_gpus: int | None = None
-    config: Place | None = None
+    config: AnyPath | None = None
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
     ray_address: str | None = None
 
@@ -98,7 +99,12 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
             "own, leave one of them out"
         )
     given = flagged(asked) | (request.further or {})
-    plan = make_plan(load_configuration(request.config, request.task, given), database, for_sweep=True)
+    plan = make_plan(
+        load_configuration(request.config, request.task, given),
+        database,
+        for_sweep=True,
+        require=lambda draft: spec_of(request, draft, database),
+    )
     if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
         tell(warned)
     return plan.name
@@ -109,7 +115,10 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     search = _search(request.search, plan)
     open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
     folder = _folder(request.folder, database)
-    spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder}))
+    storage = request.storage or load_configuration(request.config).config.storage.url
+    if storage is not None:
+        Place(storage).require_usable()
+    spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder, "storage": storage}))
     return without_gpus(spec) if request.ray_address is None else spec
 
 

@@ -30,7 +30,7 @@ from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.home import Home, home_of, mark_folder, new_folder, require_mark
+from runner.sweep.home import Home, home_of, mark_folder, mark_storage, new_folder, require_mark, token_of
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.planning import new_trials, shortfall
 from runner.sweep.spec import SweepSpec
@@ -210,6 +210,8 @@ def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
     row.config = {**row.config, "folder": str(home.folder)}
     if unchanged:
         row.config_hash = configuration_fingerprint(SweepSpec.model_validate(row.config))
+    if storage := row.config.get("storage"):
+        mark_storage(storage, home.folder, row, database)
     mark_folder(home.folder, row, database)
 
 
@@ -267,13 +269,16 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> 
     with store.write() as session:
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
         name = create_sweep(session, plan.name, new, now)
-        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name))})
         row = sweep_named(session, name)
+        storage = spec.storage and f"{spec.storage.rstrip('/')}/{name}-{token_of(row)[:8]}"
+        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name)), "storage": storage})
         row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
         for trial in new_trials(own, plan):
             add_trial(session, name, trial, now)
         if driver is not None:
             take_lease(session, name, driver, now)
+        if own.storage is not None:
+            mark_storage(own.storage, Path(own.folder), row, store.location)
         mark_folder(Path(own.folder), row, store.location)
     return name, own
 

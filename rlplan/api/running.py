@@ -32,6 +32,7 @@ def run(
     workers: int | None = None,
     ray_address: str | None = None,
     folder: str | Path | None = None,
+    storage: str | None = None,
     retries: int = 3,
     problems: str | Path | None = None,
     model: str | Path | None = None,
@@ -65,6 +66,7 @@ def run(
         workers: Trials that run at once; as many as the plan's hardware holds.
         ray_address: A Ray cluster; this machine without it.
         folder: Checkpoints and logs; on a cluster, shared storage.
+        storage: A URL at which a copy of each trial is kept, such as s3://bucket/path.
         retries: Times in a row that a lost trial is tried again.
         problems: Problems of your own: JSONL of {prompt, answer}.
         model: A local Hugging Face checkpoint, for your own problems.

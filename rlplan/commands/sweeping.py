@@ -41,6 +41,10 @@ def sweep(
     folder: Annotated[
         Path | None, typer.Option(metavar="<folder>", help="Checkpoints and logs; on a cluster, shared storage.")
     ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="<url>", help="A copy of each trial's checkpoints and points, such as s3://bucket/path."),
+    ] = None,
     retries: Annotated[int, options.whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
     problems: Annotated[
         Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")

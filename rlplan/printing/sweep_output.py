@@ -104,6 +104,8 @@ def _status(
         yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
     if taken is not None:
         yield from canvas.lines(taken.said(), "dim")
+    if stored_at := seen.config.get("storage"):
+        yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")
 
 
 def stopped(sweep: str, database: str) -> str:

@@ -1,6 +1,6 @@
-"""Whether what one machine writes into a sweep's folder is there for the next, and how fast; also a program of its own.
+"""Whether what one machine writes into a sweep's folder, or to its URL, is there for the next, and how fast.
 
-As a program it joins a cluster and has every machine write, and then read what another has written.
+As a program of its own it joins a cluster and has every machine write, and then read what another has written.
 """
 
 import hashlib
@@ -8,12 +8,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from budgets.errors import InputError
+from budgets.errors import InputError, RlplanError
 
 MEBIBYTES = 64
 _LONGEST = 120.0  # seconds for each of the two rounds
@@ -30,11 +32,12 @@ class NodeFiles:
     error: str  # empty where all is well
 
 
-def try_folder(folder: Path, address: str | None) -> list[NodeFiles]:
-    """Write and read from every machine of a cluster, or from this one."""
+def try_folder(folder: Path | str, address: str | None) -> list[NodeFiles]:
+    """Write to a folder or a URL and read there, from every machine of a cluster, or from this one."""
     if address is None:
-        found = [_written(str(folder), "this-machine", MEBIBYTES)]
-        read = [_read(str(folder), "this-machine", found[0]["digest"])] if not found[0]["error"] else [{}]
+        write, read_back = _ways(str(folder))
+        found = [write(str(folder), "this-machine", MEBIBYTES)]
+        read = [read_back(str(folder), "this-machine", found[0]["digest"])] if not found[0]["error"] else [{}]
         return _together(found, read)
     command = [sys.executable, "-m", "runner.rehearsal.node_files", address, str(folder), str(MEBIBYTES)]
     try:
@@ -87,6 +90,40 @@ def _read(folder: str, name: str, expected: str) -> dict[str, Any]:
     return {"speed": size / 1e6 / max(1e-6, time.monotonic() - began), "error": ""}
 
 
+def _stored(url: str, name: str, mebibytes: int) -> dict[str, Any]:
+    """Send a file to a URL, and say how fast."""
+    from runner.storage.place import Place  # noqa: PLC0415 (another machine needs it for a URL alone)
+
+    with tempfile.TemporaryDirectory() as here:
+        local = _written(here, name, mebibytes)
+        began = time.monotonic()
+        try:
+            Place(url).put(Path(here, name), name)
+        except (RlplanError, OSError) as error:
+            return {"host": local["host"], "digest": "", "error": local["error"] or str(error)}
+        return local | {"speed": mebibytes * _MIB / 1e6 / max(1e-6, time.monotonic() - began)}
+
+
+def _fetched(url: str, name: str, expected: str) -> dict[str, Any]:
+    """Get a file that another machine has sent to a URL, and say how fast."""
+    from runner.storage.place import Place  # noqa: PLC0415 (as above)
+
+    with tempfile.TemporaryDirectory() as here:
+        began = time.monotonic()
+        try:
+            Place(url).get(name, Path(here, name))
+        except (RlplanError, OSError) as error:
+            return {"error": f"what another machine wrote is not there: {error}"}
+        seconds = time.monotonic() - began
+        size = os.path.getsize(os.path.join(here, name))
+        return _read(here, name, expected) | {"speed": size / 1e6 / max(1e-6, seconds)}
+
+
+def _ways(place: str) -> tuple[Callable[[str, str, int], dict[str, Any]], Callable[[str, str, str], dict[str, Any]]]:
+    """Return what writes to a place, and what reads there."""
+    return (_stored, _fetched) if "://" in place else (_written, _read)
+
+
 def _on_every_node(folder: str, mebibytes: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -97,7 +134,7 @@ def _on_every_node(folder: str, mebibytes: int) -> tuple[list[dict[str, Any]], l
         strategy = NodeAffinitySchedulingStrategy(node, soft=False)
         return {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": strategy}
 
-    write, read = ray.remote(_written), ray.remote(_read)
+    write, read = map(ray.remote, _ways(folder))
     wrote = ray.get([write.options(**there(each)).remote(folder, each, mebibytes) for each in nodes], timeout=_LONGEST)
     pairs = [(nodes[number], (number + 1) % len(nodes)) for number in range(len(nodes))]
     reads = [read.options(**there(each)).remote(folder, nodes[of], wrote[of]["digest"]) for each, of in pairs]

@@ -47,9 +47,16 @@ def standin_spec(spec: SweepSpec, candidates: Sequence[Candidate]) -> SweepSpec:
 class Playing:
     """Gives the trials to an executor, one after the other."""
 
-    def __init__(self, executor: Executor, spec: SweepSpec, trials: dict[str, TrialConfig], folder: Path) -> None:
-        """The trials are those of a sweep of stand-ins."""
-        self._executor, self._spec, self._folder = executor, spec, folder
+    def __init__(
+        self,
+        executor: Executor,
+        spec: SweepSpec,
+        trials: dict[str, TrialConfig],
+        folder: Path,
+        storage: str | None = None,
+    ) -> None:
+        """The trials are those of a sweep of stand-ins, whose copies go to a URL where one is given."""
+        self._executor, self._spec, self._folder, self._storage = executor, spec, folder, storage
         self._left = list(trials.items())
         self._names: dict[int, str] = {}
         self._asked_at: dict[int, float] = {}
@@ -88,6 +95,7 @@ class Playing:
                 cpus=need.cpus,
                 gpus=need.gpus,
                 slots=need.slots,
+                storage=self._storage and f"{self._storage}/{name}",
             )
             self._names[number], self._asked_at[number] = name, self._executor.clock.seconds()
             self._under_way.add(number)

@@ -16,9 +16,10 @@ from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import InputError, NotFoundError
+from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.disk import why
 from planner.store.schema import Sweep, Trial
+from runner.storage.place import Place
 from runner.training import checkpoints
 from runner.training.trial import replace_file
 
@@ -82,11 +83,30 @@ def mark_folder(folder: Path, sweep: Sweep, database: str) -> None:
     """Write into a folder whose it is from now on."""
     mark = Mark(sweep.name, token_of(sweep), database, str(folder))
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / MARK, json.dumps(asdict(mark), indent=2) + "\n")
     except OSError as error:
         with suppress(OSError):  # what lies in it stays
             folder.rmdir()
         raise InputError(f"the sweep's folder {folder} cannot be written to ({why(error, folder)})") from error
+
+
+def mark_storage(url: str, folder: Path, sweep: Sweep, database: str) -> None:
+    """Write into the storage of a sweep whose it is from now on; InputError where another database drives it."""
+    place, mark = Place(url), Mark(sweep.name, token_of(sweep), database, str(folder))
+    place.require_usable()
+    former: Mark | None = None
+    with suppress(CheckpointError, ValueError):  # there is none yet
+        former = _MARK.validate_json(place.read(MARK))
+    if former is not None and not _same(former.database, database) and _may_be_there(former.database):
+        raise InputError(
+            f"{sweep.name} in {database}: the copies in {url} are those of {former.database}, of which this database "
+            f"is one too: two would overwrite each other; go on with --db {former.database}"
+        )
+    try:
+        place.write(MARK, json.dumps(asdict(mark)).encode())
+    except CheckpointError as error:
+        raise InputError(str(error)) from error
 
 
 def mark_of(folder: Path) -> Mark | None:
@@ -136,6 +156,8 @@ def home_of(session: Session, sweep: Sweep, database: str, given: str | Path | N
             if not stored.is_dir():
                 return Home(beside, f"its folder was moved along with its database, from {stored} to {beside}")
             return Home(beside, f"its database was copied, and so was its folder: it goes on in {beside}, not {stored}")
+    if not stored.exists() and claim.storage is not None:
+        return Home(stored, claim.fetched(stored))
     raise objection
 
 
@@ -144,6 +166,8 @@ def _named(claim: "_Claim", stored: Path, given: Path) -> Home:
     below = (given / name for name in (stored.name, claim.sweep.name))
     place = next((each for each in below if mark_of(given) is None and mark_of(each) is not None), given)
     objection = claim.objection(place, named=True)
+    if objection is not None and not place.exists() and claim.storage is not None:
+        return Home(place, claim.fetched(place))
     if objection is not None:
         raise objection
     return Home(place, None if _same(place, stored) else f"its folder was {stored} and is {place} now")
@@ -156,6 +180,16 @@ class _Claim:
     sweep: Sweep
     database: str
     saved: tuple[str, ...]  # trials that have a checkpoint there
+
+    @property
+    def storage(self) -> str | None:
+        """Where copies of the trials lie."""
+        found: str | None = self.sweep.config.get("storage")
+        return found
+
+    def fetched(self, folder: Path) -> str:
+        """Say what becomes of a folder that is not there."""
+        return f"the folder {folder} was not there: its trials go on from their copies in {self.storage}"
 
     def objection(self, folder: Path, *, named: bool = False) -> AstrayError | None:
         """Return why a folder is not this sweep's; None when it is."""

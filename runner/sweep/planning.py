@@ -31,7 +31,7 @@ from runner.trainers.catalogue import driver_of
 MOST_GPUS_OF_A_TRIAL = 1  # the trainer of this package is one process
 
 
-Place = Annotated[Path, Field(strict=False)]
+AnyPath = Annotated[Path, Field(strict=False)]
 Text = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)]
 
 
@@ -42,7 +42,8 @@ class SweepChoice(Section):
     search: str | None = None
     seed: int = 0
     workers: int | None = None
-    folder: Place | None = None
+    folder: AnyPath | None = None
+    storage: str | None = None
     retries: int = 3
     problems: Text | None = None
     model: Text | None = None
@@ -80,6 +81,7 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
         "workers": fitting if choice.workers is None else choice.workers,
         "learning_rate_range": plan.config.get("axes", {}).get("learning_rate_range"),
         "folder": str(folder.expanduser().absolute()),
+        "storage": choice.storage,
         "resources": Resources(
             gpu=hardware["gpu"],
             slots=per_pilot,

@@ -24,7 +24,9 @@ FLAGS = {
 }
 
 
-def request(database: Path, world: SimulationChoice, ray_address: str | None) -> SweepRequest:
+def request(
+    database: Path, world: SimulationChoice, ray_address: str | None, storage: str | None = None
+) -> SweepRequest:
     """Return what is asked for: a few pilots to their end."""
     return SweepRequest(
         task="sum-easy",
@@ -36,19 +38,21 @@ def request(database: Path, world: SimulationChoice, ray_address: str | None) ->
         workers=2,
         retries=50,
         folder=database.parent / "sweeps",
+        storage=storage,
         simulation=world.model_dump(mode="json"),
     )
 
 
-def main(what: str, database: str, ray_address: str | None = None) -> int:
+def main(what: str, database: str, ray_address: str | None = None, storage: str | None = None) -> int:
     """Run until the end or an interrupt, and return the exit code that the command line would."""
+    ray_address = ray_address or None
     with Interrupts() as interrupts:
 
         def began(_: str) -> None:
             interrupts.patient = True
 
         if what == "start":
-            asked = request(Path(database), SIMULATION, ray_address)
+            asked = request(Path(database), SIMULATION, ray_address, storage)
             finished = start(asked, database, interrupts=interrupts, began=began)
         else:
             finished = resume(

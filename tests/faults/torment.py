@@ -35,6 +35,7 @@ class Tormented:
     folder: Path
     address: str | None = None  # of a Ray cluster
     within: tuple[str, ...] = ()  # the command that runs the driver's
+    storage: str | None = None  # URL of the trials' copies
     kills: Counter[str] = field(default_factory=Counter)
     seconds_to_vanish: list[float] = field(default_factory=list)
     drivers: int = 0
@@ -56,7 +57,7 @@ class Tormented:
         what = "resume" if self.database.exists() else "start"
         self.drivers += 1
         command = [*self.within, sys.executable, "-m", "tests.faults.sweeper", what, str(self.database)]
-        command += [self.address] if self.address else []
+        command += [self.address or "", self.storage] if self.storage else [self.address] if self.address else []
         with (self.folder / "driver.log").open("ab") as log:
             return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 

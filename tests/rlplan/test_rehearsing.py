@@ -1,10 +1,12 @@
 """A rehearsal says what would fail before anything is spent; simulated workers instead of Ray."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from budgets.errors import CheckpointError
 from planner.store import open_store
 from planner.store.schema import Plan, Sweep
 from rlplan.actions import rehearsing
@@ -103,3 +105,22 @@ def test_a_folder_that_not_every_machine_reaches_is_found_out(tmp_path: Path) ->
     (tmp_path / "one").write_bytes(b"another machine's folder")
     assert "is the folder shared?" in node_files._read(str(tmp_path), "one", wrote["digest"])["error"]
     assert "is the folder shared?" in node_files._read(str(tmp_path), "two", wrote["digest"])["error"]
+
+
+def test_a_url_is_written_read_and_timed_and_nothing_is_left_there(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/copies"
+    found = rehearsed(tmp_path / "rlplan.db", storage=url)["storage"]
+    assert found.health is not Health.BAD
+    assert re.search(rf"writes and reads in {url}, [\d,]+ MB/s written and [\d,]+ MB/s read", found.found)
+    assert not [path for path in (tmp_path / "copies").rglob("*") if path.is_file()]
+
+
+def test_a_machine_that_cannot_store_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise CheckpointError("the storage cannot be written: it refuses these credentials")
+
+    monkeypatch.setattr("runner.storage.place.Place.put", refused)
+    found = rehearsed(tmp_path / "rlplan.db", storage=f"file://{tmp_path}/copies")
+    assert found["storage"].health is Health.BAD
+    assert "refuses these credentials" in found["storage"].why
+    assert "stand-in" not in found
