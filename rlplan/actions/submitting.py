@@ -1,9 +1,10 @@
-"""What `rlplan sweep --slurm` and `rlplan resume --slurm` do: store the sweep, write its job, and submit that."""
+"""What `--slurm` does on `rlplan sweep`, `resume` and `retry`: store the sweep, write its job, and submit that."""
 
 import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,14 +12,14 @@ from typing import Any
 
 from budgets.errors import InputError, StoreError
 from planner.config.slurm import SlurmSection
-from planner.store import open_store
+from planner.store import Store, open_store
 from planner.store.driving import GRACE, is_driven
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.proposing import load_configuration
 from rlplan.actions.sweep_request import SweepRequest
-from rlplan.actions.sweeping import store_only, unended_sweep
+from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from runner.processes import is_dead
 from runner.slurm.job import SCRIPT, Job, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
@@ -69,16 +70,20 @@ def submit_stored(
     folder: Path | None = None,
     accept_changes: bool = False,
     workers: int | None = None,
+    again: Sequence[str] | None = None,
     write_only: bool = False,
 ) -> Submitted:
-    """Submit a job that goes on with a sweep, the newest if none is named."""
+    """Submit a job that goes on with a sweep, the newest if none is named.
+
+    `again` names failed trials that it runs again, and is empty for all of them; without it they stay failed.
+    """
     section = slurm_section(None, sbatch)
     if not write_only:
         require_sbatch()
     given = [] if folder is None else ["--folder", str(folder.expanduser().absolute())]
     given += ["--accept-changes"] if accept_changes else []
     given += [] if workers is None else ["--workers", str(workers)]
-    return _submitted(sweep, database, section, tuple(given), folder, write_only=write_only)
+    return _submitted(sweep, database, section, tuple(given), folder, again, write_only=write_only)
 
 
 def slurm_section(file: Path | None, sbatch: Sequence[str]) -> SlurmSection:
@@ -102,12 +107,13 @@ def _submitted(
     section: SlurmSection,
     options: tuple[str, ...] = (),
     folder: Path | None = None,
+    again: Sequence[str] | None = None,
     *,
     write_only: bool,
 ) -> Submitted:
     place = locate(database)
     with open_store(database) as store:
-        row = unended_sweep(store, sweep, folder)
+        row = unended_sweep(store, sweep, folder) if again is None else _any_sweep(store, sweep)
         if is_driven(row, datetime.now(UTC)) and not is_dead(row):
             raise StoreError(
                 f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
@@ -117,11 +123,20 @@ def _submitted(
         with store.read() as session:
             home = home_of(session, row, store.location, folder)
             plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
-    job = _job(row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
-    script = write_job(job)
-    environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
-    number = None if write_only else submit(script, environment)
+        job = _job(row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
+        environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
+        with store.write() if again is not None else nullcontext() as session:  # what Slurm refuses changes nothing
+            if again is not None and session is not None:
+                set_up_again(session, row.name, again)
+            script = write_job(job)
+            verb = "resume" if again is None else "retry"
+            number = None if write_only else submit(script, environment, verb)
     return Submitted(row.name, plan.name, number, job.name, str(script), job.nodes, job.gpus_per_node, section.time)
+
+
+def _any_sweep(store: Store, sweep: str | None) -> Sweep:
+    with store.read() as session:
+        return sweep_named(session, sweep)
 
 
 def _job(

@@ -290,6 +290,14 @@ def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None
         raise InputError(lacking)
 
 
+def set_up_again(session: Session, sweep: str, trials: Sequence[str]) -> None:
+    """Have a sweep's failed trials, all or those that are named, run again by whoever drives it next."""
+    row, now = sweep_named(session, sweep), datetime.now(UTC)
+    for trial in _failed(session, row, trials):
+        move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
+    row.status, row.finished_at = SweepStatus.INTERRUPTED, None
+
+
 def _failed(session: Session, sweep: Sweep, names: Sequence[str]) -> list[int]:
     """Return the ids of a sweep's failed trials, or of those that are named."""
     rows = list(session.scalars(select(Trial).where(Trial.sweep_id == sweep.id).order_by(Trial.id)))

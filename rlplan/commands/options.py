@@ -162,4 +162,5 @@ SbatchOption = Annotated[
     list[str] | None,
     typer.Option(metavar="<option>", help="An option of sbatch, such as --time=8:00:00; may be repeated."),
 ]
+JobOnlyOption = Annotated[bool, typer.Option("--dry-run", help="With --slurm: write the job, submit nothing.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")]

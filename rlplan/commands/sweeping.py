@@ -103,7 +103,7 @@ def resume(
     wait: Annotated[float, options.plain("--wait", "Seconds to wait for another driver to let go of it.")] = 0.0,
     slurm: options.SlurmOption = False,
     sbatch: options.SbatchOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --slurm: write the job, submit nothing.")] = False,
+    dry_run: options.JobOnlyOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
@@ -114,11 +114,7 @@ def resume(
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
     if _for_slurm(slurm, sbatch, ray_address, dry_run):
-        from rlplan.actions.submitting import submit_stored  # noqa: PLC0415
-        from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
-
-        del changes["ray_address"]
-        return print_submitted(submit_stored(sweep, db, sbatch=sbatch or (), write_only=dry_run, **changes), db, format)
+        return _submitted(sweep, changes | {"sbatch": sbatch or (), "write_only": dry_run}, db, format)
     if wait:
         changes["wait"] = wait
     else:
@@ -145,6 +141,9 @@ def retry(
     folder: options.OwnFolderOption = None,
     ray_address: options.RayAddressOption = None,
     workers: options.WorkersOption = None,
+    slurm: options.SlurmOption = False,
+    sbatch: options.SbatchOption = None,
+    dry_run: options.JobOnlyOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
 ) -> int:
@@ -152,11 +151,14 @@ def retry(
 
     Example: rlplan retry sweep-1 --trial n512-B32-s0
     """
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
+    changes |= {"ray_address": ray_address, "workers": workers}
+    if _for_slurm(slurm, sbatch, ray_address, dry_run):
+        changes |= {"sbatch": sbatch or (), "write_only": dry_run, "again": tuple(trial or ())}
+        return _submitted(sweep, changes, db, format)
     from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
 
-    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
-    changes |= {"ray_address": ray_address, "workers": workers}
     return run_sweep(partial(run_again, sweep, db, trials=tuple(trial or ()), **changes), db, format)
 
 
@@ -195,6 +197,14 @@ def _for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, d
             f"--slurm and --ray-address {ray_address} are both given: a job starts a Ray of its own; leave one out"
         )
     return slurm
+
+
+def _submitted(sweep: str | None, given: dict[str, Any], db: str, format: Format) -> int:
+    from rlplan.actions.submitting import submit_stored  # noqa: PLC0415
+    from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
+
+    del given["ray_address"]
+    return print_submitted(submit_stored(sweep, db, **given), db, format)
 
 
 def _asked(kind: str, sweep: str | None, db: str, format: Format) -> int:

@@ -100,7 +100,7 @@ def require_sbatch() -> None:
         )
 
 
-def submit(script: Path, environment: Mapping[str, str]) -> str:
+def submit(script: Path, environment: Mapping[str, str], verb: str = "resume") -> str:
     """Submit a job and return its id; InputError with Slurm's own words when it is refused."""
     command = ["sbatch", "--parsable", str(script)]
     done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
@@ -108,6 +108,6 @@ def submit(script: Path, environment: Mapping[str, str]) -> str:
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         raise InputError(
             f"Slurm has refused {script} ({said}): change [slurm] in rlplan.toml or give options of sbatch, and submit "
-            "with `rlplan resume --slurm --sbatch=OPTION`"
+            f"with `rlplan {verb} --slurm --sbatch=OPTION`"
         )
     return done.stdout.strip().partition(";")[0]

@@ -9,7 +9,8 @@ import pytest
 
 from planner.store import open_store
 from planner.store.driving import Driver, take_lease
-from planner.store.schema import Sweep
+from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.trials import TrialState
 from rlplan.actions.proposing import load_configuration, make_plan
 from tests.rlplan.conftest import Run
 
@@ -116,7 +117,7 @@ def test_what_cannot_be_submitted_is_refused_before_anything_is_stored(
         assert not session.query(Sweep).all()
 
 
-@pytest.mark.parametrize("command", [("sweep", "--sbatch=--qos=a"), ("resume", "--dry-run")])
+@pytest.mark.parametrize("command", [("sweep", "--sbatch=--qos=a"), ("resume", "--dry-run"), ("retry", "--dry-run")])
 def test_options_of_a_job_need_one(run: Run, command: tuple[str, ...]) -> None:
     ran = run(*command)
     assert (ran.code, "give --slurm too" in ran.err) == (2, True)
@@ -130,3 +131,36 @@ def test_a_sweep_that_is_driven_is_not_submitted(run: Run, sbatch: Path, tmp_pat
     assert ran.code == 2
     assert "being driven by process 1 on another-host" in ran.err
     assert sbatch.read_text().count("--parsable") == 1
+
+
+def failed(database: Path) -> list[str]:
+    """Have a sweep end with two failed trials, and return their names."""
+    with open_store(database) as store, store.write() as session:
+        trials = session.query(Trial).order_by(Trial.id).limit(2).all()
+        for trial in trials:
+            trial.state, trial.failure_class = TrialState.FAILED, "out-of-memory"
+        session.query(Sweep).one().status = SweepStatus.FINISHED
+        return [trial.name for trial in trials]
+
+
+def states(database: Path) -> tuple[SweepStatus, list[TrialState]]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        trials = session.query(Trial).order_by(Trial.id).limit(2)
+        return session.query(Sweep).one().status, [trial.state for trial in trials]
+
+
+def test_failed_trials_are_run_again_by_a_job(run: Run, sbatch: Path, tmp_path: Path) -> None:
+    database = tmp_path / "rlplan.db"
+    run(*SWEEP)
+    assert "no trial of sweep-1 has failed" in run("retry", "--slurm").err
+    first, _ = failed(database)
+    assert run("resume", "--slurm").code == 3  # which leaves what has failed
+    (tmp_path / "refuses").touch()
+    refused = run("retry", "--slurm")
+    assert (refused.code, "rlplan retry --slurm" in refused.err) == (2, True)
+    assert states(database) == (SweepStatus.FINISHED, [TrialState.FAILED, TrialState.FAILED])
+    (tmp_path / "refuses").unlink()
+    ran = run("retry", "--slurm", "--trial", first, "--workers", "2", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["job"]) == (0, "41")
+    assert states(database) == (SweepStatus.INTERRUPTED, [TrialState.PLANNED, TrialState.FAILED])
+    assert "rlplan resume sweep-1" in script_of(tmp_path).read_text()
