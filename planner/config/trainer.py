@@ -14,7 +14,7 @@ from planner.layering import read_tables
 BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
-TRAINERS = (BUILTIN, COMMAND, "trl", STANDIN)
+TRAINERS = (BUILTIN, COMMAND, "trl", "prime-rl", STANDIN)
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 
@@ -31,7 +31,7 @@ class Patience(Section):
 class TrainerChoice(Section):
     """Whose code trains, in which environment, and how long it may be silent; see docs/trainers.md."""
 
-    name: str = Field(BUILTIN, description="builtin, command, trl or standin (--trainer)")
+    name: str = Field(BUILTIN, description=f"one of {', '.join(TRAINERS)} (--trainer)")
     python: str | None = Field(
         None, examples=["/opt/trl/bin/python"], description="the interpreter of the trainer's own environment"
     )

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from budgets.errors import InputError
+from planner.checking import explained
 from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
@@ -20,6 +23,8 @@ from runner.trainers.driver import Attempt, Checkpoint, Launch
 from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
 from runner.trainers.own_ray import in_own_ray
 
+Options = TypeVar("Options", bound=BaseModel)
+
 STEP = "{step}"
 REWARD, PROBLEMS = "reward.json", "problems.jsonl"
 _JUDGE_PARTS = (*REWARD_PARTS, "runner/trainers/__init__.py", "runner/trainers/rewarding.py")
@@ -30,6 +35,15 @@ def as_done(config: TrialConfig, trainer: str, judge: Callable[[Recipe], Sequenc
     assert config.trainer is not None
     recipe = done_as(trainer, config.recipe, judge, approximate=config.trainer.approximate)
     return config.model_copy(update={"recipe": recipe})
+
+
+def options_in(config: TrialConfig, model: type[Options]) -> Options:
+    """Return the checked `[trainer.options]` of a trial."""
+    assert config.trainer is not None
+    try:
+        return model.model_validate(config.trainer.options)
+    except ValidationError as error:
+        raise explained(error, model, {}, f"[trainer.options] of {config.trainer.name}") from error
 
 
 def refuse(config: TrialConfig, remedies: Mapping[str, str]) -> None:

@@ -1,0 +1,138 @@
+"""prime-rl's RLConfig for an attempt, which is written as rl.json: every key that rlplan sets."""
+
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from budgets.errors import InputError
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import has_chat, merged, options_in, refuse, tokenizer_of, validation_steps
+from runner.trainers.facts import facts_of, nested
+from runner.trainers.prime_rl.options import PrimeRlOptions
+from runner.trainers.prime_rl.recipe import gates, recipe_keys
+
+RUN = "run"  # its run directory, in the attempt's folder
+TRAIN, VALIDATION = "train", "validation"
+TASKSET = "rlplan_taskset"  # the module that is laid into the folder
+_PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
+
+
+class Layout(NamedTuple):
+    """GPUs that train and those that generate."""
+
+    train: int
+    generate: int
+
+
+def layout_of(config: TrialConfig, options: PrimeRlOptions) -> Layout:
+    """Return how the GPUs are shared out; InputError where they cannot be."""
+    machine = config.machine
+    train = options.train_gpus or machine.gpus // 2
+    if machine.nodes > 1:
+        raise InputError(
+            f"machine.nodes = {machine.nodes} with --trainer prime-rl: it starts on several nodes by Slurm alone, in "
+            "jobs of its own. Use one node, or another trainer"
+        )
+    if not 0 < train < machine.gpus:
+        raise InputError(
+            f"machine.gpus = {machine.gpus}, of which {train} train, with --trainer prime-rl: it trains on some GPUs "
+            "and generates on others. Use at least 2 GPUs, and [trainer.options] train_gpus of less than all"
+        )
+    return Layout(train, machine.gpus - train)
+
+
+def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
+    """Return the whole configuration, by dotted keys; InputError for what prime-rl cannot run."""
+    options = options_in(config, PrimeRlOptions)
+    _require_runnable(config, task)
+    layout, port = layout_of(config, options), _first_port(attempt, options)
+    length, most = task.max_response_tokens, task.max_prompt_tokens + task.max_response_tokens
+    sampling = {"temperature": config.temperature, "max_completion_tokens": length}
+    validation = {"temperature": config.validation.temperature, "max_completion_tokens": length, "top_p": 1.0}
+    every = validation_steps(config)
+    ours: dict[str, Any] = {
+        "output_dir": str(attempt.folder),
+        "run.name": RUN,
+        "run.dir": RUN,
+        "clean": attempt.checkpoint is None,  # what an attempt left that saved nothing; it refuses a used folder
+        "max_steps": attempt.to_step,  # where it ends, wherever it begins
+        "model.name": str(Path(task.model_path).absolute()),
+        "tokenizer.name": tokenizer_of(config, task, attempt.folder),
+        "seq_len": most,
+        "ckpt.interval": every,
+        "ckpt.keep_last": 2,
+        "deployment.type": "single_node",
+        "deployment.gpus_per_node": config.machine.gpus,
+        "deployment.num_train_gpus": layout.train,
+        "deployment.num_infer_gpus": layout.generate,
+        "weight_broadcast.type": "filesystem",  # which has no port
+        "rollout_transport.type": "filesystem",
+        "inference.server.port": port,
+        "inference.backend_port": port + 1,
+        "inference.vllm.data_parallel_rpc_port": port + 2,
+        "inference.vllm.max_model_len": most,
+        "inference.vllm.seed": config.seed,
+        "orchestrator.env_server_base_port": port + 3,
+        "orchestrator.model.client.base_url": f"http://localhost:{port}/v1",
+        "orchestrator.renderer.name": options.renderer,
+        "orchestrator.monitors.file.path": str(metrics_of(attempt, "orchestrator")),
+        "trainer.monitors.file.path": str(metrics_of(attempt, "trainer")),
+        "orchestrator.batch_size": config.rollouts_per_step,
+        "orchestrator.group_size": config.rollouts_per_prompt,
+        "orchestrator.train.sampling": sampling,
+        "orchestrator.train.source": [{**_source(TRAIN, config.seed), **gates(config.recipe)}],
+        "orchestrator.eval.sampling": validation,
+        "orchestrator.eval.source": [_source(VALIDATION, config.seed)],
+        "orchestrator.eval.interval": every,
+        "orchestrator.eval.group_size": config.validation.samples,
+        "orchestrator.eval.num_examples": -1,
+        "orchestrator.eval.skip_first_step": False,
+        "orchestrator.eval.retrigger_on_resume": False,
+        "trainer.model.optimization_dtype": "float32",
+        **recipe_keys(config),
+    }
+    if attempt.checkpoint is not None:
+        ours["resume.step"] = attempt.from_step  # the latest that it would find itself may be torn
+    free = {"inference.vllm.gpu_memory_utilization": 0.9}
+    facts_of("prime-rl").require(nested(ours))
+    facts_of("prime-rl").require(nested(options.settings))
+    return merged(ours | free, options.settings, free)
+
+
+def metrics_of(attempt: Attempt, component: str) -> Path:
+    """Return where a component of an attempt writes its metrics: its file is opened to append."""
+    return attempt.folder / f"attempt-{attempt.number}.{component}.jsonl"
+
+
+def _source(split: str, seed: int) -> dict[str, Any]:
+    agent = {"harness": {"id": "null"}, "runtime": {"type": "subprocess"}}
+    return {"name": split, "env": {"taskset": {"id": TASKSET, "split": split, "seed": seed}, "agent": agent}}
+
+
+def _first_port(attempt: Attempt, options: PrimeRlOptions) -> int:
+    """Return the first of a trial's ports, which no other trial has on a host: no two have the same GPU."""
+    if options.first_port is not None:
+        return options.first_port
+    first = attempt.gpus[0].split(",")[0] if attempt.gpus else ""
+    group = int(first) if first.isdigit() else zlib.crc32(f"{attempt.folder}/{first}".encode()) % _GROUPS
+    return _PORTS + _EACH * (group % _GROUPS)
+
+
+def _require_runnable(config: TrialConfig, task: Task) -> None:
+    refuse(
+        config,
+        {
+            "growth": "prime-rl's batch is constant: leave it out",
+            "machine.compile": "set trainer.model.compile in [trainer.options.settings] instead",
+            "simulation": "prime-rl trains a model: use --trainer standin",
+        },
+    )
+    if config.recipe.filters.curriculum != "none":
+        raise InputError("filters.curriculum with --trainer prime-rl: it asks the prompts in one order; set 'none'")
+    if not has_chat(task):
+        raise InputError(
+            f"model '{task.model_path}' has no chat template, by which prime-rl renders every prompt: use a model that "
+            "has one, or another trainer"
+        )
