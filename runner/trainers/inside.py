@@ -1,0 +1,72 @@
+"""What our programs do alike in the interpreter of a trainer that is driven: problems in order, its model, its lines.
+
+It is copied into a trial's folder with the modules that it imports, and needs nothing of the trainer.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from runner.training.prompts import PromptStream
+
+MARK = "complete.json"  # in a checkpoint, written when every process has written its part
+PARTS = (  # of rlplan, beside those of the reward
+    "runner/trainers/inside.py",
+    "runner/training/__init__.py",
+    "runner/training/prompts.py",
+)
+
+
+class Teller:
+    """Writes a line of JSON for each thing that is to be known of a step; told.py reads them."""
+
+    def __init__(self, path: Path) -> None:
+        """Append to a file of this attempt alone."""
+        self._path = path
+
+    def say(self, step: int, **what: Any) -> None:
+        """Write what was done, at what time by this process's clock."""
+        line = json.dumps({"step": step, "at_seconds": time.monotonic(), **what}, default=float)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def ordered_problems(run: Mapping[str, Any]) -> list[int]:
+    """Return the places of the problems to train on, in the plan's order and as far as the horizon."""
+    order = run["order"]
+    return PromptStream(order["count"], order["seed"], pass_rates=order["pass_rates"]).take(order["rows"])
+
+
+def lay_model(folder: Path, run: Mapping[str, Any]) -> Path:
+    """Return a folder of the model's files with a tokenizer beside them, which trainers expect to be in one."""
+    model, own = Path(run["model"]), folder / "tokenizer"
+    laid = folder / "model"
+    laid.mkdir(exist_ok=True)
+    for source in (*model.iterdir(), *(own.iterdir() if own.is_dir() else ())):
+        place = laid / source.name
+        if not place.is_symlink():
+            place.symlink_to(source)
+    return laid
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a data file whole or not at all; one that is there already is the same."""
+    if path.exists():
+        return
+    aside = path.with_name(f"{path.name}.writing")
+    with aside.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    aside.replace(path)
+
+
+def mark(checkpoint: Path, step: int) -> None:
+    """Say that a checkpoint is complete."""
+    aside = checkpoint / f"{MARK}.writing"
+    with aside.open("w", encoding="utf-8") as file:
+        file.write(json.dumps({"step": step}))
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(checkpoint / MARK)

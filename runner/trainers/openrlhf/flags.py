@@ -1,0 +1,104 @@
+"""Every flag that OpenRLHF's train_ppo_ray gets for an attempt of a trial."""
+
+from pathlib import Path
+from typing import Any
+
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import merged, warmup_steps
+from runner.trainers.horizon import rows_of, validation_batches
+from runner.trainers.openrlhf.options import OpenRlhfOptions
+from runner.trainers.openrlhf.recipe import recipe_flags
+from runner.trainers.sharing import rollouts_per_pass, share_of
+
+CHECKPOINTS = "checkpoints"  # in the trial's folder; DeepSpeed's tags lie in its folder _actor
+PROMPTS, VALIDATION = "prompts.jsonl", "validation.jsonl"  # written by start.py
+AGENT = "agent.py"
+_FREE = ("train.micro_batch_size", "rollout.micro_batch_size", "actor.gradient_checkpointing_enable")
+
+
+def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: OpenRlhfOptions) -> dict[str, Any]:
+    """Return all flags by their names without dashes, with the user's own; `words` puts them on a command line."""
+    updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
+    passes = rollouts_per_pass(config, task, options)
+    ours: dict[str, Any] = {
+        **_layout(config, options),
+        **recipe_flags(config.recipe, task.max_response_tokens),
+        "actor.model_name_or_path": str(folder / "model"),
+        "train.agent_func_path": str(folder / AGENT),
+        "data.prompt_dataset": str(folder / PROMPTS),
+        "data.input_key": "input",
+        "data.label_key": "label",
+        "data.max_len": task.max_prompt_tokens + task.max_response_tokens,
+        "rollout.max_new_tokens": task.max_response_tokens,
+        "rollout.n_samples_per_prompt": config.rollouts_per_prompt,
+        "rollout.batch_size": config.prompts_per_batch * updates,
+        "rollout.temperature": config.temperature,
+        "rollout.micro_batch_size": passes,
+        "train.batch_size": config.rollouts_per_step,  # of one update, in samples
+        "train.micro_batch_size": passes,
+        "train.num_episodes": 1,  # of a file as long as the horizon
+        "train.max_epochs": 1,
+        "train.seed": config.seed,
+        "actor.adam.lr": config.learning_rate,
+        "actor.lr_scheduler": "constant_with_warmup",  # its default falls, by the length of the file
+        "actor.lr_warmup_ratio": warmup_ratio(config, options),
+        "actor.gradient_checkpointing_enable": True,
+        "eval.dataset": str(folder / VALIDATION),
+        "eval.steps": validation_batches(config),
+        "eval.n_samples_per_prompt": config.validation.samples,
+        "eval.temperature": config.validation.temperature,
+        "ckpt.path": str(folder / CHECKPOINTS),
+        "ckpt.output_dir": str(folder / "final"),
+        "ckpt.save_steps": 1,  # start.py decides which of them is saved
+        "ckpt.max_num": 3,  # two stay while the third is written
+        "ckpt.best_metric_key": "none",  # else it keeps one more, by the score
+        "logger.logging_steps": 1,
+    }
+    if attempt.checkpoint is not None:
+        ours["ckpt.load_enable"] = True
+    return merged(ours, options.settings, _FREE)
+
+
+def words(flags: dict[str, Any]) -> list[str]:
+    """Return flags as words of a command line; what is false or absent is left out."""
+    line: list[str] = []
+    for name, value in flags.items():
+        if value is None or value is False:
+            continue
+        line.append(f"--{name}")
+        if value is not True:
+            line += map(str, value) if isinstance(value, list | tuple) else [str(value)]
+    return line
+
+
+def warmup_ratio(config: TrialConfig, options: OpenRlhfOptions) -> float:
+    """Return the share of the file's updates that OpenRLHF rounds up to the updates of the warm-up."""
+    steps = warmup_steps(config)
+    updates = rows_of(config, options) * config.rollouts_per_prompt // config.rollouts_per_step
+    return (steps - 0.5) / updates if steps else 0.0
+
+
+def _layout(config: TrialConfig, options: OpenRlhfOptions) -> dict[str, Any]:
+    share = share_of(config, options)
+    return {
+        "actor.num_nodes": share.nodes,
+        "actor.num_gpus_per_node": share.gpus_per_node,
+        "ref.num_nodes": share.nodes,
+        "ref.num_gpus_per_node": share.gpus_per_node,
+        "train.colocate_actor_ref": share.apart,
+        "train.colocate_all": not share.apart,
+        "vllm.enable_sleep": not share.apart,
+        "ds.enable_sleep": not share.apart,
+        "vllm.num_engines": share.engines,
+        "vllm.tensor_parallel_size": options.tensor_parallel,
+        "vllm.gpu_memory_utilization": options.vllm_memory,
+    }
+
+
+def latest_tag(attempt: Attempt) -> dict[str, str]:
+    """Return DeepSpeed's file of the tag that a resumed attempt loads: the one before may have been put aside."""
+    if attempt.checkpoint is None:
+        return {}
+    return {str(Path(CHECKPOINTS) / "_actor" / "latest"): attempt.checkpoint.name}

@@ -1,0 +1,193 @@
+"""Starts OpenRLHF's train_ppo_ray as run.json says, in its own environment: python start.py [--rehearse].
+
+OpenRLHF has no number of steps, does not score the base model, and shuffles. So its trainer is derived from here: it
+takes the prompts in the order of the data file, scores before the first step, saves where a segment ends, and then
+generates no more, which OpenRLHF takes for the end of its data.
+"""
+
+import json
+import math
+import runpy
+import sys
+import time
+from argparse import ArgumentParser
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+FOLDER = Path(__file__).absolute().parent
+PROGRAM = "openrlhf.cli.train_ppo_ray"
+REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
+NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states")
+
+
+def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
+    """Return OpenRLHF's trainer with what rlplan asks of it."""
+
+    class Followed(base):
+        """Goes to the segment's end and says what it does on the way."""
+
+        def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
+            from runner.trainers.inside import Teller
+
+            self._teller = Teller(folder / run["metrics"])
+            self._step = self._saved = 0
+            self._saved_at = time.monotonic()
+            self._generating = generating
+            self._evaluated: list[Any] = []
+            loads = strategy.setup_dataloader
+            strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
+                data, size, pin, False, *rest, **named
+            )
+            super().__init__(pretrain, strategy, *given, **generating)
+            del strategy.setup_dataloader
+            samples = self.samples_generator
+            generate, answer = samples.generate_samples, samples.generate_eval_samples
+            samples.generate_samples = lambda **named: self._unless_over(generate, named)
+            samples.generate_eval_samples = lambda **named: self._kept(answer(**named))
+
+        def init_checkpoint_states(self) -> Any:
+            """Say where it stands, and score the base model."""
+            states = super().init_checkpoint_states()
+            self._step = states.get("global_step", 0)
+            if self._step != run["from_step"]:
+                wanted = f"it stands at step {self._step} instead of {run['from_step']}"
+                raise RuntimeError(f"rlplan checkpoint: {wanted}")
+            self._teller.say(self._step)
+            if self._step == 0:
+                self._validate(0)
+            return states
+
+        def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
+            """Save at the segment's end and from time to time."""
+            self._step, began = global_step, time.monotonic()
+            saves = global_step >= run["to_step"] or began - self._saved_at > run["save_seconds"]
+            self.args.ckpt.save_steps = 1 if saves else math.inf
+            super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
+            seconds = {}
+            if saves:
+                from runner.trainers.inside import mark
+
+                mark(Path(self.args.ckpt.path) / "_actor" / f"global_step{global_step}", global_step)
+                self._saved_at = time.monotonic()
+                seconds["save"] = self._saved_at - began
+            logs = {name: value for name, value in (logs_dict or {}).items() if isinstance(value, int | float)}
+            scored = global_step % self.args.eval.steps == 0
+            self._teller.say(global_step, logs=logs, seconds=seconds, whole=not scored)
+
+        def evaluate(self, global_step: int, **generating: Any) -> Any:
+            """Say the score of every sample of every problem, of which OpenRLHF logs the mean."""
+            began = time.monotonic()
+            logs = super().evaluate(global_step, **generating)
+            groups: dict[int, list[float]] = {}
+            for sample in self._evaluated:
+                groups.setdefault(int(sample.labels[0]), []).append(float(sample.scores[0]))
+            self._evaluated = []
+            scores = [groups[number] for number in sorted(groups)]
+            took = {"validation": time.monotonic() - began}
+            self._teller.say(global_step, scores=scores, seconds=took, whole=True)
+            return logs
+
+        def _validate(self, step: int) -> None:
+            asked = self.args.eval
+            how = {"temperature": asked.temperature, "n_samples_per_prompt": asked.n_samples_per_prompt}
+            self.evaluate(step, **{**self._generating, **how})
+
+        def _unless_over(self, generate: Any, named: dict[str, Any]) -> Any:
+            return ([], None, 0, True) if self._step >= run["to_step"] else generate(**named)
+
+        def _kept(self, samples: Any) -> Any:
+            self._evaluated = samples
+            return samples
+
+    return Followed
+
+
+class Imagined(MetaPathFinder, Loader):
+    """Every module that OpenRLHF's parser does not need is a mock, so that it takes no GPU and no time."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Leave Python's own modules, and those of REAL, to the others."""
+        top = name.partition(".")[0]
+        wanted = top in ("ray", "torch", "transformers", "deepspeed", "vllm", "openrlhf") and name not in REAL
+        return ModuleSpec(name, self, is_package=True) if wanted else None
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        """Return a module that has whatever is asked of it."""
+        module = MagicMock(name=spec.name)
+        top, *below = spec.name.split(".")
+        real = Path(sys.modules[top].__path__[0], *below) if below and top == "openrlhf" else FOLDER / "nowhere"
+        module.__spec__, module.__path__, module.__name__ = spec, [str(real)], spec.name
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to run."""
+
+
+def rehearse(arguments: list[str]) -> None:
+    """Have OpenRLHF parse and check the flags, by whole names, and print what it made of them."""
+    parse: Any = ArgumentParser.parse_args
+    made: dict[str, Any] = {}
+
+    def strictly(parser: ArgumentParser) -> Any:
+        parser.allow_abbrev = False  # else '--eval.step' would be taken for '--eval.steps'
+        parsed = parse(parser)
+        made.update(vars(parsed))
+        return parsed
+
+    sys.meta_path.insert(0, Imagined())
+    sys.argv = [PROGRAM, *arguments]
+    with patch.object(ArgumentParser, "parse_args", strictly):
+        runpy.run_module(PROGRAM, run_name="__main__")
+    print(f"rlplan parsed: {json.dumps(made, default=str)}")
+
+
+def prepare(run: dict[str, Any]) -> None:
+    """Lay the model and the data files."""
+    from transformers import AutoTokenizer
+
+    from runner.trainers.inside import lay_model, ordered_problems, write_rows
+
+    tokenizer = AutoTokenizer.from_pretrained(lay_model(FOLDER, run))
+    problems = [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [{"input": text_of(tokenizer, each["prompt"]), "label": str(i)} for i, each in enumerate(problems)]
+    write_rows(FOLDER / run["prompts"], (rows[number] for number in ordered_problems(run)))
+    write_rows(FOLDER / run["validation"], rows[run["order"]["count"] :])
+
+
+def text_of(tokenizer: Any, prompt: Any) -> str:
+    """Return a prompt as the model is to see it, to which OpenRLHF adds nothing."""
+    if tokenizer.chat_template:
+        turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    if not isinstance(prompt, str):
+        sys.exit("rlplan input: a problem is a list of turns, and the model has no chat template: give it as text")
+    begins = tokenizer(prompt)["input_ids"][:1] == [tokenizer.bos_token_id]
+    return f"{tokenizer.bos_token}{prompt}" if begins else prompt
+
+
+def main() -> None:
+    """Train to the segment's end, or rehearse."""
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    if "--rehearse" in sys.argv:
+        rehearse(run["arguments"])
+        return
+    import ray
+    from openrlhf.trainer import ppo_trainer
+    from openrlhf.trainer.ray.launcher import RayActorGroup
+
+    prepare(run)
+    base = ppo_trainer.PPOTrainer.__ray_metadata__.modified_class.__ray_actor_class__
+    if missing := [name for name in NEEDED if not hasattr(base, name)]:
+        sys.exit(f"rlplan input: this OpenRLHF is another than 0.11.2: its trainer has no {', '.join(missing)}")
+    ppo_trainer.PPOTrainer = ray.remote(followed(base, run, FOLDER))
+    RayActorGroup.async_save_model = lambda group: []  # the model at its end: the checkpoint has it
+    sys.argv = [str(FOLDER / "start.py"), *run["arguments"]]
+    runpy.run_module(PROGRAM, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What our own programs in a trainer's interpreter write of its steps: a line of JSON each, with the trainer's names.
+
+`{"step", "at_seconds"}` alone says that start-up is over and where it stands. `logs` are the trainer's own numbers,
+`seconds` what was timed beside them, `scores` the validation: the scores of each problem's samples.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from planner.logs.names import STEP, Names
+from planner.logs.series import ours_of
+from planner.metrics import mean_over
+from runner.trainers.driver import Reading
+
+_ELSEWHERE = ("response_tokens", "rollouts", "tokens_so_far", "output_tokens")  # fields of a point
+
+
+def readings(line: str, names: Names, updates: int = 1) -> list[Reading]:
+    """Return what a line says, where each of the trainer's steps is so many updates; a torn one says nothing."""
+    with suppress(ValueError, KeyError, TypeError):
+        said: Mapping[str, Any] = json.loads(line)
+        ours, seconds = ours_of(names, {key: float(value) for key, value in said.get("logs", {}).items()})
+        seconds.pop(STEP, None)
+        metrics = {name: value for name, value in ours.items() if name not in _ELSEWHERE}
+        score = error = None
+        if groups := said.get("scores"):
+            score, error = mean_over([sum(group) / len(group) for group in groups])
+            metrics |= further(groups)
+        return [
+            Reading(
+                int(said["step"]) * updates,
+                score,
+                error,
+                ours.get("response_tokens"),
+                float(said["at_seconds"]),
+                metrics,
+                {**seconds, **said.get("seconds", {})},
+                whole=bool(said.get("whole")),
+            )
+        ]
+    return []
+
+
+def further(groups: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Return what else a validation says: the share of problems that one sample, and that every sample, got right."""
+    return {
+        "validation_best": sum(map(max, groups)) / len(groups),
+        "validation_worst": sum(map(min, groups)) / len(groups),
+    }
