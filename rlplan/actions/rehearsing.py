@@ -4,6 +4,7 @@ import shutil
 import statistics
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from planner.store.schema import Plan
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
 from rlplan.wording.numbers import duration
+from runner.machine import cpu_cores
 from runner.ports.trial import TrialConfig
 from runner.processes import sweep_orphans, sweep_tag
 from runner.rehearsal.node_files import NodeFiles, try_folder
@@ -29,6 +31,7 @@ from runner.trainers.driver import Rehearsing
 
 SECONDS = 60.0
 SLOW = 50.0  # MB/s, below which saves of a large model take minutes
+_AT_ONCE = 4  # trainers that look at a configuration
 _NAMED = 3  # trials of which the same is said
 
 
@@ -77,18 +80,18 @@ def _configurations(spec: SweepSpec, trials: dict[str, TrialConfig]) -> Iterator
     trainer = spec.training.trainer
     name = "builtin" if trainer is None else trainer.name
     refused: dict[str, list[str]] = {}
-    own = False
-    for trial, config in trials.items() if trainer is not None else ():
-        driver = driver_of(config)
-        if isinstance(driver, Rehearsing):
-            own = True
-            for said in driver.rehearse(config):
+    drivers = {trial: driver_of(config) for trial, config in trials.items()} if trainer is not None else {}
+    asked = {trial: driver for trial, driver in drivers.items() if isinstance(driver, Rehearsing)}
+    with ThreadPoolExecutor(min(_AT_ONCE, cpu_cores())) as pool:  # each waits for an environment to be imported
+        answers = pool.map(lambda trial: asked[trial].rehearse(trials[trial]), asked)
+        for trial, answer in zip(asked, answers, strict=True):
+            for said in answer:
                 refused.setdefault(said, []).append(trial)
     for said, names in refused.items():
         shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         yield bad("trainer", name, f"{said} ({shown})", "see docs/trainers.md")
     if not refused:
-        by = "its own parser" if own else "rlplan's driver of it"
+        by = "its own parser" if asked else "rlplan's driver of it"
         yield ok("trainer", f"{name}: {by} accepts all {len(trials)} configurations")
 
 

@@ -22,6 +22,7 @@ from runner.storage.place import Place
 KEPT = 2  # of a trial that may go on: should one be torn, the one before is gone on from
 _MARK = re.compile(r"\d{8}-\d{8}\.json")
 _AT_ONCE = 8  # files on the way
+_SMALL = 2**20  # bytes
 ASIDE = "fetched"  # in a trial's folder: what was fetched until it is known to be whole
 
 
@@ -55,8 +56,8 @@ class Saves:
         files = {str(path.relative_to(folder)): path for part in parts for path in _files(part)}
         name = Save(segment, step, (), {}).name
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            facts = dict(zip(files, pool.map(_facts, files.values()), strict=True))
-            list(pool.map(lambda each: self.place.put(files[each], f"{name}/{each}"), files))
+            sent = pool.map(lambda each: self._sent(files[each], f"{name}/{each}"), files)
+            facts = dict(zip(files, sent, strict=True))
         save = Save(segment, step, tuple(str(part.relative_to(folder)) for part in parts), facts)
         self.place.write(f"{name}.json", json.dumps(asdict(save)).encode())
         self._retain(save)
@@ -93,6 +94,16 @@ class Saves:
         """Remove all of them, the marks first."""
         names = self.place.names()
         self.place.remove(*sorted(names, key=lambda name: (not _MARK.fullmatch(name), name)))
+
+    def _sent(self, path: Path, name: str) -> tuple[int, str]:
+        """Send a file and return its facts; a small one may be written anew meanwhile, such as a trainer's tracker."""
+        if path.stat().st_size > _SMALL:
+            facts = _facts(path)
+            self.place.put(path, name)
+            return facts
+        data = path.read_bytes()
+        self.place.write(name, data)
+        return len(data), hashlib.sha256(data).hexdigest()
 
     def _fetched(self, save: Save, name: str, path: Path) -> None:
         self.place.get(f"{save.name}/{name}", path)

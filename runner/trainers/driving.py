@@ -3,9 +3,13 @@
 import json
 import os
 import re
+import shlex
+import subprocess
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -26,6 +30,7 @@ from runner.trainers.own_ray import in_own_ray
 Options = TypeVar("Options", bound=BaseModel)
 
 STEP = "{step}"
+_LONGEST = 600.0  # seconds, in which an environment on slow storage has been read
 REWARD, PROBLEMS = "reward.json", "problems.jsonl"
 _JUDGE_PARTS = (*REWARD_PARTS, "runner/trainers/__init__.py", "runner/trainers/rewarding.py")
 
@@ -148,6 +153,29 @@ def started(
     return in_own_ray(launch, attempt, rank, python, gpus)
 
 
+def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str) -> tuple[int, str]:
+    """Have a trainer's own environment look at the files of a trial; return how it ended, and what it printed.
+
+    The first word is an argument of the trainer's interpreter.
+    """
+    assert config.trainer is not None
+    launcher = shlex.split(config.trainer.launcher or "")
+    with TemporaryDirectory(prefix="rlplan-rehearsal-") as place:
+        for name, text in files.items():
+            path = Path(place, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        command = [*launcher, config.trainer.python or "python3", *argv]
+        try:
+            environment = {**os.environ, "PYTHONPATH": str(Path(place, "parts"))}
+            ended = subprocess.run(
+                command, cwd=place, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return 1, f"{shlex.join(command)}: {error}"
+    return ended.returncode, f"{ended.stdout}\n{ended.stderr}".strip()
+
+
 def numbered(folder: Path, pattern: str) -> Iterator[Checkpoint]:
     """Yield what has a name such as `checkpoint-{step}`, relative to the folder; `*` stands for any name."""
     before, _, after = pattern.partition(STEP)
@@ -173,6 +201,8 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
         for each in numbered(folder, pattern)
         if all((each.path / name).exists() for name in holds) and (newest is None or each.step <= newest)
     ]
+    if newest is not None and tracker is not None:  # a copy of the checkpoint without it would be taken for torn
+        found = [replace(each, beside=(folder / tracker,)) for each in found]
     return sorted(found, key=lambda each: -each.step)
 
 

@@ -35,7 +35,7 @@ def trial(folder: Path, step: int) -> list[Path]:
     """Make a trial's folder as it is at a step, and return what is to be saved of it."""
     checkpoint, points = folder / "trainer" / f"checkpoint-{step}", folder / "metrics.jsonl"
     (checkpoint / "shards").mkdir(parents=True)
-    (checkpoint / "shards" / "weights.bin").write_bytes(bytes([step]) * 100_000)
+    (checkpoint / "shards" / "weights.bin").write_bytes(bytes([step]) * 2_000_000)
     (checkpoint / "empty").touch()
     points.write_text(f'{{"step": {step}}}\n')
     (folder / "worker.log").write_text("nobody else's")

@@ -12,7 +12,7 @@ from planner.recipes.schema import Recipe
 from runner.ports.trial import TrialConfig
 from runner.trainers.ability import Difference
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading
-from runner.trainers.driving import as_done, complete, opened_task, started
+from runner.trainers.driving import as_done, asked_itself, complete, opened_task, started
 from runner.trainers.following import LineSource
 from runner.trainers.trl.folder import files_of, run_of
 from runner.trainers.trl.options import options_of
@@ -82,6 +82,16 @@ class TrlDriver:
         kind, message = said[-1]
         refused = kind == "input"
         return kind, f"TRL refused its configuration: {message}" if refused else f"TRL could not go on: {message}"
+
+    def rehearse(self, config: TrialConfig) -> Sequence[str]:
+        """Have TRL make its GRPOConfig of the settings, in its own environment."""
+        config = _as_done(config)
+        files = files_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None))
+        code, said = asked_itself(config, files, "train.py", "--rehearse")
+        if code == 0:
+            return []
+        known = self.classify(code, said)
+        return [known[1] if known else f"TRL's environment cannot be used: {said.splitlines()[-1]}"]
 
 
 JUDGE = TrlDriver()

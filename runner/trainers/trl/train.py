@@ -142,6 +142,15 @@ class Trial(GRPOTrainer):
         return made
 
 
+def rehearsed(run: dict[str, Any]) -> None:
+    """Have TRL look at its settings as they will be: with all processes, and on a GPU though this machine has none."""
+
+    class Rehearsed(GRPOConfig):
+        world_size = property(lambda _: run["launch"]["processes"])
+
+    Rehearsed(**run["settings"] | ({} if torch.cuda.is_available() else {"use_cpu": True}))
+
+
 def built(run: dict[str, Any]) -> Trial:
     """Put TRL's trainer together."""
     lines = (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()
@@ -187,6 +196,8 @@ def main() -> None:
     sys.path += run["paths"]
     torch.set_num_threads(run["threads"])
     try:
+        if "--rehearse" in sys.argv:
+            return rehearsed(run)
         trainer = built(run)
     except (ValueError, TypeError, ImportError, OSError) as error:
         _refuse("input", error)

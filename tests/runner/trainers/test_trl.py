@@ -219,3 +219,11 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("python", ["/nowhere/bin/python", sys.executable])
+def test_an_environment_without_trl_is_said_to_be_none(python: str) -> None:
+    chosen = TrainerChoice(name="trl", python=python)
+    (said,) = TrlDriver().rehearse(trial(trainer=chosen.model_dump()))
+    assert said.startswith("TRL's environment cannot be used: ")
+    assert ("No such file" if python.startswith("/nowhere") else "No module named") in said
