@@ -133,7 +133,7 @@ def test_storage_that_is_away_does_not_end_a_trial_that_has_what_it_needs(
     machines.run("a", 0, 3)
     with monkeypatch.context() as patch:
         patch.setattr("fsspec.implementations.local.LocalFileSystem.find", away)
-        patch.setattr("fsspec.implementations.local.LocalFileSystem.put_file", away)
+        patch.setattr("fsspec.implementations.local.LocalFileSystem.pipe_file", away)
         ended = machines.run("a", 3, 6)
         assert isinstance(ended, Ended)
         assert ended.step == 6

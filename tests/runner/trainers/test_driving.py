@@ -124,3 +124,10 @@ print(judge.shaped(1.0), judge.shaped(0.0), judge.shaped(1.0, {longest}), judge.
     said = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True).stdout
 
     assert said.splitlines() == ["[1.0, 1.0] [0.0, 0.0]", "1.0 -1.0 0.0 1.0"]
+
+
+def test_the_tracker_goes_where_a_copy_of_the_checkpoint_goes(tmp_path: Path) -> None:
+    saved(tmp_path, 20, 30)
+    assert complete(tmp_path, PATTERN, TRACKER)[0].beside == ()
+    (tmp_path / TRACKER).write_text("30")
+    assert complete(tmp_path, PATTERN, TRACKER)[0].beside == (tmp_path / TRACKER,)
