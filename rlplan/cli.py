@@ -19,6 +19,7 @@ from rlplan.commands.replay import replay
 from rlplan.commands.setting_up import doctor, init
 from rlplan.commands.sweeping import pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
+from rlplan.commands.watch import watch
 from rlplan.exits import ExitCode, exit_code
 from rlplan.wording.terminal import tell
 
@@ -29,7 +30,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (propose, preview, price),
     "Run": (sweep, resume, retry, pause, stop, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
-    "From elsewhere": (fit, replay),
+    "From elsewhere": (fit, watch, replay),
     "Set up": (doctor, init),
 }
 

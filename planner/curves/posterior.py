@@ -202,6 +202,15 @@ def predict_quantiles(
     return np.concatenate(over_chunks(curves, quantiles, prior) or [np.empty((0, len(levels)))])
 
 
+def chance_above(curve: Curve, at: float, score: float, prior: Prior | None = None) -> float:
+    """Return the probability that the mean score of a curve is higher than a score at one compute."""
+
+    def above(rows: slice, posterior: Posterior) -> float:
+        return 1 - float(posterior.predict(np.array([at])).cdf(np.array([score]))[0])
+
+    return over_chunks([curve], above, prior)[0]
+
+
 def _keep_within_bounds(
     evidence: Vector,
     asymptote: tuple[Vector, Vector],

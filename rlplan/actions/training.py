@@ -14,16 +14,17 @@ from rlplan.actions.train_signals import Interrupts
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend
 from runner.training import checkpoints
-from runner.training.trainer import ENTROPY_COLLAPSE, MOST_TRUNCATION, NAN_LOSS, REWARD_COLLAPSE, TRUNCATION
+from runner.training.trainer import FLAGS, MOST_TRUNCATION, NAN_LOSS, TRUNCATION
 from runner.training.trial import METRICS, OpenTrial
 
 REWARD_FAILURES = "reward-failures"
 
 _MEANINGS = {
     NAN_LOSS: "loss or gradient is not finite, and the update was skipped",
-    ENTROPY_COLLAPSE: "the policy hardly varies any more while problems are still failed; groups give no signal",
     TRUNCATION: f"more than {MOST_TRUNCATION:.0%} of the responses are cut: raise --response-tokens",
-    REWARD_COLLAPSE: "the pass rate fell to a fraction of its best; lower the learning rate",
+    FLAGS["dead"]: "no group has rewards that differ, and hardly any is right: nothing is learnt",
+    FLAGS["fall"]: "the validation fell further below its best than its errors explain; try a lower learning rate",
+    FLAGS["hacking"]: "the validation fell and the training reward did not: look at the responses",
 }
 
 

@@ -1,13 +1,13 @@
 """A trial from its first to its last update: batch, update, new weights to the sampler, validation, point."""
 
-import math
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.metrics import further_scores, mean_over
+from planner.watching.rules import Scored, fall
+from planner.watching.updates import UpdateWatch
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Sampling
@@ -23,52 +23,49 @@ if TYPE_CHECKING:
     from torch import nn
 
 NAN_LOSS = "nan-loss"
-ENTROPY_COLLAPSE = "entropy-collapse"
 TRUNCATION = "truncation"
-REWARD_COLLAPSE = "reward-collapse"
+FLAGS = {"not-finite": NAN_LOSS, "dead": "dead", "fall": "validation-fall", "hacking": "reward-hacking"}  # by rule
 
 MOST_TRUNCATION = 0.15  # above 10–15 % training becomes unstable (ScaleRL, arXiv 2510.13786, appendix A.15)
-COLLAPSED_ENTROPY = 0.01  # nats per token, while there is still something to learn
-COLLAPSED_SHARE = 0.2  # of the best pass rate that the run has had
-WINDOW = 5  # updates over which a pass rate is averaged: one poor batch is no collapse
 
 
 class HealthWatch:
-    """Watches the metrics of each update; what it remembers can be saved."""
+    """Watches the metrics of each update and each validation; what it remembers can be saved."""
 
-    def __init__(self) -> None:
-        self._recent: deque[float] = deque(maxlen=WINDOW)
-        self._best = 0.0
+    def __init__(self, prompts: int | None = None) -> None:
+        self._updates = UpdateWatch(prompts)
+        self._rewards: list[float] = []  # since the last validation
+        self._scored: list[Scored] = []
 
-    def flags(self, metrics: Mapping[str, float]) -> tuple[str, ...]:
-        """Return the names of what is wrong after an update; one without rollouts has no entropy."""
-        raised = []
-        if not math.isfinite(metrics["loss"]) or not math.isfinite(metrics["grad_norm"]):
-            raised.append(NAN_LOSS)
-        if metrics.get("entropy", 1.0) < COLLAPSED_ENTROPY and metrics["pass_rate"] < 0.95:
-            raised.append(ENTROPY_COLLAPSE)
-        if metrics["truncated_share"] > MOST_TRUNCATION:
-            raised.append(TRUNCATION)
-        if self._collapsed(metrics["pass_rate"]):
-            raised.append(REWARD_COLLAPSE)
-        return tuple(raised)
+    def flags(self, step: int, metrics: Mapping[str, float]) -> tuple[str, ...]:
+        """Return the names of what is wrong after an update."""
+        self._rewards.append(metrics["pass_rate"])
+        warned = self._updates.see(step, metrics)
+        cut = metrics["truncated_share"] > MOST_TRUNCATION
+        return (*([FLAGS[warned.rule]] if warned else []), *([TRUNCATION] if cut else []))
 
-    def _collapsed(self, pass_rate: float) -> bool:
-        self._recent.append(pass_rate)
-        if len(self._recent) < WINDOW:
-            return False
-        mean = sum(self._recent) / WINDOW
-        self._best = max(self._best, mean)
-        return mean < COLLAPSED_SHARE * self._best
+    def scored(self, step: int, score: float, error: float) -> tuple[str, ...]:
+        """Return the names of what is wrong after a validation."""
+        reward = sum(self._rewards) / len(self._rewards) if self._rewards else None
+        self._rewards = []
+        self._scored.append(Scored(float(step), score, error, reward))
+        warned = fall(self._scored)
+        return (FLAGS[warned.rule],) if warned else ()
 
-    def state(self) -> list[float]:
+    def state(self) -> dict[str, Any]:
         """Return what it remembers."""
-        return [self._best, *self._recent]
+        return {
+            "updates": self._updates.state(),
+            "rewards": list(self._rewards),
+            "scored": [list(astuple(each)) for each in self._scored],
+        }
 
-    def restore(self, state: Sequence[float]) -> None:
-        """Go on from a saved state."""
-        self._best = state[0]
-        self._recent = deque(state[1:], maxlen=WINDOW)
+    def restore(self, state: Mapping[str, Any] | Sequence[float]) -> None:
+        """Go on from a saved state; one of an earlier version knows none of this, and nothing was wrong by it."""
+        if isinstance(state, Mapping):
+            self._updates.restore(state["updates"])
+            self._rewards = list(state["rewards"])
+            self._scored = [Scored(*each) for each in state["scored"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ class Trainer:
         self._source = source
         self._updater = updater
         self._watch = watch
-        self._health = HealthWatch()
+        self._health = HealthWatch(config.prompts_per_batch)
         self._progress = _Progress()
 
     @property
@@ -207,7 +204,8 @@ class Trainer:
             self._publish()
         every = self._config.validation.every_rollouts
         due = progress.rollouts // every > before // every
-        return self._point(metrics, self._validate() if due else None, self._health.flags(metrics))
+        flags = self._health.flags(progress.step, metrics)
+        return self._point(metrics, self._validate() if due else None, flags)
 
     def _publish(self) -> None:
         version = max(0, self._progress.step)
@@ -226,6 +224,8 @@ class Trainer:
         progress = self._progress
         progress.seconds += elapsed
         beside = validation.metrics() if validation else {}
+        if validation:
+            flags = (*flags, *self._health.scored(progress.step, validation.mean, validation.standard_error))
         return Point(
             optimizer_step=progress.step,
             rollouts=progress.rollouts,

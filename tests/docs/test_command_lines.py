@@ -27,7 +27,7 @@ NOT_RUN = {
     "needs Slurm": r"^rlplan sweep --slurm",
     "needs checkpoints of language models": r"--model (models/|qwen2\.5-1\.5b=)",
     "needs a PostgreSQL server": r"postgresql://",
-    "stays until it is stopped": r"^rlplan (dashboard|status.* --watch)\b",
+    "stays until it is stopped": r"^rlplan (dashboard|status.* --watch|watch (?!.*--once).*)\b",
 }
 # Where runs are trained by a script of a backend, because real training would take longer than a test may.
 SCRIPTED = ("schedules.md", "training.md")

@@ -17,38 +17,36 @@ PLAN = ValidationPlan(problems=4, samples=4, every_rollouts=1)
     [
         ({"loss": math.nan}, "nan-loss"),
         ({"grad_norm": math.inf}, "nan-loss"),
-        ({"entropy": 0.001}, "entropy-collapse"),
         ({"truncated_share": 0.16}, "truncation"),
     ],
 )
 def test_each_sign_has_its_flag(change: dict[str, float], flag: str) -> None:
-    assert HealthWatch().flags({**WELL, **change}) == (flag,)
+    assert HealthWatch().flags(1, {**WELL, **change}) == (flag,)
 
 
-def test_a_healthy_update_has_none() -> None:
-    assert HealthWatch().flags(WELL) == ()
+@pytest.mark.parametrize("change", [{}, {"entropy": 0.001}, {"pass_rate": 0.0}])
+def test_one_update_that_is_poor_or_certain_is_no_sign(change: dict[str, float]) -> None:
+    assert HealthWatch().flags(1, {**WELL, **change}) == ()
 
 
-def test_a_mastered_task_may_be_certain() -> None:
-    assert HealthWatch().flags({**WELL, "entropy": 0.001, "pass_rate": 0.99}) == ()
-
-
-def test_a_reward_that_falls_for_good_is_a_collapse_and_one_poor_batch_is_none() -> None:
-    health = HealthWatch()
-    for pass_rate in (0.6, 0.6, 0.6, 0.6, 0.6, 0.0, 0.6):
-        assert health.flags({**WELL, "pass_rate": pass_rate}) == ()
-    flags = [health.flags({**WELL, "pass_rate": 0.02}) for _ in range(6)]
-    assert flags[-1] == ("reward-collapse",)
-
-
-def test_it_remembers_across_a_resume() -> None:
+def test_a_validation_that_falls_is_a_flag_also_after_a_resume() -> None:
     health, other = HealthWatch(), HealthWatch()
-    for _ in range(6):
-        health.flags({**WELL, "pass_rate": 0.8})
+    for step, score in enumerate((0.4, 0.5, 0.6, 0.6, 0.6)):
+        health.flags(step, {**WELL, "pass_rate": score})
+        assert health.scored(step, score, 0.01) == ()
     other.restore(health.state())
-    fallen = [(health.flags({**WELL, "pass_rate": 0.0}), other.flags({**WELL, "pass_rate": 0.0})) for _ in range(5)]
-    assert all(one == same for one, same in fallen)
-    assert fallen[-1][1] == ("reward-collapse",)
+
+    fallen = [(each.scored(5, 0.3, 0.01), each.scored(6, 0.3, 0.01)) for each in (health, other)]
+
+    assert fallen[0] == fallen[1]
+    assert fallen[0][1] == ("validation-fall",)
+
+
+def test_a_state_of_the_former_flags_is_gone_on_from() -> None:
+    health = HealthWatch()
+    health.restore([0.8, 0.8, 0.8])
+
+    assert health.scored(1, 0.5, 0.01) == ()
 
 
 def test_the_score_is_the_mean_over_problems_and_its_error_theirs() -> None:

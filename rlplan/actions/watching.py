@@ -1,0 +1,157 @@
+"""What `rlplan watch` does: look at a run's log again and again, and yield what each new validation says."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.curve import Curve, Vector
+from planner.curves.reading import Table, read_table
+from planner.curves.reading.assembly import curves_of
+from planner.logs.names import TRAINERS
+from planner.logs.series import matching, ours_of, trainer_of
+from planner.watching.left import Left, left_to_win
+from planner.watching.rules import Scored, Warned, fall
+from planner.watching.updates import UpdateWatch
+
+
+@dataclass(frozen=True)
+class WatchRequest:
+    """Which run is followed, how its log is read, and until when."""
+
+    run: Path
+    x: str | None = None
+    y: str | None = None
+    by: str | None = None
+    percent: bool = False
+    answers: int | None = None
+    end: float | None = None
+    once: bool = False
+    every: float = 10.0
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Self:
+        """Return the request among named values; InputError for one that cannot be."""
+        request = cls(**{each.name: asked[each.name] for each in fields(cls) if each.name in asked})
+        if not request.every > 0:
+            raise InputError(f"--every {request.every:g}: it is the seconds between two looks, more than 0")
+        if request.end is not None and not request.end > 0:
+            raise InputError(f"--end {request.end:g}: it is where the run ends on its x axis, more than 0")
+        return request
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A validation with what it says, or a warning of an update that stands between two."""
+
+    curve: str
+    x_name: str
+    scored: Scored | None
+    warned: Warned | None = None
+    left: Left | None = None
+    notes: tuple[str, ...] = field(default=())  # with the first of a curve: how the log was read
+
+
+def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
+    """Yield every validation once, as the log grows; it ends after a warning, and with `once` after what is there.
+
+    A log that cannot be read yet, since nothing is in it, is waited for.
+    """
+    known: dict[str, int] = {}
+    while True:
+        found: list[Seen] = []
+        try:
+            found = [each for table in read_table(request.run) for each in _seen(table, request, known)]
+        except InputError:
+            if request.once or not request.run.exists():
+                raise
+        yield from found
+        if request.once or any(each.warned for each in found):
+            return
+        wait(request.every)
+
+
+def _seen(table: Table, request: WatchRequest, known: dict[str, int]) -> Iterator[Seen]:
+    """Yield what is new of one table: `known` holds how many validations of each curve were told."""
+    of_updates = _of_updates(table)
+    for curve in curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent):
+        measured = curve.evaluated_on(request.answers) if request.answers is not None else _with_errors(curve, table)
+        scored = _scored(measured, table)
+        told = known.get(curve.name, 0)
+        for number in range(told, len(scored)):
+            warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
+            yield Seen(
+                curve.name,
+                curve.x_name,
+                scored[number],
+                None if warned_before else warned,  # it is said once, when it begins
+                _left(measured, request.end) if number == len(scored) - 1 else None,
+                curve.notes if number == 0 else (),
+            )
+        known[curve.name] = len(scored)
+        if of_updates is not None:
+            yield Seen(curve.name, curve.x_name, None, of_updates)
+            of_updates = None
+
+
+def _left(curve: Curve, end: float | None) -> Left | None:
+    return None if end is None else left_to_win(curve, end)
+
+
+def _with_errors(curve: Curve, table: Table) -> Curve:
+    """Return the curve with the errors that rlplan's own metrics hold beside each score."""
+    errors = table.columns.get("score_standard_error")
+    if errors is None or curve.standard_errors is not None or curve.x_name not in table.columns:
+        return curve
+    beside = dict(zip(table.columns[curve.x_name], errors, strict=True))
+    found = np.array([beside.get(x, np.nan) for x in curve.x])
+    if not np.isfinite(found).all():
+        return curve
+    return replace(curve, standard_errors=found)
+
+
+def _scored(curve: Curve, table: Table) -> list[Scored]:
+    """Return the validations with the mean training reward since the one before, where the log has one."""
+    rewards = _rewards(table, curve)
+    before, scored = -np.inf, []
+    errors = curve.standard_errors
+    for number, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
+        since = [reward for at, reward in rewards if before < at <= x]
+        error = None if errors is None else float(errors[number])
+        scored.append(Scored(float(x), float(y), error, float(np.mean(since)) if since else None))
+        before = x
+    return scored
+
+
+def _rewards(table: Table, curve: Curve) -> list[tuple[float, float]]:
+    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
+    if names is None or curve.x_name not in table.columns:
+        return []
+    rewards = _named(table, names.values.get("reward", ()))
+    if rewards is None:
+        return []
+    at = table.columns[curve.x_name]
+    return [(float(x), float(r)) for x, r in zip(at, rewards, strict=True) if np.isfinite(x) and np.isfinite(r)]
+
+
+def _named(table: Table, patterns: tuple[str, ...]) -> Vector | None:
+    return next((table.columns[name] for pattern in patterns for name in matching(pattern, table.columns)), None)
+
+
+def _of_updates(table: Table) -> Warned | None:
+    """Return the first thing that is wrong with the updates of a log in a trainer's names."""
+    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
+    steps = table.columns.get("step")
+    if names is None or steps is None:
+        return None
+    watch = UpdateWatch()
+    for row in range(table.rows):
+        values = {name: float(column[row]) for name, column in table.columns.items() if not np.isnan(column[row])}
+        ours, _ = ours_of(names, values)
+        if ours and (warned := watch.see(int(steps[row]) if np.isfinite(steps[row]) else row, ours)):
+            return warned
+    return None

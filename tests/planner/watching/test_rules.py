@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.watching.rules import Scored, fall
+
+
+def scored(scores: list[float], error: float | None = 0.01, rewards: list[float] | None = None) -> list[Scored]:
+    return [
+        Scored(10.0 * number, score, error, None if rewards is None else rewards[number])
+        for number, score in enumerate(scores)
+    ]
+
+
+def first_warning(seen: list[Scored]) -> int | None:
+    return next((number for number in range(1, len(seen) + 1) if fall(seen[:number])), None)
+
+
+@pytest.mark.parametrize("error", [0.01, None])
+def test_a_fall_is_found_and_a_rise_is_none(error: float | None) -> None:
+    rising = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.6, 0.61]
+
+    assert first_warning(scored(rising, error)) is None
+    assert first_warning(scored([*rising, 0.3, 0.25, 0.2, 0.2], error)) is not None
+
+
+def test_the_warning_names_both_means_where_the_best_was_and_what_to_go_back_to() -> None:
+    warned = fall(scored([0.4, 0.6, 0.6, 0.4, 0.4]))
+
+    assert warned is not None
+    assert warned.rule == "fall"
+    assert "0.400, is 0.200 below" in warned.evidence
+    assert "0.600 at 20" in warned.evidence
+    assert "checkpoint at 20" in warned.advice
+
+
+def test_nothing_is_said_before_the_fourth_validation() -> None:
+    assert fall(scored([0.9, 0.9, 0.1])) is None
+
+
+def test_a_fall_within_a_few_points_is_none_however_small_its_errors() -> None:
+    assert fall(scored([0.60, 0.60, 0.56, 0.56], 1e-4)) is None
+
+
+@pytest.mark.parametrize(("rewards", "rule"), [([0.5, 0.6, 0.7, 0.8], "hacking"), ([0.5, 0.6, 0.2, 0.2], "fall")])
+def test_a_fall_that_the_training_reward_does_not_share_is_named(rewards: list[float], rule: str) -> None:
+    warned = fall(scored([0.6, 0.6, 0.3, 0.3], rewards=rewards))
+
+    assert warned is not None
+    assert warned.rule == rule
+
+
+def test_scores_on_another_scale_are_not_judged() -> None:
+    assert fall(scored([6.0, 6.0, 3.0, 3.0])) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    level=st.floats(0.1, 0.9),
+    noise=st.floats(0.002, 0.05),
+    count=st.sampled_from([10, 20, 40, 400]),
+    told=st.booleans(),
+)
+def test_a_run_that_is_merely_noisy_is_never_warned_of(
+    seed: int, level: float, noise: float, count: int, told: bool
+) -> None:
+    scores = np.clip(np.random.default_rng(seed).normal(level, noise, count), 0, 1)
+
+    assert first_warning(scored(scores.tolist(), noise if told else None)) is None

@@ -1,0 +1,105 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from rlplan.actions.watching import Seen, WatchRequest, followed
+from tests.rlplan.conftest import Run
+
+RISING = [0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.6, 0.61]
+FALLEN = [*RISING, 0.3, 0.25, 0.2]
+
+
+def table(path: Path, scores: list[float]) -> Path:
+    rows = "".join(f"{10 * number},{score}\n" for number, score in enumerate(scores, start=1))
+    path.write_text(f"step,score\n{rows}")
+    return path
+
+
+def verl_log(path: Path, rewards: list[float], scores: list[float]) -> Path:
+    lines = [
+        f"step:{step} - critic/score/mean:{reward} - actor/pg_loss:0.1 - actor/grad_norm:0.5 - timing_s/step:1.0"
+        + (f" - val-core/gsm8k/acc/mean@4:{scores[step // 5 - 1]}" if step % 5 == 0 else "")
+        for step, reward in enumerate(rewards, start=1)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_healthy_run_is_a_line_a_validation_and_exit_code_0(run: Run, tmp_path: Path) -> None:
+    ran = run("watch", str(table(tmp_path / "run.csv", RISING)), "--once", "--answers", "2000")
+
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == len(RISING)
+    assert "run: 0.610 ± 0.011 at step 80" in ran.out
+
+
+def test_a_fall_is_said_once_and_the_exit_code_is_5(run: Run, tmp_path: Path) -> None:
+    ran = run("watch", str(table(tmp_path / "run.csv", FALLEN)), "--once", "--answers", "2000")
+
+    assert ran.code == 5
+    assert ran.out.count("WARNING (fall)") == 1
+    assert "Go back to the checkpoint at 70" in ran.out
+
+
+def test_json_is_a_line_a_validation_with_what_is_left(run: Run, tmp_path: Path) -> None:
+    saturated = [0.2, 0.4, 0.55, 0.6, 0.62, *([0.63] * 35)]
+    ran = run("watch", str(table(tmp_path / "run.csv", saturated)), "--once", "--end", "500", "--format", "json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+
+    assert [line["score"] for line in lines] == saturated
+    assert lines[0]["left"] is None
+    assert lines[-1]["left"]["won"] is True
+    assert lines[-1]["left"]["share"] == pytest.approx(0.2)
+
+
+def test_csv_has_a_row_a_validation(run: Run, tmp_path: Path) -> None:
+    ran = run("watch", str(table(tmp_path / "run.csv", FALLEN)), "--once", "--answers", "2000", "--format", "csv")
+
+    assert [row["rule"] for row in csv.DictReader(io.StringIO(ran.out))].count("fall") == 1
+
+
+def test_a_training_reward_that_does_not_fall_makes_it_reward_hacking(run: Run, tmp_path: Path) -> None:
+    rewards = [0.3 + 0.01 * step for step in range(40)]
+    log = verl_log(tmp_path / "verl.log", rewards, [0.3, 0.5, 0.6, 0.6, 0.6, 0.3, 0.2, 0.2])
+
+    ran = run("watch", str(log), "--once", "--answers", "2000")
+
+    assert ran.code == 5
+    assert "WARNING (hacking)" in ran.out
+
+
+def test_a_log_that_grows_is_followed_until_it_warns(tmp_path: Path) -> None:
+    path = table(tmp_path / "run.csv", FALLEN[:3])
+    parts = iter([FALLEN[:6], FALLEN])
+    looks: list[float] = []
+
+    def wait(seconds: float) -> None:
+        looks.append(seconds)
+        table(path, next(parts))
+
+    seen: list[Seen] = list(followed(WatchRequest(path, answers=2000, every=3.0), wait))
+
+    assert [each.scored.score for each in seen if each.scored] == FALLEN
+    assert looks == [3.0, 3.0]
+    assert [each.warned is not None for each in seen].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "named"),
+    [(("--every", "0"), 2, "--every 0"), (("--end", "-1"), 2, "--end -1"), (("--y", "loss"), 2, "loss")],
+)
+def test_what_cannot_be_is_refused(run: Run, tmp_path: Path, flags: tuple[str, ...], code: int, named: str) -> None:
+    ran = run("watch", str(table(tmp_path / "run.csv", RISING)), "--once", *flags)
+
+    assert ran.code == code
+    assert named in ran.err
+
+
+def test_a_file_that_is_not_there_is_no_run_to_wait_for(run: Run, tmp_path: Path) -> None:
+    ran = run("watch", str(tmp_path / "none.csv"))
+
+    assert ran.code in (2, 3)
+    assert "none.csv" in ran.err
