@@ -140,7 +140,9 @@ def _played(
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
             return
-        played = Playing(executor, standing_in, _trials(standing_in, plan), folder, url).play(seconds)
+        playing = Playing(executor, standing_in, _trials(standing_in, plan), folder, url)
+        played = playing.play(seconds)
+        final = _final_run(playing, standing_in, plan, seconds) if address is not None else None
     except RlplanError as error:
         yield bad("cluster", address or "this machine", str(error), "see the log of Ray")
         return
@@ -148,6 +150,22 @@ def _played(
         executor.close()
         sweep_orphans(tag)
     yield from _judged(played, spec, plan)
+    if final is not None:
+        yield final
+
+
+def _final_run(playing: Playing, spec: SweepSpec, plan: Plan, seconds: float) -> Finding | None:
+    """Place the final run of the plan's first row, where its layout is another than that of the pilots."""
+    first = next((each for each in plan.candidates if each.update_steps), None)
+    if spec.final_gpus is None or first is None:
+        return None
+    config = spec.trial(first.rollouts_per_prompt, first.prompts_per_batch, first.learning_rate, spec.seed, first.axes)
+    nodes = "one node" if spec.final_nodes == 1 else f"{spec.final_nodes} nodes"
+    layout = f"{spec.final_gpus} {spec.resources.gpu} on {nodes}"
+    said = playing.place("final", spec.as_final(config), seconds)
+    if said is None:
+        return ok("final run", f"{layout}: placed")
+    return bad("final run", layout, said, "join a larger cluster, or make a plan with fewer --gpus-per-trial")
 
 
 def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:

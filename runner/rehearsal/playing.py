@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.config.trainer import STANDIN, Patience, TrainerChoice
 from planner.store.schema import Candidate
@@ -78,28 +79,47 @@ class Playing:
         self.seen.waiting = [self._names[segment] for segment in sorted(self._under_way)]
         return self.seen
 
+    def place(self, name: str, config: TrialConfig, seconds: float) -> str | None:
+        """Have a trial of another layout train its first steps, alone; return what went wrong with it."""
+        self._executor.release()
+        try:
+            number = self._give(name, config, config.machine.gpus)
+        except InputError as error:
+            return str(error)
+        clock = self._executor.clock
+        end = clock.seconds() + seconds
+        while number in self._under_way and clock.seconds() < end:
+            for event in self._executor.wait(_TICK):
+                self._take(event)
+        if number in self._under_way:
+            return f"it has not begun, or not ended, within {seconds:.0f} s"
+        return self.seen.failures.pop(name, None)
+
     def _assign(self) -> None:
         while self._left and len(self._under_way) < self._executor.workers:
-            name, config = self._left.pop(0)
-            number = len(self._names) + 1
-            need = self._spec.resources
-            work = Work(
-                segment=number,
-                trial=number,
-                attempt=1,
-                config=config.model_dump(mode="json"),
-                folder=str(self._folder / name),
-                from_step=0,
-                to_step=STEPS,
-                most_seconds=SECONDS_PER_HOUR,
-                cpus=need.cpus,
-                gpus=need.gpus,
-                slots=need.slots,
-                storage=self._storage and f"{self._storage}/{name}",
-            )
-            self._names[number], self._asked_at[number] = name, self._executor.clock.seconds()
-            self._under_way.add(number)
-            self._executor.assign(work)
+            self._give(*self._left.pop(0), self._spec.resources.gpus)
+
+    def _give(self, name: str, config: TrialConfig, gpus: float) -> int:
+        number = len(self._names) + 1
+        need = self._spec.resources
+        work = Work(
+            segment=number,
+            trial=number,
+            attempt=1,
+            config=config.model_dump(mode="json"),
+            folder=str(self._folder / name),
+            from_step=0,
+            to_step=STEPS,
+            most_seconds=SECONDS_PER_HOUR,
+            cpus=need.cpus,
+            gpus=gpus,
+            slots=need.slots,
+            storage=self._storage and f"{self._storage}/{name}",
+        )
+        self._names[number], self._asked_at[number] = name, self._executor.clock.seconds()
+        self._executor.assign(work)
+        self._under_way.add(number)
+        return number
 
     def _take(self, event: Event) -> None:
         segment, now = getattr(event, "segment", 0), self._executor.clock.seconds()

@@ -20,6 +20,8 @@ from runner.rehearsal import node_files
 from runner.rehearsal.node_files import try_folder
 from runner.rehearsal.playing import Played
 from runner.simulation.executor import SimulatedExecutor
+from runner.sweep.on_ray.cluster import Node
+from runner.sweep.on_ray.placing import ClusterResources
 
 
 class Simulated(SimulatedExecutor):
@@ -92,6 +94,34 @@ def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: 
         ("n8-B64-s0", "out-of-memory: CUDA out of memory"),
         ("1 trials", "not through within the minute: n16-B32-s0"),
     ]
+
+
+LARGE = {"budget": 5000.0, "pilot_fraction": 0.15, "trainer": "standin", "workers": 8}
+
+
+@pytest.mark.parametrize(
+    ("most", "health", "said"),
+    [(64.0, Health.OK, "64 h100 on 8 nodes: placed"), (8.0, Health.BAD, "64 h100 on 8 nodes")],
+)
+def test_the_final_runs_layout_is_placed_on_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float, health: Health, said: str
+) -> None:
+    class Cluster(SimulatedExecutor):
+        def __init__(self, *_: Any) -> None:
+            super().__init__(None, 8, gpus_per_worker=most)
+
+        def resources(self) -> ClusterResources:
+            return ClusterResources([Node(str(number), "here", 8.0, 8.0, 8.0, 8.0) for number in range(8)])
+
+    monkeypatch.setattr(rehearsing, "RayExecutor", Cluster)
+    monkeypatch.setattr(rehearsing, "try_folder", lambda folder, address: try_folder(folder, None))
+    (tmp_path / "rlplan.toml").write_text("[hardware]\ngpus_per_trial = 64\n")
+    request = SweepRequest.of(LARGE | {"ray_address": "somewhere:6379"})
+    played = rehearsing.rehearse(request, str(tmp_path / "rlplan.db"), seconds=10_000)
+    found = {each.what: each for each in played}
+    assert found["stand-in"].health is Health.OK
+    assert (found["final run"].health, found["final run"].found) == (health, said)
+    assert "asks for 64 GPUs" in found["final run"].why or health is Health.OK
 
 
 def test_a_folder_that_not_every_machine_reaches_is_found_out(tmp_path: Path) -> None:
