@@ -1,0 +1,143 @@
+"""A plan for 64 GPUs, swept by stand-ins in scaled time on eight Ray nodes of eight on two hosts, whatever happens."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.ports.trial import TrialConfig
+from runner.trainers.standin.life import course_of
+from tests.faults.eight_nodes import TwoHosts, eight_nodes
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        (os.geteuid() != 0 or shutil.which("ip") is None) and not os.environ.get("RLPLAN_REQUIRE_ROOT"),
+        reason="needs root, and iproute2",
+    ),
+]
+HOSTS = {"rlp-big-one": "10.77.5.1", "rlp-big-two": "10.77.5.2"}
+BUDGET = 5000
+PATIENCE = 500.0  # seconds until a world has gone wrong
+CUT_SECONDS = 60.0
+CONFIG = """
+[hardware]
+gpus_per_trial = 64
+
+[pilot]
+fraction = {fraction}
+
+[trainer]
+name = "standin"
+
+[trainer.patience]
+least_seconds = 15
+pause_seconds = 15
+stop_seconds = 5
+
+[trainer.options]
+time_scale = {scale}
+save_every_steps = 5
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[TwoHosts]:
+    with eight_nodes(HOSTS) as nodes:
+        yield nodes
+
+
+class World:
+    """A folder with a plan, and what its sweep leaves in the database."""
+
+    def __init__(self, folder: Path, cluster: TwoHosts, config: str) -> None:
+        self.folder, self.cluster = folder, cluster
+        (folder / "rlplan.toml").write_text(config)
+        said = self.rlplan("propose", "--budget", str(BUDGET), "--format", "json")
+        self.plan: dict[str, Any] = json.loads(said)
+
+    def rlplan(self, *words: str) -> str:
+        process = self.start(*words)
+        said, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors[-3000:] + said[-1000:]
+        return said
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", "from rlplan.entry import main; raise SystemExit(main())", *words]
+        return subprocess.Popen(
+            [*self.cluster.within(self.cluster.first), *command],
+            cwd=self.folder,
+            env=dict(self.cluster.environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def rows(self, query: str) -> list[Any]:
+        with closing(sqlite3.connect(f"file:{self.folder / 'rlplan.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+
+    def until(self, process: "subprocess.Popen[str]", query: str) -> list[Any]:
+        """Wait until a query finds something."""
+        return self.wait(process, lambda: self._found(query))
+
+    def wait(self, process: "subprocess.Popen[str]", condition: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE
+        while not (found := condition()):
+            assert process.poll() is None, process.communicate()[1][-3000:]
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        return found
+
+    def _found(self, query: str) -> list[Any]:
+        try:
+            return self.rows(query)
+        except sqlite3.OperationalError:  # it is being made
+            return []
+
+    @property
+    def spent(self) -> float:
+        charged = "SELECT sum(charged_gpu_hours) FROM segments UNION ALL SELECT sum(gpu_hours) FROM charges"
+        return sum(row[0] or 0.0 for row in self.rows(charged))
+
+    @property
+    def side_by_side(self) -> int:
+        rows = self.rows("SELECT started_at, ended_at FROM segments WHERE worker IS NOT NULL")
+        moments = sorted([(start, 1) for start, _ in rows] + [(end, -1) for _, end in rows])
+        return max(accumulate(change for _, change in moments))
+
+    def scores_are_those_of_the_world(self) -> None:
+        """Hold every score against what the simulated world has at its step: nobody was disturbed there."""
+        for trial, config in self.rows("SELECT id, config FROM trials"):
+            course = course_of(TrialConfig.model_validate_json(config))
+            query = f"SELECT optimizer_step, score FROM points WHERE trial_id = {trial} AND score NOT NULL"
+            for step, score in self.rows(query):
+                assert score == course.point(step).score
+
+
+def test_the_plan_runs_side_by_side_to_a_recommendation_within_its_budget(cluster: TwoHosts, tmp_path: Path) -> None:
+    world = World(tmp_path, cluster, CONFIG.format(fraction=0.15, scale=300))
+    assert world.plan["hardware"]["pilots_at_once"] >= 6
+    said = world.rlplan("sweep", "--ray-address", cluster.address, "--folder", "runs", "--format", "json")
+    recommended = json.loads(said)["recommendation"]
+    assert recommended["update_steps"] > 0
+    assert world.spent <= world.plan["pilot_gpu_hours"]
+    assert world.spent >= 0.7 * world.plan["pilot_gpu_hours"]
+    assert world.side_by_side >= 6
+    world.scores_are_those_of_the_world()
+
+
+def test_a_rehearsal_places_all_64_gpus_of_the_final_run(cluster: TwoHosts, tmp_path: Path) -> None:
+    world = World(tmp_path, cluster, CONFIG.format(fraction=0.05, scale=300))
+    found = world.rlplan("sweep", "--rehearse", "--ray-address", cluster.address, "--folder", "runs")
+    assert "64 h100 on 8 nodes: placed" in " ".join(found.split())
