@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 
@@ -57,13 +58,13 @@ class TwoHosts:
         return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host)
 
     def begin(self, host: str) -> None:
-        """Start the nodes of a host; the head before the others."""
-        places = list(range(NODES))
-        if host == self.first:
-            head = self._start(host, places.pop(0), "--head", f"--port={PORT}", "--include-dashboard=false")
-            assert head.wait() == 0
-        others = [self._start(host, place, f"--address={self.address}") for place in places]
-        assert [other.wait() for other in others] == [0] * len(others)
+        """Start the nodes of a host, one after the other: two that start at once would take the same socket."""
+        for place in range(NODES):
+            if host == self.first and place == 0:
+                head = ("--head", f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={self.folder}")
+                self._start(host, place, *head)
+            else:
+                self._start(host, place, f"--address={self.address}")
 
     def raylets(self, host: str) -> list[psutil.Process]:
         """Return the nodes of a host, the oldest first."""
@@ -80,7 +81,7 @@ class TwoHosts:
         """Take the link between the hosts `down`, or `up` again."""
         ip("-n", self.first, "link", "set", self.first, state)
 
-    def _start(self, host: str, place: int, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, host: str, place: int, *arguments: str) -> None:
         first, many = _WORKER_PORTS
         ports = {
             "dashboard-agent-listen-port": 52_400 + place,
@@ -91,19 +92,20 @@ class TwoHosts:
             "max-worker-port": first + (place + 1) * many - 1,
         }
         size = ["--num-cpus=4", f"--num-gpus={GPUS}", "--object-store-memory=83886080"]
-        own = [f"--node-ip-address={self.hosts[host]}", f"--temp-dir={self.folder}", "--disable-usage-stats"]
-        if "--head" not in arguments:
-            own.remove(f"--temp-dir={self.folder}")  # which Ray lets the head alone say
-        return subprocess.Popen(
-            [
-                *self.within(host),
-                *(sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, *size, *own),
-                *(f"--{name}={port}" for name, port in ports.items()),
-            ],
-            env=dict(self.environment),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        own = [f"--node-ip-address={self.hosts[host]}", "--disable-usage-stats"]
+        log = Path(f"{self.folder}-{host}-{place}.log")  # not a pipe, which what is started would keep open
+        with log.open("wb") as output:
+            code = subprocess.call(
+                [
+                    *self.within(host),
+                    *(sys.executable, "-m", "ray.scripts.scripts", "start", *arguments, *size, *own),
+                    *(f"--{name}={port}" for name, port in ports.items()),
+                ],
+                env=dict(self.environment),
+                stdout=output,
+                stderr=output,
+            )
+        assert code == 0, log.read_text()
 
 
 @contextmanager
@@ -117,4 +119,5 @@ def eight_nodes(hosts: Mapping[str, str]) -> Iterator[TwoHosts]:
                 cluster.begin(host)
             yield cluster
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for path in Path(folder).parent.glob(f"{Path(folder).name}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

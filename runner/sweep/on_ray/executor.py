@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.ports.executor import Ended, Event, Failed, Gone, Work
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, Work
 from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.hangs import HANG, Hangs
@@ -32,6 +32,7 @@ _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
+_FORGOTTEN = 180.0  # seconds after which a segment that nobody has taken is given again: Ray loses some with a node
 _NOT_NEEDED = "it was no longer needed"
 
 
@@ -130,7 +131,7 @@ class RayExecutor:
         require_fits(work, machines)
         lease = self._leases.parked_of(work)
         if lease is not None:
-            self._leases.grant(lease, work)
+            self._leases.grant(lease, work, self._clock.seconds())
             self._send({"do": "grant", "lease": lease.name, "work": asdict(work)})
             return
         full = len(self._leases.holders()) >= self.workers
@@ -238,6 +239,8 @@ class RayExecutor:
             case "leaving":
                 self._reason = message["reason"]
             case "nodes":
+                if not self._ready:
+                    self._leases.asked_again(self._clock.seconds())
                 self._ready = True
                 self._restarts.ready()
                 self._nodes_are(tuple(Node(**node) for node in message["nodes"]))
@@ -252,6 +255,8 @@ class RayExecutor:
         """Pass an event of a worker on; what comes late, of a segment that is over, is dropped."""
         lease = self._leases.leases.get(message["lease"])
         event = event_of(message)
+        if lease is None and isinstance(event, Began):  # of a lease that was taken back: another has its trial
+            self._send({"do": "release", "worker": message["worker"]})
         if event is None or lease is None or lease.work is None or lease.work.segment != message["segment"]:
             return
         worker = self._leases.hear(message, self._clock.seconds())
@@ -286,7 +291,7 @@ class RayExecutor:
         lease = self._leases.leases.get(message["lease"])
         if lease is None:
             return
-        if self._leases.reopen(lease):
+        if self._leases.reopen(lease, self._clock.seconds()):
             self._open(lease, None)
         elif lease.work is not None and lease.worker is not None and not lease.worker.is_here:
             lease.lost = message  # until its worker has recorded its end, or is silent: it may be cut off and train on
@@ -358,6 +363,11 @@ class RayExecutor:
                 for parked in self._leases.to_end()[: lease.place.footprint.parts]:
                     parked.closing = True
                     self._send({"do": "end", "lease": parked.name})
+
+        if self._ready and len(self._leases.under_way) <= self.workers:  # else it may wait for others' room
+            for lease in self._leases.forgotten(now - _FORGOTTEN):
+                self._send({"do": "recall", "lease": lease.name})
+                self._lost(lease, {"kind": "lost", "reason": f"no worker has taken it within {_FORGOTTEN:g} s"})
 
     def _wait_until_ready(self) -> None:
         self.open()

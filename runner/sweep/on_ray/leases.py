@@ -24,6 +24,8 @@ class Lease:
     waits_since: float  # by the driver's clock: when it was opened, or room was last made for it
     worker: KnownWorker | None = None
     closing: bool = False
+    asked_at: float = 0.0  # by the driver's clock: when it was given its segment
+    begun: bool = False  # whether a worker has said anything of it
     lost: dict[str, Any] | None = None  # how Ray reported its end, while its worker may still be writing
     tries: int = 1
 
@@ -61,20 +63,26 @@ class Leases:
         parked = (one for one in self.leases.values() if one.parked)
         return next((one for one in parked if (one.trial, one.place.footprint) == wanted), None)
 
-    def grant(self, lease: Lease, work: Work) -> None:
+    def grant(self, lease: Lease, work: Work, now: float) -> None:
         """Give a parked lease its next segment."""
         lease.work, lease.used = work, next(self._numbers)
+        lease.asked_at, lease.begun = now, False
 
     def open(self, work: Work, place: Place, now: float) -> Lease:
         """Return a new lease with its first segment."""
         number = next(self._numbers)
-        lease = Lease(f"{number}-trial-{work.trial}", work.trial, place, number, work, now)
+        lease = Lease(f"{number}-trial-{work.trial}", work.trial, place, number, work, now, asked_at=now)
         self.leases[lease.name] = lease
         return lease
 
-    def reopen(self, lease: Lease) -> bool:
+    def asked_again(self, now: float) -> None:
+        """Note that Ray hears of all of them only now."""
+        for lease in self.leases.values():
+            lease.asked_at = now
+
+    def reopen(self, lease: Lease, now: float) -> bool:
         """Whether a lease that no worker has taken may be opened once more."""
-        lease.tries += 1
+        lease.tries, lease.asked_at = lease.tries + 1, now
         return lease.worker is None and lease.work is not None and lease.tries <= _TRIES
 
     def to_end(self) -> list[Lease]:
@@ -85,6 +93,10 @@ class Leases:
         """Return the first of them whose worker fits a new lease and is on no unwanted node, or else the first."""
         parked = self.to_end()
         return next((one for one in parked if one.can_give(footprint, unwanted)), parked[0] if parked else None)
+
+    def forgotten(self, before: float) -> list[Lease]:
+        """Return the leases whose segment was given to Ray before that, and that no worker has taken."""
+        return [lease for lease in self.under_way if not (lease.begun or lease.lost) and lease.asked_at < before]
 
     def holders(self) -> list[Lease]:
         """Return the leases that hold a worker, or wait for one."""
@@ -109,7 +121,7 @@ class Leases:
             place = (message["host"], message["pid"], message["node"], tuple(message["nodes"]), lease.place.footprint)
             worker = self.workers[name] = KnownWorker(name, *place, 0.0, now)
         worker.seconds, worker.heard_at = max(worker.seconds, message["worker_seconds"]), now
-        lease.worker, worker.lease = worker, lease
+        lease.worker, worker.lease, lease.begun = worker, lease, True
         return worker
 
     def close(self, name: str) -> Lease | None:

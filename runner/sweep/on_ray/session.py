@@ -62,6 +62,9 @@ class TuneSession:
                     self._ends[lease] = command["ends"]
                 common = {"tag": self._settings.tag, "folder": self._settings.folder, "mailbox": self._box}
                 self._leases.put({"lease": lease, "directory": self._settings.directory, **common, **command["place"]})
+            case "recall":  # a worker that comes to it all the same finds nothing but its end
+                self._mailbox.forget.remote(lease)
+                self._tell(lease, {"do": "end"})
             case "release":
                 self._tell(command["worker"], {"do": "release"})
             case "grant" | "stop" | "end":

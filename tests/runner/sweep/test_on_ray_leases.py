@@ -50,7 +50,7 @@ def test_a_trial_goes_on_under_its_parked_lease_and_the_least_recently_used_one_
     assert leases.parked_of(work(1)) is first
     assert leases.parked_of(work(1, cpus=2.0)) is None  # it would need another worker
     assert leases.to_end() == [first, second]
-    leases.grant(first, work(1, 3))
+    leases.grant(first, work(1, 3), 0.0)
     assert leases.under_way == [first]
     assert leases.of_segment(3) is first
     first.work = None
@@ -77,15 +77,15 @@ def test_a_worker_is_known_by_its_last_sign_and_may_serve_another_lease() -> Non
     assert worker.lived(103.0) == 8.0
     assert worker.lived(103.0, most_seconds=7.0) == 7.0  # no more was paid for
     assert leases.hear(heard("w", first.name, 4.0), now=101.0).seconds == 5.0  # it never grows younger
-    assert not leases.reopen(first)
+    assert not leases.reopen(first, 0.0)
     first.work = None
     assert leases.spare() == [worker]
     leases.close(first.name)
     assert worker.lease is None
     second = opened(leases, work(2))
     assert leases.spare() == []  # the lease that waits may get it
-    assert leases.reopen(second)
-    assert not leases.reopen(second)
+    assert leases.reopen(second, 0.0)
+    assert not leases.reopen(second, 0.0)
     leases.hear(heard("w", second.name, 6.0), now=102.0)
     assert worker.lease is second
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from runner.ports.executor import Began, Event, Failed, Gone, Work
 from runner.sweep.on_ray import executor as executor_module
+from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Leases
@@ -81,9 +83,11 @@ class Silent:
 
     def __init__(self, *_: Any) -> None:
         self.messages: list[Message] = []
+        self.sent: list[Message] = []
         self.log = Path("ray-1.log")
 
-    def send(self, command: Message) -> None: ...
+    def send(self, command: Message) -> None:
+        self.sent.append(command)
 
     def receive(self, seconds: float) -> Message | None:
         return self.messages.pop(0) if self.messages else None
@@ -137,6 +141,37 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     assert [type(event) for event in events] == [Failed, Gone]
     assert [event.worker_seconds for event in events] == [13.4, 13.4]
     assert events[0].message == "the node died"
+    executor.close()
+
+
+def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_module, "Link", Silent)
+    executor = RayExecutor(tmp_path, 2, "rlplan-test-cut-off")
+    clock = Hands()
+    monkeypatch.setattr(executor, "_clock", clock)
+    forgotten, taken = (
+        Work(number, number, 0, {}, "folder", 0, 4, most_seconds=1e4, reserved_seconds=1e4) for number in (7, 8)
+    )
+    executor.assign(forgotten)
+    executor.assign(taken)
+    link = executor._link
+    assert isinstance(link, Silent)
+    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
+    nodes = {"event": "nodes", "nodes": [asdict(Node("n", "far", 4.0, 0.0, 4.0, 0.0))]}
+    link.messages += [nodes, {**message_of(Began(8, "far-2", 2.0)), **place, "lease": "2-trial-8"}]
+    assert executor.wait(0.0) == [Began(8, "far-2", 2.0)]
+    clock.at += 170.0
+    assert not executor.wait(0.0)
+    clock.at += 20.0
+    assert [(type(event), event.segment, event.kind) for event in executor.wait(0.0)] == [(Failed, 7, "lost")]
+    assert {"do": "recall", "lease": "1-trial-7"} in link.sent
+    executor.assign(replace(forgotten, segment=9))  # it is given again
+    assert set(executor.segments) == {8, 9}
+    link.messages.append({**message_of(Began(7, "far-3", 2.0)), **place, "lease": "1-trial-7"})
+    assert not executor.wait(0.0)
+    assert {"do": "release", "worker": "far-3"} in link.sent  # who comes to it late must not train beside another
     executor.close()
 
 
