@@ -21,7 +21,7 @@ from rlplan.actions.proposing import load_configuration
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from runner.processes import is_dead
-from runner.slurm.job import SCRIPT, Job, nodes_for, require_sbatch, submit, text_of
+from runner.slurm.job import SCRIPT, Job, is_ending, nodes_for, require_sbatch, submit, text_of
 from runner.sweep.home import home_of, token_of
 from runner.sweep.spec import SweepSpec
 from runner.training.trial import replace_file
@@ -114,7 +114,9 @@ def _submitted(
     place = locate(database)
     with open_store(database) as store:
         row = unended_sweep(store, sweep, folder) if again is None else _any_sweep(store, sweep)
-        if is_driven(row, datetime.now(UTC)) and not is_dead(row):
+        name = f"rlplan-{row.name}-{token_of(row)[:4]}"
+        driven = is_driven(row, datetime.now(UTC)) and not is_dead(row)
+        if driven and not (again is None and is_ending(name)):  # a job that is to go on waits for the one before
             raise StoreError(
                 f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}: stop that first, with "
                 f"`rlplan stop {row.name}`. A driver that is silent for {GRACE.total_seconds():.0f} s is taken to be "
@@ -123,7 +125,7 @@ def _submitted(
         with store.read() as session:
             home = home_of(session, row, store.location, folder)
             plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
-        job = _job(row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
+        job = _job(name, row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
         environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})
         with store.write() if again is not None else nullcontext() as session:  # what Slurm refuses changes nothing
             if again is not None and session is not None:
@@ -140,7 +142,13 @@ def _any_sweep(store: Store, sweep: str | None) -> Sweep:
 
 
 def _job(
-    row: Sweep, plan: Plan, folder: Path, database: Path | None, section: SlurmSection, options: tuple[str, ...]
+    name: str,
+    row: Sweep,
+    plan: Plan,
+    folder: Path,
+    database: Path | None,
+    section: SlurmSection,
+    options: tuple[str, ...],
 ) -> Job:
     spec = SweepSpec.model_validate(row.config)
     gpus = round(spec.workers * spec.resources.gpus)
@@ -152,7 +160,7 @@ def _job(
             "ask for more in [slurm] of rlplan.toml (nodes), or make a plan with fewer --gpus-per-trial"
         )
     return Job(
-        name=f"rlplan-{row.name}-{token_of(row)[:4]}",
+        name=name,
         sweep=row.name,
         folder=folder,
         database=database,

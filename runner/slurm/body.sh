@@ -139,5 +139,5 @@ case $code in
     ;;
 esac
 kill -TERM "$ray" 2>/dev/null
-wait "$ray"
+while kill -0 "$ray" 2>/dev/null; do wait "$ray"; done # a signal ends a wait, and a job without it leaves Ray behind
 exit $code

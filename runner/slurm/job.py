@@ -13,6 +13,7 @@ from planner.config.slurm import SlurmSection
 
 SCRIPT = "slurm.sh"
 NODES_PATIENCE_SECONDS = 600  # for Ray on all nodes; then those that are there have to do
+_LONGEST_LOOK = 30.0  # seconds
 DRIVER_PATIENCE_SECONDS = 120  # for a driver that was killed with its node, until its lease has run out
 
 
@@ -98,6 +99,16 @@ def require_sbatch() -> None:
             "there is no sbatch on this machine: give the command on a login node of the cluster, or write the job "
             "with --dry-run and submit it there"
         )
+
+
+def is_ending(name: str) -> bool:
+    """Whether the jobs of that name are all about to end, as after scancel: Slurm starts the next one after them."""
+    command = ["squeue", "--noheader", f"--name={name}", "--format=%T"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LONGEST_LOOK).stdout.split()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return bool(said) and set(said) <= {"COMPLETING", "CANCELLED"}
 
 
 def submit(script: Path, environment: Mapping[str, str], verb: str = "resume") -> str:

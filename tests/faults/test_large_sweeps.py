@@ -141,3 +141,89 @@ def test_a_rehearsal_places_all_64_gpus_of_the_final_run(cluster: TwoHosts, tmp_
     world = World(tmp_path, cluster, CONFIG.format(fraction=0.05, scale=300))
     found = world.rlplan("sweep", "--rehearse", "--ray-address", cluster.address, "--folder", "runs")
     assert "64 h100 on 8 nodes: placed" in " ".join(found.split())
+
+
+FAULTS = """
+name = "standin"
+
+[patience]
+least_seconds = 15
+pause_seconds = 15
+stop_seconds = 5
+
+[options]
+time_scale = 200
+save_every_steps = 5
+[[options.faults]]
+kind = "hang"
+at_step = 12
+{0}
+
+[[options.faults]]
+kind = "torn-checkpoint"
+at_step = 10
+{1}
+
+[[options.faults]]
+kind = "killed"
+at_step = 13
+{1}
+
+[[options.faults]]
+kind = "out-of-memory"
+at_step = 7
+attempts = 0
+{2}
+"""
+
+
+def test_whatever_befalls_it_the_trials_and_scores_are_the_same(cluster: TwoHosts, tmp_path: Path) -> None:
+    """A hang, a torn checkpoint, out of memory, a node that is killed and a link that is cut for a minute."""
+    world = World(tmp_path, cluster, CONFIG.format(fraction=0.1, scale=200))
+    pilots = [each for each in world.plan["candidates"] if each["pilot_steps"]]
+    assert len(pilots) >= 5
+    places = [f"rollouts_per_prompt = {n}\nprompts_per_batch = {B}" for n, B in map(cell, pilots)]
+    (tmp_path / "faulty.toml").write_text(FAULTS.format(*places))
+    shorten(tmp_path / "rlplan.db")
+    common = ("--ray-address", cluster.address, "--folder", "runs")
+    process = world.start("sweep", "plan-1", "--trainer", "faulty.toml", "--policy", "full", *common)
+    working = "SELECT id FROM segments WHERE worker LIKE 'rlp-big-two%' AND outcome = 'reserved'"
+    world.until(process, working)
+    cluster.raylets(cluster.second)[0].kill()
+    world.until(process, "SELECT id FROM segments WHERE outcome = 'lost'")
+    world.until(process, working)
+    cluster.link("down")
+    cut_at = time.monotonic()
+    world.wait(process, lambda: time.monotonic() - cut_at >= CUT_SECONDS)
+    cluster.link("up")
+    cluster.clear(cluster.second)
+    cluster.begin(cluster.second)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 5, errors[-3000:]  # one has failed, as it was told to
+    world.scores_are_those_of_the_world()
+    assert world.spent <= world.plan["pilot_gpu_hours"]
+    failed = dict(world.rows("SELECT name, failure_class FROM trials WHERE state = 'failed'"))
+    n, B = cell(pilots[2])
+    assert failed == {f"n{n}-B{B}-s0": "out-of-memory"}
+    reached = world.rows(
+        "SELECT c.pilot_steps, (SELECT max(to_step) FROM segments WHERE trial_id = t.id AND outcome = 'committed') "
+        "FROM trials t JOIN candidates c ON c.id = t.candidate_id WHERE t.state != 'failed'"
+    )
+    assert len(reached) == len(pilots) - 1
+    assert all(wanted == made for wanted, made in reached)
+    kinds = {row[0] for row in world.rows("SELECT json_extract(seen, '$.kind') FROM decisions WHERE action = 'retry'")}
+    assert {"hang", "checkpoint", "lost"} <= kinds
+
+
+def cell(candidate: dict[str, Any]) -> tuple[int, int]:
+    return candidate["rollouts_per_prompt"], candidate["prompts_per_batch"]
+
+
+def shorten(database: Path) -> None:
+    """Halve the pilots of a plan, so that what an interruption costs is there: it costs money and nothing else."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(
+            "UPDATE candidates SET pilot_gpu_hours = pilot_gpu_hours - (pilot_steps - pilot_steps / 2) * "
+            "pilot_gpu_hours_per_step, pilot_steps = pilot_steps / 2, segment_steps = 10 WHERE pilot_steps > 0"
+        )
+        connection.commit()

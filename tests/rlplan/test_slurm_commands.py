@@ -164,3 +164,18 @@ def test_failed_trials_are_run_again_by_a_job(run: Run, sbatch: Path, tmp_path: 
     assert (ran.code, json.loads(ran.out)["job"]) == (0, "41")
     assert states(database) == (SweepStatus.INTERRUPTED, [TrialState.PLANNED, TrialState.FAILED])
     assert "rlplan resume sweep-1" in script_of(tmp_path).read_text()
+
+
+@pytest.mark.parametrize(("states", "code"), [("COMPLETING", 0), ("COMPLETING\nRUNNING", 2), ("", 2)])
+def test_right_after_scancel_the_next_job_waits_for_the_end_of_the_one_before(
+    run: Run, sbatch: Path, tmp_path: Path, states: str, code: int
+) -> None:
+    squeue = tmp_path / "programs" / "squeue"
+    squeue.write_text(f"#!/bin/bash\necho \"$*\" >> {tmp_path}/asked\necho '{states}'\n")
+    squeue.chmod(0o755)
+    run(*SWEEP)
+    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
+        take_lease(session, "sweep-1", Driver("a", "another-host", 1), datetime.now(UTC) - timedelta(seconds=5))
+    assert run("resume", "--slurm").code == code
+    assert "--name=rlplan-sweep-1-" in (tmp_path / "asked").read_text()
+    assert sbatch.read_text().count("--parsable") == (1 if code else 2)

@@ -26,6 +26,7 @@ from runner.sweep.on_ray.session import CLIENT, HostedSession, SessionSettings, 
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_OF_A_SWEEP = 10.0
+_LONGEST_FAREWELL = 2.0
 
 
 class _Child:
@@ -73,14 +74,20 @@ class _Child:
 
     def post(self, message: Message) -> None:
         """Send the driver a message; several threads do."""
+        with self._lock:
+            self._write(message)
+
+    def _write(self, message: Message) -> None:
         data = encoded(message)
-        with self._lock, suppress(BrokenPipeError):  # the driver's end is noticed elsewhere
+        with suppress(BrokenPipeError):  # the driver's end is noticed elsewhere
             while data:
                 data = data[os.write(self._events, data) :]
 
     def leave(self, reason: str) -> NoReturn:
         """End everything that this process has started, and then itself."""
-        self.post({"event": "leaving", "reason": reason})
+        # Not for ever: a signal may have come in the middle of a write, whose end this very thread would wait for.
+        if self._lock.acquire(timeout=_LONGEST_FAREWELL):
+            self._write({"event": "leaving", "reason": reason})
         end_session(os.getsid(0))
         sweep_orphans(self._given["settings"]["tag"])
         shutil.rmtree(self._given["temporary"], ignore_errors=True)
