@@ -18,6 +18,13 @@ import yaml
 TRAINERS = Path(__file__).parents[2] / "runner" / "trainers"
 PRIME_RL = "packages/prime-rl-configs/src/"
 NEMO_RL = "examples/configs/grpo_math_1B.yaml"
+NEMO_RL_CLASSES = (  # file, class, and where its keys stand
+    ("nemo_rl/algorithms/grpo.py", "MasterConfig", ("",)),
+    ("nemo_rl/algorithms/grpo.py", "GRPOConfig", ("grpo.",)),
+    ("nemo_rl/algorithms/loss/loss_functions.py", "ClippedPGLossConfig", ("loss_fn.",)),
+    ("nemo_rl/utils/checkpoint.py", "CheckpointingConfig", ("checkpointing.",)),
+    ("nemo_rl/data/__init__.py", "ResponseDatasetConfig", ("data.train.", "data.validation.", "data.default.")),
+)
 SLIME = ("slime/utils/arguments.py", "slime/backends/sglang_utils/arguments.py")
 MEGATRON = ("megatron/training/arguments.py", "megatron/training/config/")
 VERSIONS = {"prime-rl": "pyproject.toml", "nemo-rl": "nemo_rl/package_info.py", "slime": "setup.py"}
@@ -147,9 +154,13 @@ def prime_rl(checkouts: Sequence[Checkout]) -> Iterator[Fact]:
 
 
 def nemo_rl(checkouts: Sequence[Checkout]) -> Iterator[Fact]:
-    """Yield the keys of NeMo-RL's exemplar, which its classes say to be where defaults stand."""
-    text = checkouts[0].text(NEMO_RL)
-    yield from _yaml(yaml.compose(text), "")
+    """Yield the keys of NeMo-RL's exemplar, where its defaults stand, and of classes for what is not in it."""
+    yield from _yaml(yaml.compose(checkouts[0].text(NEMO_RL)), "")
+    for file, name, places in NEMO_RL_CLASSES:
+        tree = ast.parse(checkouts[0].text(file))
+        node = next(each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name)
+        for before in places:
+            yield from _fields(node, before, Path(file).name)
 
 
 def _yaml(node: yaml.Node, before: str) -> Iterator[Fact]:
@@ -174,19 +185,23 @@ def slime(checkouts: Sequence[Checkout]) -> Iterator[Fact]:
 
 def _arguments(name: str, tree: ast.AST) -> Iterator[Fact]:
     """Yield what is added to an argparse parser, and the fields of dataclasses that Megatron makes flags of."""
+    file = Path(name).name
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "add_argument":
             words = {word.arg: ast.unparse(word.value) for word in node.keywords}
             kind = words.get("type", words.get("action", "str").strip("'\""))
             for given in node.args:
                 if isinstance(given, ast.Constant) and str(given.value).startswith("--"):
-                    yield Fact(str(given.value), kind, words.get("default", ""), f"{Path(name).name}:{node.lineno}")
+                    yield Fact(str(given.value), kind, words.get("default", ""), f"{file}:{node.lineno}")
         elif isinstance(node, ast.ClassDef) and "dataclass" in " ".join(map(ast.unparse, node.decorator_list)):
-            for each in node.body:
-                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-                    flag = "--" + each.target.id.replace("_", "-")
-                    default = "" if each.value is None else _default(each.value)
-                    yield Fact(flag, ast.unparse(each.annotation), default, f"{Path(name).name}:{each.lineno}")
+            yield from (fact._replace(key=fact.key.replace("_", "-")) for fact in _fields(node, "--", file))
+
+
+def _fields(node: ast.ClassDef, before: str, file: str) -> Iterator[Fact]:
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            default = "" if each.value is None else _default(each.value)
+            yield Fact(before + each.target.id, ast.unparse(each.annotation), default, f"{file}:{each.lineno}")
 
 
 READERS = {"prime-rl": prime_rl, "nemo-rl": nemo_rl, "slime": slime}
@@ -199,7 +214,7 @@ def table(trainer: str, checkouts: Sequence[Checkout]) -> str:
         known = facts.get(fact.key)
         if known is None:
             facts[fact.key] = fact
-        elif known.type != fact.type:  # one key of several classes, of which a discriminator chooses
+        elif known.type != fact.type and trainer == "prime-rl":  # of several classes a discriminator chooses one
             facts[fact.key] = known._replace(type=f"{known.type} | {fact.type}")
     lines = [fact.line() for fact in facts.values()]
     head = [

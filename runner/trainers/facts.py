@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from budgets.errors import InputError
 
-_FREE = ("dict", "vf.", "RendererConfig", "EnvVars")  # annotations below which anything may stand
+_FREE = ("dict", "Dict", "seq", "map", "vf.", "RendererConfig", "EnvVars")  # types below which anything may stand
 
 
 class Facts(NamedTuple):
@@ -27,9 +27,9 @@ class Facts(NamedTuple):
         """Whether a key, dotted, is there, or stands below one under which anything may."""
         if key in self.keys:
             return True
-        above = key.rpartition(".")[0]
+        above = key.rpartition(".")[0].removesuffix("[]")
         while above and above not in self.keys:
-            above = above.rpartition(".")[0]
+            above = above.rpartition(".")[0].removesuffix("[]")
         return bool(above) and any(free in self.keys[above][0] for free in _FREE)
 
     def require(self, keys: Mapping[str, Any]) -> None:

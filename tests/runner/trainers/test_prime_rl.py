@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
-from planner.config.trainer import TrainerChoice
-from planner.recipes import load_recipe, recipe_names
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from planner.recipes import recipe_names
+from runner.ports.trial import Machine, TaskChoice, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import opened_task
@@ -17,38 +16,11 @@ from runner.trainers.facts import facts_of
 from runner.trainers.prime_rl.configuration import keys_of
 from runner.trainers.prime_rl.driver import PrimeRlDriver
 from runner.trainers.prime_rl.following import StepSource
-from tests.runner.tasks.checkpoints import save_checkpoint
+from tests.runner.trainers.standins import attempt, driven
 
 
-@pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> TaskChoice:
-    """A user's problems and a model with a chat template."""
-    folder = tmp_path_factory.mktemp("task")
-    rows = [{"prompt": f"what is 2 + {number}", "answer": "4"} for number in range(30)]
-    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    model = save_checkpoint(folder / "model")
-    return TaskChoice(name=str(folder / "sums.jsonl"), model=model, reward="exact", max_response_tokens=8)
-
-
-def trial(task: TaskChoice, recipe: str = "hard", *, approximate: bool = True, **changes: Any) -> TrialConfig:
-    options = changes.pop("options", {})
-    given = {
-        "task": task,
-        "recipe": load_recipe(recipe),
-        "rollouts_per_prompt": 4,
-        "prompts_per_batch": 6,
-        "learning_rate": 1e-6,
-        "seed": 7,
-        "validation": ValidationPlan(problems=10, samples=2, every_rollouts=48),
-        "machine": Machine(gpus=4, device="cuda", engine="vllm"),
-        "trainer": TrainerChoice(name="prime-rl", approximate=approximate, options=options, python="/opt/p/bin/python"),
-    }
-    return TrialConfig.model_validate({**given, **changes})
-
-
-def attempt(folder: Path, **changes: Any) -> Attempt:
-    given = {"folder": folder, "number": 1, "from_step": 0, "to_step": 8, "checkpoint": None, "gpus": ("2,3,4,5",)}
-    return Attempt(**{**given, **changes})
+def trial(task: TaskChoice, recipe: str = "hard", **changes: Any) -> TrialConfig:
+    return driven("prime-rl", task, recipe, **changes)
 
 
 def told(config: TrialConfig, begun: Attempt) -> dict[str, Any]:

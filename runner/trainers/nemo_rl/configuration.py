@@ -1,0 +1,131 @@
+"""NeMo-RL's configuration for an attempt, on top of its exemplar: every key that rlplan sets, written as nemo.json."""
+
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import has_chat, merged, options_in, refuse, tokenizer_of
+from runner.trainers.facts import facts_of, nested
+from runner.trainers.nemo_rl.options import NemoRlOptions
+from runner.trainers.nemo_rl.recipe import recipe_keys
+
+CHECKPOINTS = "checkpoints"
+ENVIRONMENT = "rlplan"  # as it is registered by start.py
+TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
+_ENDLESS = 1_000_000  # epochs: the loop ends by steps
+_EXEMPLAR = "examples/configs/grpo_math_1B.yaml"
+_KEPT = 2
+
+
+def validate_every(config: TrialConfig) -> int:
+    """Return its steps between validations, of which each is a batch of rollouts."""
+    made = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
+    return max(1, config.validation.every_rollouts // made)
+
+
+def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
+    """Return the whole configuration, by dotted keys; InputError for what NeMo-RL cannot run."""
+    options = options_in(config, NemoRlOptions)
+    _require_runnable(config, task)
+    machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
+    every, length = validate_every(config), task.max_response_tokens
+    problems = min(config.validation.problems, len(task.validation))
+    ours: dict[str, Any] = {
+        "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
+        "grpo.num_generations_per_prompt": config.rollouts_per_prompt,
+        "grpo.max_rollout_turns": 1,
+        "grpo.max_num_steps": -(-attempt.to_step // updates),
+        "grpo.max_num_epochs": _ENDLESS,
+        "grpo.seed": config.seed,
+        "grpo.val_period": every,
+        "grpo.val_at_start": True,  # which it does at step 0 alone
+        "grpo.val_at_end": False,
+        "grpo.max_val_samples": problems,
+        "grpo.val_batch_size": problems,  # by which it rounds down
+        "grpo.val_num_generations_per_prompt": config.validation.samples,
+        "policy.model_name": str(Path(task.model_path).absolute()),
+        "policy.tokenizer.name": tokenizer_of(config, task, folder),
+        "policy.train_global_batch_size": config.rollouts_per_step,  # of one update
+        "policy.train_micro_batch_size": _rollouts_per_pass(config, task, options),
+        "policy.max_total_sequence_length": task.max_prompt_tokens + length,
+        "policy.precision": machine.weights,
+        "policy.generation.max_new_tokens": length,
+        "policy.generation.temperature": config.temperature,
+        "policy.generation.top_p": 1.0,
+        "policy.generation.top_k": None,
+        "data.shuffle": True,
+        "data.train": _data(folder / TRAIN),
+        "data.validation": _data(folder / VALIDATION),
+        "data.default.prompt_file": None,  # its default adds a sentence to each prompt
+        "data.default.system_prompt_file": None,
+        "data.default.processor": "math_hf_data_processor",
+        "data.default.env_name": ENVIRONMENT,
+        "env": {ENVIRONMENT: {"folder": str(folder)}},
+        "checkpointing.enabled": True,
+        "checkpointing.checkpoint_dir": str(folder / CHECKPOINTS),
+        "checkpointing.metric_name": None,  # by a metric it would remove the newest
+        "checkpointing.keep_top_k": _KEPT,
+        "checkpointing.save_period": every,
+        "checkpointing.save_optimizer": True,
+        "checkpointing.checkpoint_must_save_by": None,
+        "cluster.num_nodes": machine.nodes,
+        "cluster.gpus_per_node": machine.gpus // machine.nodes,
+        "logger.log_dir": str(folder / f"attempt-{attempt.number}.logs"),
+        "logger.wandb_enabled": False,
+        **recipe_keys(config, length),
+    }
+    facts = facts_of("nemo-rl")
+    facts.require(nested(ours))
+    facts.require(nested(options.settings))
+    return {"defaults": str(Path(options.checkout).expanduser() / _EXEMPLAR), **merged(ours, options.settings)}
+
+
+def _data(path: Path) -> dict[str, Any]:
+    own = {"dataset_name": "ResponseDataset", "data_path": str(path), "split_validation_size": 0}
+    return {**own, "input_key": "input", "output_key": "output"}
+
+
+def _rollouts_per_pass(config: TrialConfig, task: Task, options: NemoRlOptions) -> int:
+    each = config.rollouts_per_step // config.machine.gpus
+    longest = task.max_prompt_tokens + task.max_response_tokens
+    most = options.rollouts_per_pass or max(1, config.machine.micro_batch_tokens // longest)
+    return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
+
+
+def _require_runnable(config: TrialConfig, task: Task) -> None:
+    trainer = "with --trainer nemo-rl"
+    refuse(
+        config,
+        {
+            "growth": "NeMo-RL's batch is constant: leave it out",
+            "machine.split": "set policy.generation.colocated in [trainer.options.settings] instead",
+            "machine.compile": "leave it out",
+            "simulation": "NeMo-RL trains a model: use --trainer standin",
+        },
+    )
+    gpus, made = config.machine.gpus, config.rollouts_per_step
+    if made % gpus:
+        raise InputError(f"{made} rollouts an update on {gpus} GPUs {trainer}: n · B must be a multiple of the GPUs")
+    if config.validation.temperature != config.temperature:
+        raise InputError(
+            f"validation.temperature = {config.validation.temperature:g} and temperature = {config.temperature:g} "
+            f"{trainer}: it samples a validation as it does the training; set both alike"
+        )
+    if config.recipe.filters.curriculum != "none":
+        raise InputError(f"filters.curriculum {trainer}: it shuffles the prompts; set 'none'")
+    prompts = config.prompts_per_batch * config.recipe.schedule.updates_per_batch
+    if len(task.train) < prompts:
+        raise InputError(
+            f"{len(task.train)} training problems {trainer}: a batch of {prompts} prompts is drawn without repeating "
+            "any, so at least as many are needed"
+        )
+    if not has_chat(task):
+        raise InputError(
+            f"model '{task.model_path}' has no chat template, by which NeMo-RL renders every prompt: use a model that "
+            "has one, or another trainer"
+        )
+    if not all(isinstance(problem.prompt, str) for problem in (*task.train, *task.validation)):
+        raise InputError(f"prompts that are lists of messages {trainer}: its data processor takes texts")

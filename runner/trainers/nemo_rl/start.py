@@ -1,0 +1,113 @@
+"""Starts NeMo-RL's run_grpo.py with rlplan's environment, advantages and log; run by its interpreter.
+
+`python start.py` in a trial's folder. What NeMo-RL logs is written a second time, as lines of JSON at once: its
+TensorBoard files come two minutes late.
+"""
+
+import json
+import os
+import runpy
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+FOLDER = Path(__file__).absolute().parent
+sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
+ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
+
+
+class Teller:
+    """Writes what is known of a step, for runner/trainers/told.py."""
+
+    def __init__(self, path: Path, samples: int) -> None:
+        """Append to a file of this attempt alone; a validation has so many samples of a problem."""
+        self._path, self._samples, self._stands = path, samples, False
+
+    def say(self, step: int, **what: Any) -> None:
+        """Write a line; the first says where it stands, and what is logged before is of no step."""
+        self._stands = True
+        line = json.dumps({"step": step, "at_seconds": time.monotonic(), **what}, default=float)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def listen_to(self, logger: Any) -> None:
+        """Have its Logger tell all that it logs, and the scores of a validation as it dumps them."""
+        log, dump = logger.log_metrics, logger.log_batched_dict_as_jsonl
+        teller = self
+
+        def log_metrics(
+            own: Any, metrics: dict[str, Any], step: int, prefix: str = "", *rest: Any, **named: Any
+        ) -> Any:
+            logs = {f"{prefix}/{name}" if prefix else name: teller.number(value) for name, value in metrics.items()}
+            known = {name: value for name, value in logs.items() if value is not None}
+            if known and teller._stands:
+                teller.say(step, logs=known)
+            return log(own, metrics, step, prefix, *rest, **named)
+
+        def log_batched_dict_as_jsonl(own: Any, to_log: Any, filename: str) -> Any:
+            if filename.startswith("val_data_step"):
+                rewards, many = [float(each) for each in to_log["rewards"]], teller._samples
+                groups = [rewards[begin : begin + many] for begin in range(0, len(rewards), many)]
+                teller.say(int(Path(filename).stem.removeprefix("val_data_step")), scores=groups)
+            return dump(own, to_log, filename)
+
+        logger.log_metrics, logger.log_batched_dict_as_jsonl = log_metrics, log_batched_dict_as_jsonl
+
+    @staticmethod
+    def number(value: Any) -> float | None:
+        """Return what is a single number."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        single = getattr(value, "size", None) == 1 or (hasattr(value, "numel") and value.numel() == 1)
+        return float(value.item()) if single else None
+
+
+class Advantages:
+    """rlplan's advantages; a prompt's responses lie together in a batch."""
+
+    def __init__(self, per_prompt: int, settings: dict[str, Any]) -> None:
+        """Take the recipe's table [advantage]."""
+        known: Any = SimpleNamespace(**settings)
+        self._per_prompt, self._settings = per_prompt, known
+
+    def compute_advantage(self, prompt_ids: Any, rewards: Any, mask: Any, **_: Any) -> Any:
+        """Return the advantage of every token."""
+        from runner.grpo.advantages import advantages  # noqa: PLC0415
+
+        return advantages(rewards, self._per_prompt, self._settings).unsqueeze(-1).expand(mask.shape)
+
+
+def main() -> None:
+    """Start it."""
+    from nemo_rl.algorithms import grpo  # noqa: PLC0415
+    from nemo_rl.distributed.ray_actor_environment_registry import ACTOR_ENVIRONMENT_REGISTRY  # noqa: PLC0415
+    from nemo_rl.distributed.virtual_cluster import PY_EXECUTABLES  # noqa: PLC0415
+    from nemo_rl.environments.utils import register_env  # noqa: PLC0415
+    from nemo_rl.utils.logger import Logger  # noqa: PLC0415
+
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    paths = (str(FOLDER), str(FOLDER / "parts"), os.environ.get("PYTHONPATH", ""))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # its actors have this environment
+    ACTOR_ENVIRONMENT_REGISTRY[ENVIRONMENT] = PY_EXECUTABLES.SYSTEM
+    register_env("rlplan", ENVIRONMENT)
+    teller = Teller(FOLDER / run["metrics"], run["samples"])
+    teller.listen_to(Logger)
+    own = Advantages(run["rollouts_per_prompt"], run["advantage"])
+    grpo._create_advantage_estimator = lambda _: own
+    train = grpo.grpo_train
+
+    def grpo_train(*given: Any, **named: Any) -> Any:
+        state = next(each for each in (*given, *named.values()) if isinstance(each, grpo.GRPOSaveState))
+        teller.say(state.total_steps)
+        return train(*given, **named)
+
+    grpo.grpo_train = grpo_train
+    program = str(Path(run["checkout"]) / "examples" / "run_grpo.py")
+    sys.argv = [program, "--config", str(FOLDER / "nemo.json")]
+    runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
