@@ -176,13 +176,16 @@ def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str) -> t
     return ended.returncode, f"{ended.stdout}\n{ended.stderr}".strip()
 
 
-def numbered(folder: Path, pattern: str) -> Iterator[Checkpoint]:
-    """Yield what has a name such as `checkpoint-{step}`, relative to the folder; `*` stands for any name."""
+def numbered(folder: Path, pattern: str) -> Iterator[tuple[str, Path]]:
+    """Yield what has a name such as `checkpoint-{step}`, relative to the folder, with its number as it is written.
+
+    `*` stands for any name.
+    """
     before, _, after = pattern.partition(STEP)
     expression = re.compile(f"{_glob(before)}(\\d+){_glob(after)}")
     for path in folder.glob(pattern.replace(STEP, "*")):
         if match := expression.fullmatch(str(path.relative_to(folder))):
-            yield Checkpoint(int(match[1]), path)
+            yield match[1], path
 
 
 def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequence[str] = ()) -> list[Checkpoint]:
@@ -197,9 +200,9 @@ def complete(folder: Path, pattern: str, tracker: str | None = None, holds: Sequ
         with suppress(OSError, ValueError):
             newest = int((folder / tracker).read_text(encoding="utf-8"))
     found = [
-        each
-        for each in numbered(folder, pattern)
-        if all((each.path / name).exists() for name in holds) and (newest is None or each.step <= newest)
+        Checkpoint(int(number), path)
+        for number, path in numbered(folder, pattern)
+        if all((path / name).exists() for name in holds) and (newest is None or int(number) <= newest)
     ]
     if newest is not None and tracker is not None:  # a copy of the checkpoint without it would be taken for torn
         found = [replace(each, beside=(folder / tracker,)) for each in found]

@@ -181,3 +181,12 @@ def test_a_file_that_describes_no_trainer_is_refused_with_what_is_wrong(options:
     with pytest.raises(InputError) as error:
         driver(config).check(config)
     assert message in str(error.value)
+
+
+def test_a_mark_beside_a_checkpoint_has_its_number_as_it_is_written_and_goes_with_a_copy(tmp_path: Path) -> None:
+    config = described("jsonl", checkpoints={"pattern": "ckpt/it-{step}", "complete": "../it-{step}.done"})
+    for step in ("0004", "0008"):
+        (tmp_path / "ckpt" / f"it-{step}").mkdir(parents=True)
+    (tmp_path / "ckpt" / "it-0004.done").touch()
+    (found,) = driver(config).checkpoints(config, tmp_path)
+    assert (found.step, found.beside) == (4, (tmp_path / "ckpt" / "it-0004.done",))

@@ -4,7 +4,6 @@ import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -100,11 +99,11 @@ class CommandDriver:
 
     def _found(self, folder: Path) -> Iterator[Checkpoint]:
         options = self._options.checkpoints
-        for each in numbered(folder, options.pattern):
-            mark = (options.complete or "").replace(STEP, str(each.step))
-            beside = each.path.parent / mark.removeprefix("../") if mark.startswith("../") else each.path / mark
+        for number, path in numbered(folder, options.pattern):
+            mark = (options.complete or "").replace(STEP, number)
+            beside = path.parent / mark.removeprefix("../") if mark.startswith("../") else path / mark
             if not mark or beside.exists():
-                yield replace(each, beside=(beside,)) if mark.startswith("../") else each
+                yield Checkpoint(int(number), path, (beside,) if mark.startswith("../") else ())
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return where metrics and checkpoints go and what they are called, for one who writes them instead."""

@@ -70,7 +70,7 @@ def test_a_name_may_have_parts_that_are_not_known_beforehand(tmp_path: Path) -> 
     for name in ("run-7/weights/step_4", "run-8/weights/step_9", "run-8/weights/step_x"):
         (tmp_path / name).mkdir(parents=True)
 
-    assert sorted(each.step for each in numbered(tmp_path, "run-*/weights/step_{step}")) == [4, 9]
+    assert sorted(number for number, _ in numbered(tmp_path, "run-*/weights/step_{step}")) == ["4", "9"]
 
 
 @pytest.mark.parametrize("given", ["actor.optim.lr", "+actor.optim.lr", "actor.optim", "actor.optim.lr.value"])
