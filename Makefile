@@ -6,6 +6,7 @@ STAMP  := $(VENV)/.installed
 TRL    := .venv-trl
 VLLM   := .venv-vllm
 OPENRLHF := .venv-openrlhf
+VERL   := .venv-verl
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
 
@@ -13,7 +14,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +54,17 @@ soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, and a trial of it on two h
 $(TRL)/.installed: pyproject.toml
 	@test -x $(TRL)/bin/python || $(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/python $(PIP) --editable '.[trl]' hypothesis pytest
+	@touch $@
+
+# None of these trains without a GPU: what we write is taken by their own parsers, what we read is written by their loggers.
+test-trainers: test-verl test-openrlhf  ## the drivers of other people's trainers against those trainers' own code
+
+test-verl: $(VERL)/.installed  ## verl's own parser, registries, loggers and losses on what rlplan writes for it
+	$(VERL)/bin/python -m pytest tests/trainers_verl
+
+$(VERL)/.installed: Makefile  # verl's wheel leaves out what its trainer imports: the last three
+	@test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/python $(PIP) torch==2.13.0 verl==0.9.1 TransferQueue cachetools fastapi uvicorn hypothesis pytest
 	@touch $@
 
 test-vllm: $(VLLM)/.installed  ## what a rollout engine promises, on vLLM's CPU build
@@ -147,5 +159,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(VERL) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -130,7 +130,7 @@ TrainerOption = Annotated[
     str | None,
     typer.Option(
         metavar="<name>|<file>.toml",
-        help="Whose trainer: builtin, trl, standin, or a file on your own.",
+        help="Whose trainer: builtin, trl, verl, …, or a file on your own.",
         autocompletion=trainers,
     ),
 ]

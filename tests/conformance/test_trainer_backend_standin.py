@@ -25,8 +25,9 @@ TABLE = {
         {"stands_for": "trl"},
         {"stands_for": "openrlhf", "gated": False},
         {"stands_for": "command", "options": TABLE},
+        {"stands_for": "verl"},
     ],
-    ids=["gated", "stopped", "trl", "openrlhf", "command"],
+    ids=["gated", "stopped", "trl", "openrlhf", "command", "verl"],
 )
 def config(request: pytest.FixtureRequest) -> TrialConfig:
     return standin_config(**request.param)

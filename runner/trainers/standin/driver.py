@@ -16,6 +16,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.driver import Attempt, Checkpoint, Imitable, Launch, Reading, Source, TrainerDriver
 from runner.trainers.following import LineSource
+from runner.trainers.own_ray import in_own_ray
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
 
@@ -48,7 +49,8 @@ class StandinDriver:
             files |= {} if wanted is None else wanted.files
         python = config.trainer.python or sys.executable
         argv = (python, "-m", "runner.trainers.standin.process", name, str(rank))
-        return Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
+        launch = Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
+        return in_own_ray(launch, attempt, rank, python, 0) if self._options.own_ray else launch
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return its metrics, read as those of the trainer that it stands for."""

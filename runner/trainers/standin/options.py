@@ -36,6 +36,7 @@ class StandinOptions(Section):
     options: dict[str, Any] = Field({}, description="those of the trainer that it stands for")
     time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
     gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
+    own_ray: bool = Field(False, description="whether it runs in a Ray of the trial's own, as some trainers do")
     save_every_steps: Count = 10
     checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
     slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")

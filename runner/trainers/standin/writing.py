@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
@@ -40,9 +41,13 @@ class Plain:
         self._mark: str | None = given.get("mark")
         self._bytes = int(given["checkpoint_bytes"])
         self._tokens = float(given["response_tokens"])
-        path = Path(given["metrics"])
+
+    @cached_property
+    def _file(self) -> TextIO:
+        """Return the log, which is there once there is something to say."""
+        path = Path(self._given["metrics"])
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = path.open("a", encoding="utf-8", buffering=1)
+        return path.open("a", encoding="utf-8", buffering=1)
 
     def stands(self, step: int, at: float) -> None:
         """Say that start-up is over, and where it goes on."""

@@ -1,0 +1,164 @@
+"""Everything that verl is told of a trial: one table of keys, the words of its command, and the files beside it."""
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.tasks.embedded import EMBEDDED
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import (
+    has_chat,
+    judged_files,
+    merged,
+    tokenizer_of,
+    tracked,
+    validation_steps,
+    warmup_steps,
+)
+from runner.trainers.verl.options import options_of
+from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
+from runner.training.building import open_stream
+
+FOLDER = "checkpoints"  # of all that verl saves, in the trial's
+TRACKER = f"{FOLDER}/latest_checkpointed_iteration.txt"
+MODULE = "rlplan_verl"  # what verl imports of ours
+ROLLOUT = "actor_rollout_ref.rollout"
+TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+_PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
+_ENDLESS = 1_000_000  # epochs: the loop ends by updates
+_ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
+_BARE = re.compile(r"[\w./@:+-]+")
+_FREE = (  # ours unless the user says otherwise: they change how it runs, and not what it computes
+    f"{ROLLOUT}.agent.num_workers",
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units",
+    "reward.num_workers",
+    "data.dataloader_num_workers",
+    f"{ROLLOUT}.enforce_eager",
+    "actor_rollout_ref.model.use_remove_padding",
+    "actor_rollout_ref.model.enable_gradient_checkpointing",
+)
+
+
+def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool = True) -> dict[str, Any]:
+    """Return every key of verl by its dotted name; `scored` says whether its checkpoint's own score is known."""
+    options, machine = options_of(config), config.machine
+    each_node = machine.gpus // machine.nodes
+    every = validation_steps(config)
+    draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
+    folder = attempt.folder.absolute()
+    longest = task.max_prompt_tokens + task.max_response_tokens
+    ours = {
+        **recipe_keys(config.recipe, task.max_response_tokens),
+        **optimizer_keys(config.recipe, config.learning_rate, warmup_steps(config)),
+        "actor_rollout_ref.model.path": str(Path(task.model_path).absolute()),
+        "actor_rollout_ref.model.tokenizer_path": tokenizer_of(config, task, folder),
+        "data.train_files": str(folder / "train.parquet"),
+        "data.val_files": str(folder / "validation.parquet"),
+        "data.max_prompt_length": task.max_prompt_tokens,
+        "data.max_response_length": task.max_response_tokens,
+        "data.train_batch_size": config.prompts_per_batch,
+        "data.shuffle": False,  # they lie in the plan's order
+        "data.validation_shuffle": False,
+        "data.seed": config.seed,
+        "reward.custom_reward_function.path": str(folder / "reward.py"),
+        "reward.custom_reward_function.name": "compute_score",
+        f"{ACTOR}.ppo_mini_batch_size": config.prompts_per_batch,  # in prompts: one update for each batch
+        f"{ACTOR}.use_dynamic_bsz": True,
+        f"{ACTOR}.ppo_max_token_len_per_gpu": max(machine.micro_batch_tokens, longest),
+        f"{ACTOR}.shuffle": False,
+        f"{ACTOR}.data_loader_seed": config.seed,
+        f"{ACTOR}.strategy": options.strategy,
+        f"{ACTOR}.fsdp_config.dtype": machine.weights,
+        f"{ACTOR}.fsdp_config.model_dtype": "fp32",
+        f"{ACTOR}.fsdp_config.seed": config.seed,
+        f"{ACTOR}.checkpoint.async_save": False,  # which would write no tracker
+        f"{ROLLOUT}.name": options.rollout,
+        f"{ROLLOUT}.n": config.rollouts_per_prompt,
+        f"{ROLLOUT}.temperature": config.temperature,
+        f"{ROLLOUT}.top_p": 1.0,
+        f"{ROLLOUT}.top_k": -1,
+        f"{ROLLOUT}.seed": draws,
+        f"{ROLLOUT}.dtype": machine.weights,
+        f"{ROLLOUT}.tensor_model_parallel_size": options.tensor_parallel,
+        f"{ROLLOUT}.gpu_memory_utilization": options.rollout_memory,
+        f"{ROLLOUT}.val_kwargs.n": config.validation.samples,
+        f"{ROLLOUT}.val_kwargs.temperature": config.validation.temperature,
+        f"{ROLLOUT}.val_kwargs.do_sample": config.validation.temperature > 0,
+        f"{ROLLOUT}.val_kwargs.top_p": 1.0,
+        f"{ROLLOUT}.val_kwargs.top_k": -1,
+        "trainer.use_v1": True,
+        "trainer.v1.trainer_mode": "sync",
+        "trainer.device": "cuda",
+        "trainer.nnodes": machine.nodes,
+        "trainer.n_gpus_per_node": each_node,
+        "trainer.total_training_steps": attempt.to_step,
+        "trainer.total_epochs": _ENDLESS,
+        "trainer.test_freq": every,
+        "trainer.save_freq": options.save_steps or every,
+        "trainer.val_before_train": attempt.from_step == 0 or not scored,
+        "trainer.validation_data_dir": str(folder / scores_folder(attempt)),
+        "trainer.default_local_dir": str(folder / FOLDER),
+        "trainer.resume_mode": "disable" if attempt.checkpoint is None else "resume_path",
+        "trainer.resume_from_path": None if attempt.checkpoint is None else str(attempt.checkpoint.absolute()),
+        "trainer.logger": ["console", "file"],
+        "trainer.project_name": "rlplan",
+        "trainer.experiment_name": f"attempt-{attempt.number}",
+        "hydra.run.dir": ".",
+        "hydra.output_subdir": None,
+    }
+    free = dict.fromkeys(_FREE[:1], 2) | {_FREE[1]: 2} | {_FREE[2]: 2, _FREE[3]: 2}  # by default 8 processes of each
+    if config.task.name in EMBEDDED:
+        ours[TEMPLATE] = _PLAIN_TEMPLATE
+    elif not has_chat(task) and TEMPLATE not in options.settings:
+        raise InputError(
+            f"{task.model_path} has no chat template, and verl asks in chats: take a model that has one, or give one "
+            f'by [trainer.options.settings] "{TEMPLATE}"'
+        )
+    return merged({**ours, **free}, options.settings, _FREE)
+
+
+def scores_folder(attempt: Attempt) -> str:
+    """Return where the answers of an attempt's validations go, which tell the error of a score."""
+    return f"validation-{attempt.number}"
+
+
+def words_of(keys: Mapping[str, Any]) -> list[str]:
+    """Return keys as Hydra's command line has them."""
+    return [f"{key}={_word(value)}" for key, value in keys.items()]
+
+
+def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[str, Any]) -> dict[str, str]:
+    """Return every file of an attempt by its path in the folder."""
+    own = files("runner.trainers.verl")
+    order = open_stream(config, task).take(max(_ROWS, len(task.train)))
+    return {
+        **judged_files(config, task),
+        **{name: own.joinpath(name).read_text(encoding="utf-8") for name in ("start.py", "reward.py")},
+        f"{MODULE}.py": own.joinpath("advantages.py").read_text(encoding="utf-8"),
+        "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
+        "order.json": json.dumps(order),
+        "overrides.json": json.dumps(words_of(keys), indent=1),
+        **tracked(TRACKER, attempt),
+    }
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(map(_word, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{_word(each)}' for key, each in value.items())}}}"
+    if isinstance(value, str) and not _BARE.fullmatch(value):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return str(value)

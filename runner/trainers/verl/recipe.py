@@ -1,0 +1,126 @@
+"""From a recipe to verl's keys, and what of a recipe verl 0.9.1 does otherwise; tests/trainers_verl looks at both."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.recipes.schema import Objective, Recipe
+from runner.trainers.ability import Difference
+
+OWN_ESTIMATOR = "rlplan"  # registered by advantages.py: verl's own adds 1e-6 to a deviation, and knows no scale `batch`
+_UNCLIPPED = 1e9
+_WHOLE = 1.0  # as a lower clip: ratios are not negative
+_AGGREGATIONS = {
+    "sample": "seq-mean-token-mean",
+    "token": "token-mean",
+    "constant": "seq-mean-token-sum-norm",
+    "sum": "seq-mean-token-sum",
+}
+_LOSSES = {"ppo": "vanilla", "none": "vanilla", "cispo": "cispo", "soft": "sapo"}
+
+Keys = dict[str, Any]
+ACTOR = "actor_rollout_ref.actor"
+
+
+def recipe_keys(recipe: Recipe, longest: int) -> Keys:
+    """Return the keys that follow from a recipe as verl does it; `longest` is that of a response, in tokens."""
+    objective, rewards = recipe.objective, recipe.rewards
+    keys: Keys = {
+        "algorithm.adv_estimator": OWN_ESTIMATOR,  # its default is gae, with a critic
+        "algorithm.use_kl_in_reward": False,
+        "critic.enable": False,
+        f"{ACTOR}.ppo_epochs": 1,
+        f"{ACTOR}.policy_loss.loss_mode": "gspo" if objective.ratio == "sequence" else _LOSSES[objective.clip],
+        f"{ACTOR}.loss_agg_mode": _AGGREGATIONS[objective.aggregation],
+        f"{ACTOR}.loss_scale_factor": longest if objective.aggregation == "constant" else None,
+        f"{ACTOR}.clip_ratio_low": _bound(objective, objective.clip_low, _WHOLE),
+        f"{ACTOR}.clip_ratio_high": _bound(objective, objective.clip_high, _UNCLIPPED),
+        f"{ACTOR}.clip_ratio_c": _UNCLIPPED,  # its default is a second bound, at a ratio of 3
+        f"{ACTOR}.tau_pos": objective.soft_positive,
+        f"{ACTOR}.tau_neg": objective.soft_negative,
+        f"{ACTOR}.use_kl_loss": objective.kl > 0,
+        f"{ACTOR}.kl_loss_coef": objective.kl,
+        f"{ACTOR}.kl_loss_type": "low_var_kl",
+        f"{ACTOR}.entropy_coeff": objective.entropy,
+        f"{ACTOR}.calculate_entropy": True,
+        "actor_rollout_ref.rollout.calculate_log_probs": True,
+        "algorithm.rollout_correction.bypass_mode": objective.against == "sampler",
+        "algorithm.rollout_correction.rollout_is": _importance(objective),
+        "algorithm.rollout_correction.rollout_is_threshold": objective.truncated_importance or 2.0,
+        "algorithm.filter_groups.enable": recipe.filters.zero_variance == "refill",
+        "algorithm.filter_groups.metric": "reward",
+        "reward.reward_manager.name": "dapo",
+    }
+    overlong = round(rewards.overlong_share * longest)
+    if overlong:
+        cut = "+reward.reward_kwargs"
+        keys |= {f"{cut}.max_resp_len": longest, f"{cut}.overlong_buffer_cfg.enable": True}
+        keys |= {f"{cut}.overlong_buffer_cfg.len": overlong, f"{cut}.overlong_buffer_cfg.penalty_factor": 1.0}
+        keys |= {f"{cut}.overlong_buffer_cfg.log": False}
+    return keys
+
+
+def optimizer_keys(recipe: Recipe, learning_rate: float, warmup: int) -> Keys:
+    """Return the keys of AdamW and of the rate, which rises in `warmup` updates, the first of which has a rate already.
+
+    verl's schedule `constant` begins with a rate of 0; its cosine with a least share of 1 is as constant, and need not.
+    """
+    optimizer, optim = recipe.optimizer, f"{ACTOR}.optim"
+    return {
+        f"{optim}.optimizer": "AdamW",
+        f"{optim}.lr": learning_rate,
+        f"{optim}.lr_scheduler_type": "cosine",
+        f"{optim}.min_lr_ratio": 1.0,
+        f"{optim}.zero_indexed_step": False,
+        f"{optim}.lr_warmup_steps": warmup,
+        f"{optim}.lr_warmup_steps_ratio": 0.0,
+        f"{optim}.betas": [optimizer.beta1, optimizer.beta2],
+        f"{optim}.weight_decay": optimizer.weight_decay,
+        f"{optim}.clip_grad": optimizer.clip_norm or _UNCLIPPED,
+        f"{optim}.override_optimizer_config": {"eps": optimizer.epsilon},
+    }
+
+
+def differences(recipe: Recipe, *, weights: str) -> Iterator[Difference]:
+    """Yield what verl would do otherwise, with weights of this format in forward passes."""
+    objective, filters, schedule, rewards = recipe.objective, recipe.filters, recipe.schedule, recipe.rewards
+    if schedule.staleness_bound:
+        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but it generates, then trains", 0)
+    if schedule.updates_per_batch > 1:
+        why = "but it saves after whole batches, where a segment ends after any update"
+        yield Difference("schedule.updates_per_batch", schedule.updates_per_batch, why, 1)
+    if objective.clip == "gamma" or (objective.ratio == "sequence" and objective.clip not in ("ppo", "none")):
+        key, given = (
+            ("objective.clip", objective.clip) if objective.clip == "gamma" else ("objective.ratio", "sequence")
+        )
+        yield Difference(key, given, "which it has not with this clip", "ppo", near=False, ours=key == "objective.clip")
+    elif objective.clip == "soft" and objective.aggregation != "sample":
+        yield Difference("objective.aggregation", objective.aggregation, "but its loss sapo has 'sample'", "sample")
+    elif objective.aggregation not in _AGGREGATIONS:
+        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
+    if objective.entropy and objective.aggregation not in ("token", "prompt"):
+        why = f"which it averages as it does losses, by '{objective.aggregation}'"
+        yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)
+    if objective.kl_weighted:
+        yield Difference("objective.kl_weighted", True, "which it has not", False)
+    if rewards.mask_truncated:
+        yield Difference("rewards.mask_truncated", True, "but it trains on every response", False)
+    if filters.zero_variance == "drop":
+        yield Difference("filters.zero_variance", "drop", "but it keeps groups without a gradient", "keep")
+    if filters.zero_variance == "refill":
+        why = "but it samples others for as long as it takes"
+        yield Difference("filters.most_refills", filters.most_refills, why, "no bound", ours=False)
+    if filters.retire_at is not None:
+        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
+    if recipe.precision.fp32_head and weights == "bfloat16":
+        yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
+
+
+def _bound(objective: Objective, given: float | None, without: float) -> float:
+    return without if given is None or objective.clip == "none" else given
+
+
+def _importance(objective: Objective) -> str | None:
+    """Return the level of truncated importance; a ratio against the sampler contains it."""
+    if objective.truncated_importance is None or objective.against == "sampler":
+        return None
+    return objective.truncated_importance_level

@@ -1,0 +1,141 @@
+"""What we write is taken by verl's own Hydra configuration and validate_config, key by key."""
+
+import inspect
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
+
+from planner.config.trainer import TrainerChoice
+from runner.ports.trial import TaskChoice
+from runner.trainers.verl.driver import VerlDriver
+from tests.trainers_verl.conftest import program
+from tests.trainers_verl.trials import RECIPES, attempt, keys, trial, words
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+CHECKPOINT = Path("/checkpoints/global_step_2")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_verl_accepts_every_recipe_and_holds_every_key(
+    recipe: str, resumed: bool, start: ModuleType, estimator: ModuleType, tmp_path: Path
+) -> None:
+    where = {"from_step": 2, "checkpoint": CHECKPOINT, "number": 2} if resumed else {}
+    given = keys(trial(recipe), tmp_path, **where)
+
+    assert start.refused(words(trial(recipe), tmp_path, **where)) == []
+
+    config = start.composed(words(trial(recipe), tmp_path, **where))
+    held = {key: OmegaConf.select(config, key.lstrip("+")) for key in given if not key.startswith("hydra.")}
+    assert {
+        key: OmegaConf.to_object(value) if OmegaConf.is_config(value) else value for key, value in held.items()
+    } == {key: given[key] for key in held}
+
+
+def test_a_mistyped_key_of_ours_is_caught_whichever_it_is(start: ModuleType, tmp_path: Path) -> None:
+    given = [key for key in keys(trial("dapo"), tmp_path) if not key.startswith(("hydra.", "+"))]
+    config = start.composed(words(trial("dapo"), tmp_path))  # Hydra merges every word into what may gain no key
+    passed = []
+    for key in given:
+        with suppress(OmegaConfBaseException):
+            OmegaConf.update(config, f"{key}x", 1)
+            passed.append(key)
+    assert passed == []
+
+
+@pytest.mark.parametrize("key", ["actor_rollout_ref.actor.clip_ratio_hihg", "data.train_batchsize", "trainer.nnode"])
+def test_verl_names_the_mistyped_key(key: str, start: ModuleType, tmp_path: Path) -> None:
+    (said,) = start.refused([*words(trial(), tmp_path), f"{key}=1"])
+    assert key.rpartition(".")[2] in said
+
+
+def test_keys_that_verl_looks_up_without_declaring_them_are_those_that_it_looks_up(tmp_path: Path) -> None:
+    source = inspect.getsource(DAPORewardManager)
+    added = [key for key in keys(trial("dapo"), tmp_path) if key.startswith("+")]
+    assert added
+    assert [key for key in added if key.rpartition(".")[2] not in source] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("actor_rollout_ref.actor.policy_loss.loss_mode", "nonsense"),
+        ("algorithm.adv_estimator", "nonsense"),
+        ("reward.reward_manager.name", "nonsense"),
+        ("actor_rollout_ref.actor.strategy", "nonsense"),
+        ("actor_rollout_ref.rollout.name", "nonsense"),
+        ("actor_rollout_ref.actor.loss_agg_mode", "nonsense"),
+        ("actor_rollout_ref.actor.ppo_mini_batch_size", "4096"),
+    ],
+)
+def test_names_that_validate_config_lets_pass_are_looked_up(
+    key: str, value: str, start: ModuleType, estimator: ModuleType, tmp_path: Path
+) -> None:
+    (said,) = start.refused([*words(trial(), tmp_path), f"{key}={value}"])
+    assert value in said
+
+
+def test_the_defaults_that_we_write_over_are_still_those(start: ModuleType, tmp_path: Path) -> None:
+    config = start.composed([f"actor_rollout_ref.rollout.name={'vllm'}"])
+    assert config.algorithm.adv_estimator == "gae"
+    assert (config.data.train_batch_size, config.actor_rollout_ref.actor.ppo_mini_batch_size) == (1024, 256)
+    assert config.actor_rollout_ref.actor.clip_ratio_c == 3.0
+    assert config.actor_rollout_ref.rollout.tensor_model_parallel_size == 2
+    assert config.trainer.resume_mode == "auto"
+
+
+def test_a_path_with_signs_that_hydra_reads_arrives_whole(start: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "it's = a, {folder}"
+    folder.mkdir()
+    config = start.composed(words(trial(), folder))
+    assert config.trainer.default_local_dir == str(folder / "checkpoints")
+
+
+def test_a_rehearsal_asks_verl_in_its_own_interpreter(tmp_path: Path) -> None:
+    own = {"name": "verl", "python": sys.executable, "approximate": True}
+    wrong = TrainerChoice(**own, options={"settings": {"actor_rollout_ref.actor.clip_ratoi": 0.1}})
+    assert VerlDriver().rehearse(trial(trainer=TrainerChoice(**own))) == []
+    (said,) = VerlDriver().rehearse(trial(trainer=wrong))
+    assert "clip_ratoi" in said
+
+
+def test_the_problems_become_verls_files_in_the_plans_order(
+    start: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = trial(task=TaskChoice(name="sum-easy"))
+    launch = VerlDriver().launch(config, attempt(tmp_path), 0)
+    assert launch is not None
+    for name, text in launch.files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    start.write_data()
+    train, validation = (
+        Dataset.from_parquet(str(tmp_path / f"{name}.parquet"), cache_dir=str(tmp_path / "cache"))
+        for name in ("train", "validation")
+    )
+    assert len(validation) == 20
+    assert train[0]["prompt"][0]["role"] == "user"
+    assert set(train[0]) == {"data_source", "prompt", "reward_model", "extra_info"}
+    assert len({row["extra_info"]["number"] for row in train.select(range(4096))}) == 4096
+
+    scored = program("verl_reward", tmp_path / "reward.py").compute_score(
+        "rlplan", validation[0]["reward_model"]["ground_truth"], "", validation[0]["extra_info"]
+    )
+    assert scored == {"score": 1.0, "acc": 1.0}
+
+
+def _at(tables: Any, key: str) -> Any:
+    for part in key.split("."):
+        tables = tables[part]
+    return tables
