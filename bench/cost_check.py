@@ -8,16 +8,20 @@ as docs/concepts/costs.md has them.
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from bench.fit_prices import ROWS
+from bench.measured_prices import measured_tables
 from budgets import catalogue
-from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, Coefficients, phase_seconds, step_cost
+from budgets.coefficients import Coefficients, prior
+from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, phase_seconds, step_cost
 from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
 from budgets.models import ModelShape
 from budgets.signal import DIFFICULTIES, signal_fraction
-from budgets.work import TRAINING_FLOPS_USE, Driver, StepLoad, total
+from budgets.work import Driver, StepLoad, total
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.recipes import load_recipe
 
@@ -38,7 +42,7 @@ class Run:
     workload: Workload
     hardware: Hardware
     traits: RecipeTraits
-    coefficients: Coefficients = field(default_factory=Coefficients)
+    coefficients: Coefficients
     split: Placement | None = None  # None: the best one
 
     @property
@@ -62,7 +66,7 @@ def scaled(driver: Driver, factor: float) -> Callable[[Run], Run]:
     """Make one driver's seconds so many times as long."""
 
     def change(run: Run) -> Run:
-        log_mean = {**run.coefficients.log_mean, driver: math.log(factor)}
+        log_mean = {**run.coefficients.log_mean, driver: run.coefficients.log_mean[driver] + math.log(factor)}
         return replace(run, coefficients=replace(run.coefficients, log_mean=log_mean))
 
     return change
@@ -110,9 +114,9 @@ VARIATIONS = (
         "decode bandwidth use", "÷ 2, × 1.3", tuple(scaled(Driver.DECODE_BANDWIDTH, factor) for factor in (2, 1 / 1.3))
     ),
     Variation(
-        "training FLOPs use",
-        "0.15, 0.45",
-        tuple(scaled(Driver.TRAIN_COMPUTE, TRAINING_FLOPS_USE / use) for use in (0.15, 0.45)),
+        "training time",
+        "× 2.5, ÷ 1.3",
+        tuple(scaled(Driver.TRAIN_COMPUTE, factor) for factor in (2.5, 1 / 1.3)),
     ),
     Variation("sequences in flight", "staleness bound 1 instead of 8", (staleness(1),), on_gpus),
     Variation("decode overhead", "× 3", (scaled(Driver.DECODE_OVERHEAD, 3),)),
@@ -128,7 +132,8 @@ def study_run(name: str, gpu_hours: float, steps: float, prompts: int, model: st
     shape = catalogue.model(model)
     workload = Workload(shape, PROMPT_TOKENS, responses, 53_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("gb200"), 80, 80)
-    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, load_recipe("scalerl").traits())
+    known = prior(hardware.gpu, shape)
+    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, load_recipe("scalerl").traits(), known)
 
 
 def tiny_run() -> Run:
@@ -138,7 +143,8 @@ def tiny_run() -> Run:
     workload = Workload(shape, 8, responses, 10_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("cpu"), 1, 1)
     steps, traits = 60_000 / CPU_ROLLOUTS, load_recipe("dr-grpo").traits()
-    return Run("(e) tiny model, one CPU core", 1 / 60, steps, 16, 16, workload, hardware, traits)
+    known = prior(hardware.gpu, shape)
+    return Run("(e) tiny model, one CPU core", 1 / 60, steps, 16, 16, workload, hardware, traits, known)
 
 
 RUNS = (
@@ -230,7 +236,14 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    markdown = parser.parse_args().markdown
+    parser.add_argument("--measured", action="store_true", help="compare with measured steps instead of whole runs")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="measured steps, with the columns of the shipped table")
+    arguments = parser.parse_args()
+    markdown = arguments.markdown
+    if arguments.measured:
+        for title, rows in measured_tables(arguments.rows):
+            print(f"{title}\n\n{table(rows, markdown=markdown)}\n")
+        return
     print("GPU-hours of public runs, published and predicted at nominal assumptions\n")
     print(table(summary(), markdown=markdown))
     print("\nPredicted ÷ published with one assumption moved at a time\n")

@@ -1,6 +1,6 @@
 """Learn the cost model's coefficients from measured steps, the closed form being the prior.
 
-Measured seconds of a phase are y = (Σ_j e^{c_j} f_j) · e^ε with base seconds f_j, log coefficients c_j ~ N(0, s_j²)
+Measured seconds of a phase are y = (Σ_j e^{c_j} f_j) · e^ε with base seconds f_j, log coefficients c_j ~ N(m_j, s_j²)
 and log noise ε ~ N(0, σ²). The posterior of c is a Gaussian around its mode (Laplace), found by Gauss–Newton; σ is
 estimated with it, shrunk towards its prior. Lengths are measured beside the seconds and replace the assumed ones.
 """
@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from budgets.cost import PRIOR_LENGTH_LOG_SD, PRIOR_LOG_SD, Coefficients, phase_seconds
+from budgets.coefficients import PRIOR_LENGTH_LOG_SD, PRIOR_LOG_SD, Coefficients, prior
+from budgets.cost import phase_seconds
 from budgets.errors import InputError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
@@ -69,13 +70,21 @@ class Calibration:
     noise_log_sd: float
 
 
-def calibrate(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Calibration:
-    """Return the posterior of the coefficients after so many measured steps; the prior when there are none."""
+def calibrate(
+    workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep], before: Coefficients | None = None
+) -> Calibration:
+    """Return the posterior of the coefficients after so many measured steps; the prior when there are none.
+
+    The prior is what published runs say of trainers at large, unless one is given.
+    """
+    before = before or prior(gpu, workload.model)
     if not measured:
-        return Calibration(Coefficients(), None, NOISE_PRIOR_SD)
+        return Calibration(before, None, NOISE_PRIOR_SD)
     features, seconds = _design(workload, gpu, measured)
+    prior_mean = np.array([before.log_mean[driver] for driver in Driver])
+    # A machine of one's own may be unlike all that were published: its steps count against a wide prior.
     prior_precision = np.diag([1 / PRIOR_LOG_SD[driver] ** 2 for driver in Driver])
-    mode, covariance, noise = _posterior(features, np.log(seconds), prior_precision)
+    mode, covariance, noise = _posterior(features, np.log(seconds), prior_mean, prior_precision)
     lengths = np.log([step.mean_response_tokens for step in measured])
     length_precision = 1 / PRIOR_LENGTH_LOG_SD**2 + len(measured) / LENGTH_STEP_LOG_SD**2
     return Calibration(
@@ -86,6 +95,7 @@ def calibrate(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) ->
             },
             length_log_sd=math.hypot(1 / math.sqrt(length_precision), LENGTH_FLOOR_LOG_SD),
             records=len(measured),
+            unmodelled_log_sd=before.unmodelled_log_sd,
         ),
         mean_response=float(np.exp(lengths.mean())),
         noise_log_sd=noise,
@@ -98,7 +108,7 @@ def _design(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> t
     for step in measured:
         seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
         base = phase_seconds(seen, gpu, step.placement, step.traits, step.load, Coefficients())
-        base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus)
+        base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus, step.placement.engine_gpus)
         for phase, took in step.seconds.items():
             row = [base[phase].get(driver, 0.0) for driver in Driver]
             if took > 0 and sum(row) > 0:
@@ -109,13 +119,15 @@ def _design(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> t
     return np.array(rows), np.array(seconds)
 
 
-def _posterior(features: Vector, log_seconds: Vector, prior_precision: Vector) -> tuple[Vector, Vector, float]:
+def _posterior(
+    features: Vector, log_seconds: Vector, prior_mean: Vector, prior_precision: Vector
+) -> tuple[Vector, Vector, float]:
     """Return mode and covariance of the log coefficients and the noise, by damped Gauss–Newton from the prior mean."""
-    mode, noise = np.zeros(features.shape[1]), NOISE_PRIOR_SD
+    mode, noise = prior_mean.copy(), NOISE_PRIOR_SD
 
     def objective(c: Vector, sigma: float) -> float:
         residual = log_seconds - np.log(features @ np.exp(c))
-        return float(residual @ residual / sigma**2 + c @ prior_precision @ c)
+        return float(residual @ residual / sigma**2 + (c - prior_mean) @ prior_precision @ (c - prior_mean))
 
     for _ in range(50):
         parts = features * np.exp(mode)
@@ -123,7 +135,7 @@ def _posterior(features: Vector, log_seconds: Vector, prior_precision: Vector) -
         jacobian = parts / predicted[:, None]
         residual = log_seconds - np.log(predicted)
         precision = jacobian.T @ jacobian / noise**2 + prior_precision
-        step = np.linalg.solve(precision, jacobian.T @ residual / noise**2 - prior_precision @ mode)
+        step = np.linalg.solve(precision, jacobian.T @ residual / noise**2 - prior_precision @ (mode - prior_mean))
         size = 1.0
         while size > 1e-3 and objective(mode + size * step, noise) > objective(mode, noise):
             size /= 2

@@ -2,19 +2,27 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
+from budgets.coefficients import (
+    PRIOR_LENGTH_LOG_SD,
+    PRIOR_LOG_SD,
+    UNMODELLED_FLOOR_LOG_SD,
+    UNMODELLED_LOG_SD,
+    Coefficients,
+    prior,
+)
 from budgets.errors import InfeasibleError
 from budgets.hardware import SECONDS_PER_HOUR, Gpu, Hardware
 from budgets.memory import Placement, engine_sizes, require_fit, training_gpus
 from budgets.signal import signal_fraction
 from budgets.work import (
-    Driver,
     Phase,
     Seconds,
     StepLoad,
     evaluate_seconds,
     generate_seconds,
+    old_log_prob_seconds,
     reference_seconds,
     reward_seconds,
     sync_seconds,
@@ -23,53 +31,23 @@ from budgets.work import (
 )
 from budgets.workload import RecipeTraits, Workload
 
+__all__ = [
+    "GENERATOR_SIDE",
+    "PRIOR_LENGTH_LOG_SD",
+    "PRIOR_LOG_SD",
+    "TRAINER_SIDE",
+    "UNMODELLED_FLOOR_LOG_SD",
+    "UNMODELLED_LOG_SD",
+    "Z90",
+    "Coefficients",
+    "StepCost",
+    "phase_seconds",
+    "prior",
+    "step_cost",
+]
+
 Z90 = 1.6449  # standard deviations from the median to either end of a 90 % interval
 WEIGHT_LOADING_BYTES_PER_S = 2e9
-
-# How far a coefficient may lie from its nominal value before anything was measured, as a log standard deviation:
-# 0.35 is a factor of 1.8 either way at 90 %. Efficiencies of bandwidth and operations are known best.
-PRIOR_LOG_SD: dict[Driver, float] = {
-    Driver.DECODE_OVERHEAD: 0.60,
-    Driver.DECODE_BANDWIDTH: 0.35,
-    Driver.DECODE_COMPUTE: 0.35,
-    Driver.PREFILL_COMPUTE: 0.35,
-    Driver.REWARD: 1.00,
-    Driver.TRAIN_COMPUTE: 0.40,
-    Driver.FIXED: 0.80,
-    Driver.WEIGHT_SYNC: 0.80,
-}
-PRIOR_LENGTH_LOG_SD = 0.35
-# What the form itself leaves out (restarts, stragglers, a slower engine than assumed): published runs took up to
-# several times the prediction, see docs/concepts/costs.md. Measured steps shrink it as 1/√(1 + records), to a floor.
-UNMODELLED_LOG_SD = 0.60
-UNMODELLED_FLOOR_LOG_SD = 0.03
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """Logarithms of the drivers' factors: means, covariances, and how well the mean response length is known."""
-
-    log_mean: Mapping[Driver, float] = field(default_factory=lambda: dict.fromkeys(Driver, 0.0))
-    log_covariance: Mapping[tuple[Driver, Driver], float] = field(
-        default_factory=lambda: {(driver, driver): sd**2 for driver, sd in PRIOR_LOG_SD.items()}
-    )
-    length_log_sd: float = PRIOR_LENGTH_LOG_SD
-    records: int = 0
-
-    def apply(self, seconds: Seconds) -> Seconds:
-        """Turn base seconds into expected ones."""
-        return {driver: base * math.exp(self.log_mean[driver]) for driver, base in seconds.items()}
-
-    def log_sd(self, seconds: Seconds) -> float:
-        """Return the log standard deviation of a sum of expected seconds, to first order in the coefficients."""
-        whole = total(seconds)
-        share = {driver: part / whole for driver, part in seconds.items()}
-        variance = math.fsum(
-            share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
-        )
-        with_length = 1 - share.get(Driver.FIXED, 0.0) - share.get(Driver.WEIGHT_SYNC, 0.0)
-        unmodelled = max(UNMODELLED_FLOOR_LOG_SD, UNMODELLED_LOG_SD / math.sqrt(1 + self.records))
-        return math.sqrt(max(0.0, variance) + (with_length * self.length_log_sd) ** 2 + unmodelled**2)
 
 
 @dataclass(frozen=True)
@@ -113,19 +91,25 @@ def step_cost(
     *,
     parts: int = 1,
     placement: Placement | None = None,
+    trainer: str | None = None,
+    engine_gpus: int | None = None,
 ) -> StepCost:
     """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not.
 
-    Without a placement it is the best one, or the best of which each of so many equal parts has the same split.
+    Without coefficients they are what published runs say of the trainer, or of trainers at large. Without a placement
+    it is the best one, or the best of which each of so many equal parts has the same split; a placement is taken to
+    fit, since somebody runs it. `engine_gpus` is the size of an inference engine, where it is known.
     """
-    known = coefficients or Coefficients()
-    require_fit(workload, traits, hardware)
+    known = coefficients or prior(hardware.gpu, workload.model, trainer)
+    if placement is None:
+        require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
     load = StepLoad.of(rollouts_per_prompt, prompts_per_batch, traits, signal)
     if placement is None and traits.asynchronous:
         placement = _best_split(workload, hardware, traits, load, known, parts)
     elif placement is None:
         placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
+    placement = replace(placement, engine_gpus=engine_gpus or placement.engine_gpus)
     phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
     decisive = _decisive(phases, traits)
     step_seconds = total(decisive)
@@ -143,22 +127,25 @@ def phase_seconds(
 ) -> dict[Phase, Seconds]:
     """Return the expected seconds of each phase, split by what they are proportional to."""
     generators, trainers = placement.generator_gpus, placement.trainer_gpus
-    evaluation = evaluate_seconds(workload, gpu, generators)
+    engine = placement.engine_gpus
+    evaluation = evaluate_seconds(workload, gpu, generators, engine)
+    synced, batches = sync_seconds(workload, gpu), 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
     every = workload.validation.steps_between(round(load.generated))
     phases = {
-        Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits),
+        Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits, engine),
         Phase.REWARD: reward_seconds(load),
+        Phase.OLD_LOG_PROBS: old_log_prob_seconds(workload, gpu, trainers, load, traits),
         Phase.REFERENCE: reference_seconds(workload, gpu, trainers, load, traits),
         Phase.TRAIN: train_seconds(workload, gpu, trainers, load, traits),
-        Phase.SYNC: sync_seconds(workload, gpu),
+        Phase.SYNC: {driver: seconds / batches for driver, seconds in synced.items()},
         Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
     }
     return {phase: known.apply(seconds) for phase, seconds in phases.items()}
 
 
 GENERATOR_SIDE = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
-TRAINER_SIDE = (Phase.REFERENCE, Phase.TRAIN)
+TRAINER_SIDE = (Phase.OLD_LOG_PROBS, Phase.REFERENCE, Phase.TRAIN)
 
 
 def _decisive(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:

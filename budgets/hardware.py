@@ -33,6 +33,7 @@ class Gpu:
     start_up_s: float
     dollars_per_hour: float
     gpus_per_node: int = NODE_GPUS
+    one_process: bool = False  # generates and trains in one process: no engine to wake, nothing to send it
 
     def __post_init__(self) -> None:
         for quantity in ("memory_gb", "bandwidth_gb_per_s", "dense_tflops", "link_gb_per_s"):

@@ -11,6 +11,9 @@ from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
 STATE_BYTES_PER_PARAMETER = 2 + 2 + 4 + 4 + 4
+# Trainers leave at least half of an engine's memory to the cache, although larger engines would often be faster.
+ENGINE_WEIGHT_SHARE = 0.5
+MOST_ENGINE_GPUS = 64  # tensor, expert and pipeline parallel over nodes, where one node does not hold the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,7 @@ class Placement:
     generator_gpus: int
     trainer_gpus: int
     colocated: bool
+    engine_gpus: int | None = None  # of each inference engine; None: as many as trainers take
 
     @property
     def gpus(self) -> int:
@@ -29,14 +33,13 @@ class Placement:
     def on(self, gpus: int) -> "Placement":
         """Return the same on other GPUs: all of them in turn, or as many of each kind for one of the other."""
         if self.colocated:
-            return Placement(gpus, gpus, colocated=True)
+            return Placement(gpus, gpus, True, self.engine_gpus)
         if self.generator_gpus * gpus % self.gpus or self.trainer_gpus * gpus % self.gpus:
             raise InfeasibleError(
                 f"{gpus} GPUs cannot be split as {self.generator_gpus} generators and {self.trainer_gpus} trainers are"
             )
-        return Placement(
-            self.generator_gpus * gpus // self.gpus, self.trainer_gpus * gpus // self.gpus, colocated=False
-        )
+        generators, trainers = (share * gpus // self.gpus for share in (self.generator_gpus, self.trainer_gpus))
+        return Placement(generators, trainers, False, self.engine_gpus)
 
 
 def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int) -> float:
@@ -59,10 +62,26 @@ def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
 
 
 def engine_sizes(workload: Workload, gpu: Gpu, gpus: int) -> list[int]:
-    """List the numbers of GPUs of one node, powers of two, that an inference engine for this workload can span."""
+    """List the numbers of GPUs, powers of two, that an inference engine for this workload can span.
+
+    It stays within one node where that holds the weights and one longest sequence.
+    """
     longest = workload.model.cache_bytes(workload.longest_sequence)
-    sizes = (2**power for power in range(int(math.log2(min(gpus, gpu.gpus_per_node))) + 1))
-    return [size for size in sizes if cache_room(workload, gpu, size) >= longest]
+    sizes = [2**power for power in range(int(math.log2(min(gpus, widest_engine(gpu)))) + 1)]
+    fitting = [size for size in sizes if cache_room(workload, gpu, size) >= longest]
+    return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
+
+
+def widest_engine(gpu: Gpu) -> int:
+    """Return the most GPUs that one engine may span."""
+    return gpu.gpus_per_node if gpu.one_process else max(gpu.gpus_per_node, MOST_ENGINE_GPUS)
+
+
+def usual_engine(workload: Workload, gpu: Gpu, sizes: list[int]) -> int:
+    """Return the engine that trainers take: the smallest whose weights fill at most half of it, or the largest."""
+    weights = workload.model.weight_bytes
+    roomy = (size for size in sizes if weights <= ENGINE_WEIGHT_SHARE * size * gpu.memory_gb * 1e9)
+    return next(roomy, sizes[-1] if sizes else widest_engine(gpu))
 
 
 def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
@@ -76,7 +95,7 @@ def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | N
 def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs of a kind that a trial can run on, or None when no number will do."""
     trainers = training_gpus(workload, traits, gpu)
-    sizes = engine_sizes(workload, gpu, gpu.gpus_per_node)
+    sizes = engine_sizes(workload, gpu, widest_engine(gpu))
     if trainers is None or not sizes:
         return None
     return trainers + sizes[0] if traits.asynchronous else max(trainers, sizes[0])
@@ -106,7 +125,7 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
     training = trainers * training_bytes(workload, traits, trainers)
     engine = _gigabytes(_engine_bytes(workload))
     if not sizes and training <= trainers * gpu.usable_bytes:
-        widest = 2 ** int(math.log2(min(gpus, gpu.gpus_per_node)))
+        widest = 2 ** int(math.log2(min(gpus, widest_engine(gpu))))
         span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
         usable = _gigabytes(widest * gpu.usable_bytes)
         return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"

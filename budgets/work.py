@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
-from budgets.memory import cache_room, engine_sizes
+from budgets.memory import cache_room, engine_sizes, usual_engine
 from budgets.models import ModelShape
 from budgets.workload import RecipeTraits, Workload
 
@@ -26,6 +26,17 @@ LINK_USE = 0.30
 REWARD_SECONDS_PER_ROLLOUT = 2e-5
 MOST_REFILLS = 10.0  # dynamic sampling gives up beyond this many times the batch
 
+# What follows holds where an engine generates and a trainer trains (`one_process` is false).
+# Training alternates between matrix products and passes over memory; GPUs with few operations per byte reach more of
+# their peak. The two make 0.40 of an H100's and 0.74 of an H20's (verl's example run logs 0.78).
+MATMUL_USE = 0.85
+TRAIN_FLOPS_PER_BYTE = 220.0
+# Sending tokens to experts and back, uneven loads, small products: so many times the active weights' own time.
+EXPERT_TIMES = 4.0
+LAYER_ACROSS_NODES = 6.0  # times the overhead of a layer on one GPU, where an engine spans nodes; 2 within a node
+WAKE_SECONDS = 2.5  # of an engine after training: its memory taken back, its graphs and caches made ready
+RESHARD_GB_PER_S = 45.0  # gathering a trainer's shards, renaming them, sending and loading them
+
 
 class Driver(StrEnum):
     """What a part of a step's time is proportional to."""
@@ -38,6 +49,7 @@ class Driver(StrEnum):
     TRAIN_COMPUTE = "train_compute"
     FIXED = "fixed"
     WEIGHT_SYNC = "weight_sync"
+    EXPERTS = "experts"
 
 
 class Phase(StrEnum):
@@ -45,6 +57,7 @@ class Phase(StrEnum):
 
     GENERATE = "generate"
     REWARD = "reward"
+    OLD_LOG_PROBS = "old_log_probs"
     REFERENCE = "reference"
     TRAIN = "train"
     SYNC = "sync"
@@ -71,46 +84,70 @@ class StepLoad:
         return cls(prompts=prompts * refills, generated=rollouts * refills, trained=rollouts * kept)
 
 
-def generate_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds to generate one update's rollouts, with the engine size that takes the fewest."""
+def generate_seconds(
+    workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits, engine_gpus: int | None = None
+) -> Seconds:
+    """Return the seconds to generate one update's rollouts, with engines as trainers size them.
+
+    In one process there is nothing to size: it takes the fastest.
+    """
     batches = traits.updates_per_batch
+    fitting = engine_sizes(workload, gpu, gpus)
+    sizes = fitting if gpu.one_process else [min(engine_gpus or usual_engine(workload, gpu, fitting), gpus)]
     options = (
         _engine_seconds(workload, gpu, size, gpus // size, batches * load.prompts, batches * load.generated, traits)
-        for size in engine_sizes(workload, gpu, gpus)
+        for size in sizes
     )
     best = min(options, key=lambda seconds: sum(seconds.values()))
     return {driver: seconds / batches for driver, seconds in best.items()}
 
 
 @lru_cache(maxsize=64)  # the same for every cell of a grid
-def evaluate_seconds(workload: Workload, gpu: Gpu, gpus: int) -> Seconds:
+def evaluate_seconds(workload: Workload, gpu: Gpu, gpus: int, engine_gpus: int | None = None) -> Seconds:
     """Return the seconds of one validation: its rollouts are generated like any others."""
     validation = workload.validation
     load = StepLoad(validation.problems, validation.rollouts, 0)
-    return generate_seconds(workload, gpu, gpus, load, RecipeTraits("validation"))
+    return generate_seconds(workload, gpu, gpus, load, RecipeTraits("validation"), engine_gpus)
 
 
 def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew."""
-    passes = 4.0 if traits.updates_per_batch > 1 else 3.0
-    flops = passes * _forward_flops(workload, load.trained)
+    passes = 4.0 if traits.updates_per_batch > 1 and not traits.old_log_probs else 3.0
+    updates = 1 if gpu.one_process else traits.updates_per_batch
     return {
-        Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE),
-        Driver.FIXED: gpu.fixed_overhead_s,
+        **_passes(workload, gpu, gpus, load, passes),
+        Driver.FIXED: gpu.fixed_overhead_s / updates,
     }
+
+
+def old_log_prob_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
+    """Return the seconds of scoring the rollouts with the policy that made them, where the trainer always does."""
+    return _passes(workload, gpu, gpus, load, 1.0) if traits.old_log_probs else {}
 
 
 def reference_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of the reference model's forward pass, which only a KL term needs."""
-    if not traits.reference_pass:
-        return {}
-    flops = _forward_flops(workload, load.trained)
-    return {Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
+    return _passes(workload, gpu, gpus, load, 1.0) if traits.reference_pass else {}
+
+
+def _passes(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, passes: float) -> Seconds:
+    """Return the seconds of so many forward passes over what is trained on; sending tokens to experts comes on top."""
+    flops = passes * _forward_flops(workload, load.trained)
+    if gpu.one_process:
+        return {Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
+    per_flop = 1 / (gpu.dense_tflops * 1e12 * MATMUL_USE) + 1 / (gpu.bandwidth_gb_per_s * 1e9 * TRAIN_FLOPS_PER_BYTE)
+    seconds = flops / gpus * per_flop
+    if not workload.model.experts:
+        return {Driver.TRAIN_COMPUTE: seconds}
+    return {Driver.TRAIN_COMPUTE: seconds, Driver.EXPERTS: EXPERT_TIMES * seconds}
 
 
 def sync_seconds(workload: Workload, gpu: Gpu) -> Seconds:
-    """Return the seconds to bring the new weights into an engine over the link."""
-    return {Driver.WEIGHT_SYNC: workload.model.weight_bytes / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
+    """Return the seconds to bring new weights into the engines: gathered, sent, and the engine awake again."""
+    weights = workload.model.weight_bytes
+    if gpu.one_process:
+        return {Driver.WEIGHT_SYNC: weights / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
+    return {Driver.WEIGHT_SYNC: WAKE_SECONDS + weights / (RESHARD_GB_PER_S * 1e9)}
 
 
 def reward_seconds(load: StepLoad) -> Seconds:
@@ -137,7 +174,8 @@ def _engine_seconds(
     weights = steps * 2 * model.weights_read(share * lengths.mean / steps) / bandwidth
     flops = 2 * model.matmul_parameters * share * lengths.mean
     compute = flops / (size * gpu.dense_tflops * 1e12 * DECODE_FLOPS_USE)
-    layer_us = gpu.layer_overhead_us * (1 if size == 1 else 2)  # an all-reduce beside each kernel
+    across = LAYER_ACROSS_NODES if size > gpu.gpus_per_node else 2.0
+    layer_us = gpu.layer_overhead_us * (1.0 if size == 1 else across)  # an all-reduce beside each kernel
     bound_by_weights = weights >= compute
     return {
         Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6),

@@ -80,6 +80,7 @@ class RecipeTraits:
     reference_pass: bool = False  # a KL term needs the reference model's log-probabilities: one more forward pass
     staleness_bound: int = 0  # 0: the same GPUs generate, then train; k: others train, and generators may be k behind
     updates_per_batch: int = 1  # above 1 the trainer computes the old policy's log-probabilities once more
+    old_log_probs: bool = False  # the trainer always scores the rollouts with the policy that made them: one more pass
     refills_groups: bool = False  # groups without signal are generated anew until the batch is full
     drops_groups: bool = False  # groups without signal are generated but not trained on
     learning_rate_schedule: str = "constant"  # any other depends on the run's length and cannot be swept

@@ -62,6 +62,9 @@ def _cost(request: Request, cost: StepCost) -> Assumption:
     if records:
         steps = "1 measured step" if records == 1 else f"{records:,} measured steps"
         return Assumption("cost of a step", f"within a factor {factor:.2g} (90 %)", f"calibrated on {steps}")
+    if not request.hardware.gpu.one_process:
+        fitted = f"closed form fitted to published steps, within a factor {factor:.2g} (90 %)"
+        return Assumption("cost of a step", fitted, "not measured yet; a sweep's steps calibrate it")
     return Assumption(
         "cost of a step",
         f"closed form, within a factor {factor:.2g} (90 %): decoding reaches {DECODE_BANDWIDTH_USE:.0%} of the memory "

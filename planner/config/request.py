@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from budgets import catalogue
-from budgets.cost import Coefficients
+from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
 from budgets.growth import NONE, Growth
-from budgets.hardware import Hardware
+from budgets.hardware import Gpu, Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
@@ -37,8 +37,8 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
     difficulty, pass_rates = difficulty_and_rates(config)
     if (counted := counted_prompts(resolved, pass_rates)) is not None:
         config = _with_prompts(config, counted)
-    variants = _variants(config, difficulty, pass_rates, coefficients or Coefficients())
     hardware = _hardware(config)
+    variants = _variants(config, difficulty, pass_rates, hardware.gpu, coefficients)
     known_gpus = [catalogue.gpu(name, config.gpus) for name in (*catalogue.names("gpus"), *config.gpus)]
     for variant in variants:
         require_fit(variant.workload, variant.traits, hardware, known_gpus)
@@ -52,7 +52,7 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         learning_rate=LearningRateRule(config.recipe.learning_rate, config.recipe.learning_rate_rollouts),
         grid=GridBounds(**config.grid.model_dump()),
         pilots=PilotRules(**config.pilot.model_dump()),
-        coefficients=coefficients or Coefficients(),
+        coefficients=variants[0].coefficients,
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
@@ -77,7 +77,7 @@ def _hardware(config: Config) -> Hardware:
 
 
 def _variants(
-    config: Config, difficulty: str, pass_rates: PassRates, coefficients: Coefficients
+    config: Config, difficulty: str, pass_rates: PassRates, gpu: Gpu, coefficients: Coefficients | None
 ) -> tuple[Variant, ...]:
     """Return every combination of a model, a recipe, a growth and a learning rate; one where each has one value.
 
@@ -86,7 +86,7 @@ def _variants(
     axes = config.axes
     models = [(_workload(config, pass_rates, name), name) for name in axes.models or [config.workload.model]]
     shapes = {given: workload.model.name for workload, given in models}
-    recipes = {given: load_recipe(given).traits() for given in axes.recipes or ()}
+    recipes = {given: _as_trained(config, load_recipe(given).traits()) for given in axes.recipes or ()}
     # Those that are called alike could not be told apart later.
     require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
     require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
@@ -107,7 +107,7 @@ def _variants(
             workload=workload,
             traits=recipe,
             learning_rate_factor=factor,
-            coefficients=coefficients,
+            coefficients=coefficients or prior(gpu, workload.model, config.trainer.name),
         )
         for (workload, _), recipe, growth, factor in product(models, traits, growing, factors)
     )
@@ -156,7 +156,13 @@ def _with_prompts(config: Config, number: int) -> Config:
 
 def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
     """Return what costs in the named recipe, or in the healthy one: KL and entropy terms on easy problems only."""
-    return load_recipe(config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")).traits()
+    name = config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")
+    return _as_trained(config, load_recipe(name).traits())
+
+
+def _as_trained(config: Config, traits: RecipeTraits) -> RecipeTraits:
+    """Return what the recipe costs with the chosen trainer, some of which score each rollout once more."""
+    return replace(traits, old_log_probs=config.trainer.name in RECOMPUTING)
 
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:

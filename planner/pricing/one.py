@@ -22,6 +22,7 @@ LIMITS: dict[Driver, str] = {
     Driver.TRAIN_COMPUTE: "arithmetic",
     Driver.FIXED: "fixed seconds of a step",
     Driver.WEIGHT_SYNC: "moving weights",
+    Driver.EXPERTS: "sending tokens to experts",
 }
 LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on the step waits for it
 

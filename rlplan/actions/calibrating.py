@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 _PHASES = {phase.value for phase in Phase}
 
 
-def coefficients_of(store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits) -> Coefficients:
-    """Calibrate on the steps that were measured with this GPU and model; the prior when there are none."""
+def coefficients_of(
+    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
+) -> Coefficients:
+    """Calibrate on the steps that were measured with this GPU and model; what was known before when there are none."""
     records = store.cost_records(gpu=gpu.name, model=workload.model.name)
-    return calibration_of(records, workload, gpu, traits).coefficients if records else Coefficients()
+    return calibration_of(records, workload, gpu, traits, before).coefficients if records else before
 
 
-def calibration_of(records: Sequence[CostRecord], workload: Workload, gpu: Gpu, traits: RecipeTraits) -> "Calibration":
+def calibration_of(
+    records: Sequence[CostRecord],
+    workload: Workload,
+    gpu: Gpu,
+    traits: RecipeTraits,
+    before: Coefficients | None = None,
+) -> "Calibration":
     """Return what the recorded steps teach about this hardware and workload.
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
@@ -34,7 +42,7 @@ def calibration_of(records: Sequence[CostRecord], workload: Workload, gpu: Gpu, 
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: load_recipe(name).traits() for name in named}
     steps = [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
-    return calibrate(workload, gpu, steps)
+    return calibrate(workload, gpu, steps, before)
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":

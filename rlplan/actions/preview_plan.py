@@ -65,7 +65,8 @@ def request_of(plan: Plan, store: Store) -> Request:
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
     if plan.pilot_gpu_hours:
         alone = replace(alone, pilots=replace(alone.pilots, gpus=pilot_gpus(plan)))
-    return replace(alone, coefficients=coefficients_of(store, alone.workload, alone.hardware.gpu, alone.traits))
+    found = coefficients_of(store, alone.workload, alone.hardware.gpu, alone.traits, alone.coefficients)
+    return replace(alone, coefficients=found)
 
 
 def first_of(request: Request) -> Configuration:

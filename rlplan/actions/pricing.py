@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from budgets.coefficients import prior
 from planner.config import Assumption, Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
@@ -26,11 +27,12 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     """Price a step with what the database knows about costs; n and B that are not given are those of the baseline."""
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
     workload, hardware, traits = build_step(resolved)
-    asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B)
+    known = prior(hardware.gpu, workload.model, resolved.config.trainer.name)
+    asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     place = locate(database)
     if not isinstance(place, Path) or place.exists():  # a database that is not there is not made
         with open_store(database, read_only=True) as store:
-            asked = replace(asked, coefficients=coefficients_of(store, workload, hardware.gpu, traits))
+            asked = replace(asked, coefficients=coefficients_of(store, workload, hardware.gpu, traits, known))
     found = price(asked)
     return Priced(found, changes(found), _assumptions(found, resolved))
 

@@ -147,7 +147,7 @@ def _calibrated(store: Store, request: Request) -> Request:
     for variant in request.all_variants:
         if variant.workload.model.name not in known:
             known[variant.workload.model.name] = coefficients_of(
-                store, variant.workload, request.hardware.gpu, variant.traits
+                store, variant.workload, request.hardware.gpu, variant.traits, variant.coefficients
             )
     return replace(
         request,

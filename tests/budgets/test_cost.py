@@ -7,15 +7,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from budgets.cost import (
+from budgets.coefficients import (
     PRIOR_LOG_SD,
     UNMODELLED_FLOOR_LOG_SD,
     UNMODELLED_LOG_SD,
     Coefficients,
-    StepCost,
-    phase_seconds,
-    step_cost,
+    prior,
 )
+from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InfeasibleError
 from budgets.hardware import Hardware
 from budgets.memory import Placement, engine_sizes, fewest_gpus, training_gpus
@@ -154,7 +153,8 @@ def slower_side(
 ) -> float:
     traits = TRAITS[recipe]
     load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
-    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, Coefficients())
+    known = prior(hardware.gpu, workload.model)
+    phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
     return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
 
 
@@ -268,14 +268,15 @@ def test_a_larger_coefficient_never_makes_a_step_cheaper(
 ) -> None:
     slow = Coefficients(log_mean={**dict.fromkeys(Driver, 0.0), driver: math.log(factor)})
     arguments = (workload_of(), hardware_of(), TRAITS[recipe], 16, 64)
-    nominal, slowed = step_cost(*arguments), step_cost(*arguments, slow)
+    nominal, slowed = step_cost(*arguments, Coefficients()), step_cost(*arguments, slow)
     assert nominal.step_seconds * (1 - 1e-9) <= slowed.step_seconds <= nominal.step_seconds * factor * (1 + 1e-9)
 
 
 def test_doubling_every_coefficient_doubles_the_step(workload_of: Build, hardware_of: HardwareOf) -> None:
     doubled = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2)))
     arguments = (workload_of(), hardware_of(), TRAITS["grpo"], 16, 64)
-    assert step_cost(*arguments, doubled).step_seconds == pytest.approx(2 * step_cost(*arguments).step_seconds)
+    nominal = step_cost(*arguments, Coefficients())
+    assert step_cost(*arguments, doubled).step_seconds == pytest.approx(2 * nominal.step_seconds)
 
 
 def test_the_spread_of_a_single_driver_by_hand() -> None:

@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets import catalogue
+from budgets.memory import engine_sizes, usual_engine
 from budgets.signal import MeasuredPassRates
 from budgets.work import (
     Driver,
     StepLoad,
     evaluate_seconds,
     generate_seconds,
+    old_log_prob_seconds,
     reference_seconds,
     reward_seconds,
     sync_seconds,
@@ -70,9 +72,12 @@ def test_training_by_hand(workload_of: Build) -> None:
     model = workload.model
     forward = 64 * (2 * model.matmul_parameters * 600 + 2 * model.layers * model.attention_width * 600**2)
     seconds = train_seconds(workload, H100, 4, load_of(64), DR_GRPO)
-    assert seconds[Driver.TRAIN_COMPUTE] == pytest.approx(3 * forward / (4 * 989e12 * 0.35))
+    # Matrix products at 0.85 of the peak, and passes over memory of a byte for every 220 operations.
+    assert seconds[Driver.TRAIN_COMPUTE] == pytest.approx(3 * forward / 4 * (1 / 0.85 / 989e12 + 1 / 220 / 3350e9))
     assert seconds[Driver.FIXED] == 4.0
+    assert Driver.EXPERTS not in seconds
     several = train_seconds(workload, H100, 4, load_of(64), DAPO)  # scores the old policy once more
+    assert several[Driver.FIXED] == 4.0 / 16  # once a batch, whatever the number of updates
     assert several[Driver.TRAIN_COMPUTE] == pytest.approx(4 / 3 * seconds[Driver.TRAIN_COMPUTE])
 
 
@@ -125,9 +130,55 @@ def test_more_staleness_allows_more_in_flight(workload_of: Build) -> None:
     assert overheads[0] > 1.3 * overheads[1] > 1.3 * overheads[2]
 
 
-def test_weights_travel_over_the_link(workload_of: Build) -> None:
+def test_new_weights_are_gathered_and_the_engine_is_woken(workload_of: Build) -> None:
     workload = workload_of()
-    assert total(sync_seconds(workload, H100)) == pytest.approx(workload.model.weight_bytes / (450e9 * 0.3))
+    assert total(sync_seconds(workload, H100)) == pytest.approx(2.5 + workload.model.weight_bytes / 45e9)
+
+
+def test_one_process_has_no_engine_to_wake_and_takes_the_fastest(workload_of: Build) -> None:
+    """What our own tiny models cost on a CPU does not move with what trainers on GPUs do."""
+    workload, cpu = workload_of("qwen2.5-0.5b", cap=256), catalogue.gpu("cpu")
+    assert total(sync_seconds(workload, cpu)) == pytest.approx(workload.model.weight_bytes / (5e9 * 0.3))
+    trained = train_seconds(workload, cpu, 1, load_of(64), DAPO)
+    assert trained[Driver.FIXED] == cpu.fixed_overhead_s
+    forward = total(reference_seconds(workload, cpu, 1, load_of(64), GRPO))
+    assert trained[Driver.TRAIN_COMPUTE] == pytest.approx(4 * forward)
+    sizes = [generate_seconds(workload, replace(cpu, gpus_per_node=node), 2, load_of(64), DR_GRPO) for node in (1, 2)]
+    assert total(sizes[1]) <= total(sizes[0])
+
+
+def test_an_engine_is_the_smallest_that_its_weights_half_fill(workload_of: Build) -> None:
+    asked = {"qwen3-8b": 1, "qwen2.5-32b": 2, "qwen2.5-72b": 4, "qwen3-235b-a22b": 8, "deepseek-v3": 64}
+    for name, size in asked.items():
+        workload = workload_of(name)
+        assert usual_engine(workload, H100, engine_sizes(workload, H100, 64)) == size
+        chosen = generate_seconds(workload, H100, 64, load_of(512), DR_GRPO)
+        assert chosen == generate_seconds(workload, H100, 64, load_of(512), DR_GRPO, engine_gpus=size)
+
+
+def test_an_engine_over_nodes_pays_for_every_layer(workload_of: Build) -> None:
+    workload = workload_of("qwen2.5-72b")
+    within, across = (
+        generate_seconds(workload, H100, 16, load_of(256), DR_GRPO, engine_gpus=size)[Driver.DECODE_OVERHEAD]
+        for size in (8, 16)
+    )
+    # Half as many engines, and the same longest response: the steps are nearly the same, each of them slower.
+    assert across / within == pytest.approx((3 + 80 * 0.18) / (3 + 80 * 0.06), rel=0.1)
+
+
+def test_the_old_policy_is_scored_once_where_the_trainer_always_does(workload_of: Build) -> None:
+    workload, scoring = workload_of(), replace(DAPO, old_log_probs=True)
+    assert total(old_log_prob_seconds(workload, H100, 4, load_of(64), DAPO)) == 0
+    once = total(old_log_prob_seconds(workload, H100, 4, load_of(64), scoring))
+    with_it, beside = (
+        train_seconds(workload, H100, 4, load_of(64), traits)[Driver.TRAIN_COMPUTE] for traits in (DAPO, scoring)
+    )
+    assert with_it == pytest.approx(beside + once)
+
+
+def test_sending_tokens_to_experts_is_paid_in_training(workload_of: Build) -> None:
+    seconds = train_seconds(workload_of("qwen3-30b-a3b"), H100, 8, load_of(64), DR_GRPO)
+    assert seconds[Driver.EXPERTS] == pytest.approx(4 * seconds[Driver.TRAIN_COMPUTE])
 
 
 @given(rollouts=st.integers(1, 10**6))

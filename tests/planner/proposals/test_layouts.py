@@ -15,9 +15,9 @@ from planner.proposals.layouts import NEAR_BEST, legal_layouts, with_layout
 from tests.planner.proposals.requests import request
 
 
-def test_pilots_of_the_default_run_side_by_side_on_a_node_each() -> None:
+def test_pilots_of_the_default_run_side_by_side_on_half_a_node_each() -> None:
     asked = with_layout(request())
-    assert (asked.pilot_hardware.gpus_per_trial, asked.pilot_hardware.parallel_trials) == (8, 8)
+    assert (asked.pilot_hardware.gpus_per_trial, asked.pilot_hardware.parallel_trials) == (4, 16)
     assert asked.hardware.gpus_per_trial == 64
 
 
@@ -27,7 +27,7 @@ def test_pilots_of_the_default_run_side_by_side_on_a_node_each() -> None:
         ({"gpus": 1, "model": "qwen3-1.7b"}, 1),
         ({"gpus_per_trial": 4}, 4),
         ({"model": "qwen3-32b", "response_tokens": 16_384, "difficulty": "hard", "recipe": "hard"}, 16),
-        ({"recipe": "scalerl"}, 16),  # the ratio of parts of 8 would make the final run too dear
+        ({"recipe": "scalerl"}, 8),  # the ratio of parts of 4 would make the final run too dear
         ({"pilots": PilotRules(fraction=0.0)}, 64),
         ({"pilots": PilotRules(gpus=32)}, 32),
     ],

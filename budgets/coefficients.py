@@ -1,0 +1,148 @@
+"""The coefficients of the cost model: how far from nominal each part of a step is, and how well that is known.
+
+Before a step of one's own is measured they come from runs that other people published. The fit is
+`bench/fit_prices.py`; it writes `catalogue/efficiencies.toml`, which this file reads. A trainer that has been seen has
+a factor of its own; one that has not is taken to be as far off as those are from each other.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from budgets.hardware import Gpu
+from budgets.models import ModelShape
+from budgets.work import Driver, Seconds, total
+
+# How far a coefficient may lie from its nominal value where nothing was ever measured, as a log standard deviation:
+# 0.35 is a factor of 1.8 either way at 90 %. Efficiencies of bandwidth and operations are known best.
+PRIOR_LOG_SD: dict[Driver, float] = {
+    Driver.DECODE_OVERHEAD: 0.60,
+    Driver.DECODE_BANDWIDTH: 0.35,
+    Driver.DECODE_COMPUTE: 0.35,
+    Driver.PREFILL_COMPUTE: 0.35,
+    Driver.REWARD: 1.00,
+    Driver.TRAIN_COMPUTE: 0.40,
+    Driver.FIXED: 0.80,
+    Driver.WEIGHT_SYNC: 0.80,
+    Driver.EXPERTS: 0.80,
+}
+PRIOR_LENGTH_LOG_SD = 0.35
+# What the form itself leaves out (restarts, stragglers, a slower engine than assumed), where no published run is like
+# what is priced. Measured steps shrink it as 1/√(1 + records), to a floor.
+UNMODELLED_LOG_SD = 0.60
+UNMODELLED_FLOOR_LOG_SD = 0.03
+
+# The constants that are fitted, each to the drivers that the published runs cannot tell apart.
+CONSTANTS: dict[str, tuple[Driver, ...]] = {
+    "decode": (
+        Driver.DECODE_OVERHEAD,
+        Driver.DECODE_BANDWIDTH,
+        Driver.DECODE_COMPUTE,
+        Driver.PREFILL_COMPUTE,
+    ),
+    "train": (Driver.TRAIN_COMPUTE,),
+    "experts": (Driver.EXPERTS,),
+    "fixed": (Driver.FIXED,),
+    "sync": (Driver.WEIGHT_SYNC,),
+}
+
+# Trainers that always score the rollouts with the policy that made them, before they train on them.
+RECOMPUTING = frozenset({"verl", "nemo-rl", "openrlhf", "skyrl", "slime", "easyr1", "rlinf"})
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Logarithms of the drivers' factors: means, covariances, and how well the mean response length is known."""
+
+    log_mean: Mapping[Driver, float] = field(default_factory=lambda: dict.fromkeys(Driver, 0.0))
+    log_covariance: Mapping[tuple[Driver, Driver], float] = field(
+        default_factory=lambda: {(driver, driver): sd**2 for driver, sd in PRIOR_LOG_SD.items()}
+    )
+    length_log_sd: float = PRIOR_LENGTH_LOG_SD
+    records: int = 0
+    unmodelled_log_sd: float = UNMODELLED_LOG_SD
+
+    def apply(self, seconds: Seconds) -> Seconds:
+        """Turn base seconds into expected ones."""
+        return {driver: base * math.exp(self.log_mean[driver]) for driver, base in seconds.items()}
+
+    def log_sd(self, seconds: Seconds) -> float:
+        """Return the log standard deviation of a sum of expected seconds, to first order in the coefficients."""
+        whole = total(seconds)
+        share = {driver: part / whole for driver, part in seconds.items()}
+        variance = math.fsum(
+            share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
+        )
+        with_length = 1 - share.get(Driver.FIXED, 0.0) - share.get(Driver.WEIGHT_SYNC, 0.0)
+        unmodelled = max(UNMODELLED_FLOOR_LOG_SD, self.unmodelled_log_sd / math.sqrt(1 + self.records))
+        return math.sqrt(max(0.0, variance) + (with_length * self.length_log_sd) ** 2 + unmodelled**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A fitted factor as its logarithm, that logarithm's standard deviation, and the set-ups that it rests on."""
+
+    log_value: float
+    log_sd: float
+    setups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiencies:
+    """What published runs say: the constants, a factor for each trainer, and the scatter that remains."""
+
+    constants: Mapping[str, Fitted]
+    trainers: Mapping[str, Fitted]
+    seen: frozenset[str]  # the models and GPU kinds of those runs
+    known_log_sd: float  # of a set-up of a trainer that was seen
+    unknown_log_sd: float  # of any other
+    unseen_log_sd: float  # more, for a model or a GPU kind that was not seen
+
+    def coefficients(self, trainer: str | None = None, *involved: str) -> Coefficients:
+        """Return the prior of a trainer's coefficients with these models and GPU kinds."""
+        seen = self.trainers.get(trainer or "")
+        offset, remains = (seen.log_value, self.known_log_sd) if seen else (0.0, self.unknown_log_sd)
+        new = 0.0 if self.seen.issuperset(involved) else self.unseen_log_sd
+        log_mean, variance = dict.fromkeys(Driver, 0.0), {driver: sd**2 for driver, sd in PRIOR_LOG_SD.items()}
+        for name, fitted in self.constants.items():
+            for driver in CONSTANTS[name]:
+                log_mean[driver], variance[driver] = fitted.log_value + offset, fitted.log_sd**2
+        return Coefficients(
+            log_mean,
+            {(driver, driver): value for driver, value in variance.items()},
+            unmodelled_log_sd=math.hypot(remains, new, seen.log_sd if seen else 0.0),
+        )
+
+
+def prior(gpu: Gpu, model: ModelShape, trainer: str | None = None) -> Coefficients:
+    """Return the coefficients before anything is measured here: of one process nominal, else of published runs."""
+    return Coefficients() if gpu.one_process else _shipped().coefficients(trainer, gpu.name, model.name)
+
+
+def trainer_named(framework: str) -> str:
+    """Return a trainer's name as `--trainer` takes it, of a framework as tables write it: "verl (a fork)" is verl."""
+    return framework.partition("(")[0].strip().casefold()
+
+
+@cache
+def _shipped() -> Efficiencies:
+    table = tomllib.loads(files("budgets.catalogue").joinpath("efficiencies.toml").read_text(encoding="utf-8"))
+
+    def of(kind: str) -> dict[str, Fitted]:
+        return {
+            name: Fitted(math.log(entry["value"]), entry["width"], entry["setups"])
+            for name, entry in table[kind].items()
+        }
+
+    scatter, seen = table["scatter"], table["seen"]
+    return Efficiencies(
+        of("constants"),
+        of("trainers"),
+        frozenset([*seen["gpus"], *seen["models"]]),
+        scatter["known_trainer"],
+        scatter["unknown_trainer"],
+        scatter["unseen"],
+    )

@@ -1,0 +1,231 @@
+"""Runs that somebody measured: one row of a table, as the cost model sees it.
+
+The columns are those of `docs/costs-table.md`; a row says what was trained on what, and the seconds that a batch took.
+A step of such a table is one batch of rollouts, whatever the number of optimizer updates that it is used for.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from budgets import catalogue
+from budgets.coefficients import RECOMPUTING, Coefficients, trainer_named
+from budgets.cost import StepCost, phase_seconds, step_cost
+from budgets.errors import InputError
+from budgets.hardware import Gpu, Hardware
+from budgets.lengths import ResponseLengths
+from budgets.memory import Placement
+from budgets.models import ModelShape
+from budgets.signal import DIFFICULTIES
+from budgets.work import Phase, Seconds, StepLoad
+from budgets.workload import RecipeTraits, Validation, Workload
+
+USUAL_SPREAD = 0.6
+USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
+ASSUMED_SHARE = 0.4  # of the cap, where the mean response is not stated
+NO_VALIDATION = Validation(1, 1, 10**9)  # the seconds of a table are without it
+
+# The columns of a phase's seconds, and the phases that they cover; waiting for rollouts is not a phase.
+PHASE_COLUMNS: dict[str, tuple[Phase, ...]] = {
+    "generate_seconds": (Phase.GENERATE,),
+    "old_logprob_seconds": (Phase.OLD_LOG_PROBS,),
+    "reference_seconds": (Phase.REFERENCE,),
+    "logprob_and_reference_seconds": (Phase.OLD_LOG_PROBS, Phase.REFERENCE),
+    "update_seconds": (Phase.TRAIN,),
+    "weight_sync_seconds": (Phase.SYNC,),
+}
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run of a table: what it was, the seconds of a batch, and what had to be assumed."""
+
+    name: str
+    setup: str
+    trainer: str
+    workload: Workload
+    hardware: Hardware
+    traits: RecipeTraits
+    rollouts_per_prompt: int
+    prompts_per_update: int
+    placement: Placement | None
+    engine_gpus: int | None
+    seconds: float | None
+    seconds_by_column: Mapping[str, float]
+    lengths_known: bool
+    notes: tuple[str, ...]
+
+    def cost(self, coefficients: Coefficients | None = None) -> StepCost:
+        """Price one update; a batch takes `traits.updates_per_batch` of them."""
+        return step_cost(
+            self.workload,
+            self.hardware,
+            self.traits,
+            self.rollouts_per_prompt,
+            self.prompts_per_update,
+            coefficients,
+            placement=self.placement,
+            trainer=self.trainer,
+            engine_gpus=self.engine_gpus,
+        )
+
+    def batch_seconds(self, coefficients: Coefficients | None = None) -> float:
+        """Return the expected seconds of a batch, as the table counts a step."""
+        return self.traits.updates_per_batch * self.cost(coefficients).step_seconds
+
+    def base_seconds(self, coefficients: Coefficients) -> dict[Phase, Seconds]:
+        """Return the seconds of each phase of a batch, by what they are proportional to."""
+        placement = self.cost(coefficients).placement
+        rollouts = self.rollouts_per_prompt * self.prompts_per_update
+        load = StepLoad(self.prompts_per_update, rollouts, rollouts)
+        phases = phase_seconds(self.workload, self.hardware.gpu, placement, self.traits, load, coefficients)
+        batches = self.traits.updates_per_batch
+        return {phase: {driver: batches * part for driver, part in parts.items()} for phase, parts in phases.items()}
+
+
+def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
+    """Read one row, assuming what it leaves blank; InputError says why a row cannot be priced."""
+    notes: list[str] = []
+    model = _model(row)
+    kind = gpu or catalogue.gpu(_text(row, "gpu_kind", "no GPU kind is given"))
+    gpus = _whole(row, "gpu_count")
+    if gpus is None:
+        raise InputError("no gpu_count is given")
+    trainer = trainer_named(row.get("framework", ""))
+    mode = row.get("mode", "") or "colocated_sync"
+    if mode not in ("colocated_sync", "split_async", "split_sync"):
+        raise InputError(f"mode '{mode}' is not priced: colocated_sync, split_async and split_sync are")
+    n, prompts, updates = _batch(row, notes)
+    prompt = _number(row, "mean_prompt_tokens")
+    if prompt is None:
+        prompt = USUAL_PROMPT
+        notes.append(f"prompts taken to have {prompt:.0f} tokens")
+    responses, lengths_known = _responses(row, prompt, model, notes)
+    traits = RecipeTraits(
+        name=row.get("row_id", "") or "row",
+        reference_pass=_flag(row, "reference_pass", False, notes),
+        staleness_bound=max(1, round(_number(row, "staleness_steps") or 1)) if mode == "split_async" else 0,
+        updates_per_batch=updates,
+        old_log_probs=_flag(row, "old_logprob_pass", trainer in RECOMPUTING, notes),
+    )
+    generators, trainers = _whole(row, "generator_gpus"), _whole(row, "trainer_gpus")
+    placement: Placement | None = Placement(gpus, gpus, colocated=True)
+    if mode.startswith("split"):
+        if generators and trainers:
+            placement = Placement(generators, trainers, colocated=False)
+        elif mode == "split_sync":
+            raise InputError("mode 'split_sync' needs generator_gpus and trainer_gpus")
+        else:
+            placement = None
+            notes.append("generators and trainers split the best way")
+    return MeasuredRun(
+        name=row.get("row_id", ""),
+        setup=row.get("setup_id", "") or row.get("row_id", ""),
+        trainer=trainer,
+        workload=Workload(model, prompt, responses, 10**6, DIFFICULTIES["mixed"], NO_VALIDATION),
+        hardware=Hardware(kind, gpus, gpus),
+        traits=traits,
+        rollouts_per_prompt=n,
+        prompts_per_update=prompts,
+        placement=placement,
+        engine_gpus=_engine(row.get("rollout_parallel", "")),
+        seconds=_number(row, "seconds_per_step"),
+        seconds_by_column={
+            column: seconds for column in PHASE_COLUMNS if (seconds := _number(row, column)) is not None and seconds > 0
+        },
+        lengths_known=lengths_known,
+        notes=tuple(notes),
+    )
+
+
+def _model(row: Row) -> ModelShape:
+    name = _text(row, "model_shape", "no model_shape is given")
+    return catalogue.model(name.rstrip("~"))
+
+
+def _batch(row: Row, notes: list[str]) -> tuple[int, int, int]:
+    """Return n, the prompts of an update, and the updates of a batch."""
+    n, rollouts = _whole(row, "rollouts_per_prompt"), _whole(row, "rollouts_per_step")
+    prompts = _whole(row, "prompts_per_batch")
+    if n is None or (prompts is None and rollouts is None):
+        raise InputError("rollouts_per_prompt, and prompts_per_batch or rollouts_per_step, are needed")
+    whole = prompts if prompts is not None else max(1, round((rollouts or 0) / n))
+    updates = _whole(row, "optimizer_updates_per_step")
+    if updates is None:
+        notes.append("one update a batch")
+        updates = 1
+    return n, max(1, round(whole / updates)), updates
+
+
+def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> tuple[ResponseLengths, bool]:
+    mean = _number(row, "mean_response_tokens")
+    cap, whole = _number(row, "max_response_tokens"), _number(row, "max_sequence_tokens")
+    if cap is None:
+        cap = whole - prompt if whole is not None else None
+    if cap is None:
+        if mean is None:
+            raise InputError("neither mean_response_tokens nor max_response_tokens is given")
+        cap = 4 * mean
+        notes.append(f"responses cut at {cap:,.0f} tokens, four times their mean")
+    cap = min(cap, model.context - prompt)
+    if mean is None and (mean := _from_throughput(row, prompt)) is not None:
+        notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
+    if mean is None:
+        notes.append(f"mean response taken as {ASSUMED_SHARE} of the cap")
+        return ResponseLengths(ASSUMED_SHARE * cap, int(cap), USUAL_SPREAD), False
+    return ResponseLengths(min(mean, int(cap)), int(cap), USUAL_SPREAD), True
+
+
+def _from_throughput(row: Row, prompt: float) -> float | None:
+    """Return what the tokens of a step leave for a response, where throughput and seconds were published."""
+    columns = ("tokens_per_second_per_gpu", "seconds_per_step", "gpu_count", "rollouts_per_step")
+    speed, seconds, gpus, rollouts = (_number(row, column) for column in columns)
+    if not (speed and seconds and gpus and rollouts):
+        return None
+    mean = speed * seconds * gpus / rollouts - prompt
+    return mean if mean > 0 else None
+
+
+def _engine(parallel: str) -> int | None:
+    """Read the GPUs of an engine from how it is parallel: `tp8`, `tp16`, `tp1 x 8`."""
+    digits = "".join(letter if letter.isdigit() else " " for letter in parallel.partition("tp")[2]).split()
+    return int(digits[0]) if digits else None
+
+
+def _text(row: Row, column: str, missing: str) -> str:
+    if not (text := row.get(column, "").strip()):
+        raise InputError(missing)
+    return text
+
+
+def _number(row: Row, column: str) -> float | None:
+    text = (row.get(column) or "").strip()
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"{column} is '{text}': a number that is not negative is needed")
+    return value
+
+
+def _whole(row: Row, column: str) -> int | None:
+    value = _number(row, column)
+    if value is None:
+        return None
+    if value < 1 or value != int(value):
+        raise InputError(f"{column} is {value:g}: a whole number of at least 1 is needed")
+    return int(value)
+
+
+def _flag(row: Row, column: str, otherwise: bool, notes: list[str]) -> bool:
+    text = (row.get(column) or "").strip().casefold()
+    if text in ("yes", "no"):
+        return text == "yes"
+    if text:
+        raise InputError(f"{column} is '{text}': yes or no is needed")
+    notes.append(f"{column} taken as {'yes' if otherwise else 'no'}")
+    return otherwise
