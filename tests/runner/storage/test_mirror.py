@@ -1,7 +1,7 @@
 """A trial goes on on another machine as if it had never left the first; each machine is a folder of its own."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ import pytest
 
 from runner.ports.backend import Point
 from runner.ports.executor import Ended, Event, Failed, Progress, Work
+from runner.ports.trial import TrialConfig
 from runner.storage.mirror import SHARED, checkpoints_of
 from runner.storage.place import Place
 from runner.storage.saves import Saves
 from runner.sweep.tidying import remove_saved
 from runner.sweep.worker import Worker
 from tests.conformance.works import Works
+from tests.runner.tiny import tiny_config
 from tests.runner.trainers.standins import standin_config
 
 
@@ -28,8 +30,9 @@ class Machines:
         self._works = Works(folder)
         self._config: dict[str, Any] | None = None
 
-    def driven(self) -> "Machines":
-        self._config = standin_config(save_every_steps=1, checkpoint_bytes=2000).model_dump(mode="json")
+    def training(self, config: TrialConfig) -> "Machines":
+        """Have its trial be another than a simulated one."""
+        self._config = config.model_dump(mode="json")
         return self
 
     def run(self, machine: str, from_step: int, to_step: int, storage: str | None = "") -> Ended | Failed:
@@ -62,17 +65,22 @@ def machines(tmp_path: Path) -> Machines:
     return Machines(tmp_path)
 
 
-@pytest.fixture(params=["simulated", "driven"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Machines]]:
+@pytest.fixture(params=["simulated", "driven", "builtin"])
+def each(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Machines]:
     def named(name: str) -> Machines:
         found = Machines(tmp_path / name)
-        return found.driven() if request.param == "driven" else found
+        if request.param == "driven":
+            return found.training(standin_config(save_every_steps=1, checkpoint_bytes=2000))
+        if request.param == "builtin":
+            request.getfixturevalue("tiny_trials")
+            return found.training(tiny_config())
+        return found
 
     return named
 
 
-def test_a_trial_moves_between_machines_and_makes_the_same_points(either: Callable[[str], Machines]) -> None:
-    moved, stayed = either("moved"), either("stayed")
+def test_a_trial_moves_between_machines_and_makes_the_same_points(each: Callable[[str], Machines]) -> None:
+    moved, stayed = each("moved"), each("stayed")
     for machine, start in (("a", 0), ("b", 3), ("a", 6), ("b", 9)):  # each comes back to an older state of its own
         ended = moved.run(machine, start, start + 3)
         assert isinstance(ended, Ended)
@@ -148,8 +156,8 @@ def test_storage_that_is_away_does_not_end_a_trial_that_has_what_it_needs(
     assert ended.notes == ("goes on from step 3 instead of 6: no newer checkpoint is sound",)
 
 
-def test_of_a_pruned_trial_nothing_is_kept_anywhere(either: Callable[[str], Machines]) -> None:
-    machines = either("one")
+def test_of_a_pruned_trial_nothing_is_kept_anywhere(each: Callable[[str], Machines]) -> None:
+    machines = each("one")
     machines.run("a", 0, 3)
     work: Work = Works(machines.folder)(1)
     config = machines._config or work.config
