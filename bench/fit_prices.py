@@ -110,7 +110,7 @@ def _priced(row: Mapping[str, str]) -> MeasuredRun | None:
         run = measured_run(row)
     except InputError:
         return None
-    return run if run.lengths_known and run.seconds else None
+    return run if not run.length_log_sd and run.seconds else None
 
 
 def fit(known: Sequence[Example]) -> Efficiencies:

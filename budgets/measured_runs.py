@@ -6,12 +6,13 @@ A step of such a table is one batch of rollouts, whatever the number of optimize
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from budgets import catalogue
-from budgets.coefficients import RECOMPUTING, Coefficients, trainer_named
+from budgets.coefficients import RECOMPUTING, Coefficients, prior, trainer_named
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
+from budgets.expected_lengths import expected_length
 from budgets.hardware import Gpu, Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
@@ -22,7 +23,6 @@ from budgets.workload import RecipeTraits, Validation, Workload
 
 USUAL_SPREAD = 0.6
 USUAL_PROMPT = 128.0  # of the runs that state it, which train on mathematics; the cost hardly depends on it
-ASSUMED_SHARE = 0.4  # of the cap, where the mean response is not stated
 NO_VALIDATION = Validation(1, 1, 10**9)  # the seconds of a table are without it
 
 # The columns of a phase's seconds, and the phases that they cover; waiting for rollouts is not a phase.
@@ -53,8 +53,14 @@ class MeasuredRun:
     engine_gpus: int | None
     seconds: float | None
     seconds_by_column: Mapping[str, float]
-    lengths_known: bool
+    length_log_sd: float  # 0 where the mean response is known
     notes: tuple[str, ...]
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """What published runs say of this trainer, with the length as well as it is known here."""
+        known = prior(self.hardware.gpu, self.workload.model, self.trainer)
+        return replace(known, length_log_sd=self.length_log_sd)
 
     def cost(self, coefficients: Coefficients | None = None) -> StepCost:
         """Price one update; a batch takes `traits.updates_per_batch` of them."""
@@ -101,7 +107,7 @@ def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
     if prompt is None:
         prompt = USUAL_PROMPT
         notes.append(f"prompts taken to have {prompt:.0f} tokens")
-    responses, lengths_known = _responses(row, prompt, model, notes)
+    responses, length_log_sd = _responses(row, prompt, model, notes)
     traits = RecipeTraits(
         name=row.get("row_id", "") or "row",
         reference_pass=_flag(row, "reference_pass", False, notes),
@@ -134,7 +140,7 @@ def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
         seconds_by_column={
             column: seconds for column in PHASE_COLUMNS if (seconds := _number(row, column)) is not None and seconds > 0
         },
-        lengths_known=lengths_known,
+        length_log_sd=length_log_sd,
         notes=tuple(notes),
     )
 
@@ -158,7 +164,7 @@ def _batch(row: Row, notes: list[str]) -> tuple[int, int, int]:
     return n, max(1, round(whole / updates)), updates
 
 
-def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> tuple[ResponseLengths, bool]:
+def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> tuple[ResponseLengths, float]:
     mean = _number(row, "mean_response_tokens")
     cap, whole = _number(row, "max_response_tokens"), _number(row, "max_sequence_tokens")
     if cap is None:
@@ -172,9 +178,10 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
     if mean is None and (mean := _from_throughput(row, prompt)) is not None:
         notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
     if mean is None:
-        notes.append(f"mean response taken as {ASSUMED_SHARE} of the cap")
-        return ResponseLengths(ASSUMED_SHARE * cap, int(cap), USUAL_SPREAD), False
-    return ResponseLengths(min(mean, int(cap)), int(cap), USUAL_SPREAD), True
+        expected = expected_length(row.get("model") or model.name, cap)
+        notes.append(f"mean response of {expected.mean:,.0f} tokens expected of a {expected.kind} model")
+        return ResponseLengths(expected.mean, int(cap), USUAL_SPREAD), expected.log_sd
+    return ResponseLengths(min(mean, int(cap)), int(cap), USUAL_SPREAD), 0.0
 
 
 def _from_throughput(row: Row, prompt: float) -> float | None:

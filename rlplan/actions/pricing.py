@@ -1,17 +1,22 @@
-"""What `rlplan price` does, callable from Python: one configuration from its flags and file, priced."""
+"""What `rlplan price` does, callable from Python: one configuration, or the rows of a table, priced."""
 
+import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from budgets.coefficients import prior
+from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
+from planner.pricing.runs import PricedRun, priced_runs
 from planner.store import open_store
 from planner.store.engine import locate
 from rlplan.actions.calibrating import coefficients_of
 from rlplan.wording.numbers import count
+
+NEEDED = ("model_shape", "gpu_kind", "gpu_count", "rollouts_per_prompt")  # columns that nothing can be assumed for
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,27 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
             asked = replace(asked, coefficients=coefficients_of(store, workload, hardware.gpu, traits, known))
     found = price(asked)
     return Priced(found, changes(found), _assumptions(found, resolved))
+
+
+def price_table(path: Path) -> list[PricedRun]:
+    """Price every row of a table of runs; docs/costs-table.md describes its columns."""
+    if not path.is_file():
+        raise NotFoundError(f"there is no file {path}: give a table of runs, or price one configuration by flags alone")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            columns = table.fieldnames or []
+            rows = [{name: (value or "").strip() for name, value in row.items() if name} for row in table]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a table: {error}. A CSV file with a header is needed") from error
+    if lacking := [name for name in NEEDED if name not in columns]:
+        raise InputError(
+            f"{path} has no column {', '.join(lacking)}: a table of runs needs {', '.join(NEEDED)}, and takes the "
+            "others of docs/costs-table.md"
+        )
+    if not rows:
+        raise InputError(f"{path} has a header and no row: each run is a row below it")
+    return priced_runs(rows)
 
 
 def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:

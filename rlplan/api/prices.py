@@ -17,6 +17,7 @@ def price(
     mean_response_tokens: float | None = None,
     prompt_tokens: float | None = None,
     recipe: str | None = None,
+    trainer: str | None = None,
     difficulty: str | None = None,
     task: str | None = None,
     config: str | Path | None = None,
@@ -37,6 +38,7 @@ def price(
         mean_response_tokens: Mean tokens of a response, what a price depends on most.
         prompt_tokens: Mean tokens of a prompt.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
+        trainer: Whose trainer, such as verl: how fast it is was measured.
         difficulty: easy, medium, hard or mixed problems.
         task: An embedded task, on this machine's CPU.
         config: A configuration file.
@@ -58,6 +60,7 @@ def price(
     from rlplan.reading.price_data import price_data  # noqa: PLC0415
 
     with arguments_named():
-        resolved = load_configuration(None if config is None else Path(config), task, flagged(asked))
+        flags = flagged(asked) | {"trainer.name": ("trainer", trainer)}
+        resolved = load_configuration(None if config is None else Path(config), task, flags)
         priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, database_at(db))
     return price_data(priced.price, priced.changes, priced.assumptions)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rlplan.commands import options
+from rlplan.commands.completing import trainers
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
@@ -26,6 +27,10 @@ def price(
     mean_response_tokens: options.MeanResponseOption = None,
     prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None,
     recipe: options.RecipeOption = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="Whose trainer: how fast it is was measured.", autocompletion=trainers),
+    ] = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     task: options.TaskOption = None,
     config: options.ConfigOption = None,
@@ -37,9 +42,12 @@ def price(
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
     asked = dict(locals())
-    from rlplan.actions.pricing import price_one  # noqa: PLC0415
+    from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
     from rlplan.actions.proposing import flagged, load_configuration  # noqa: PLC0415
-    from rlplan.printing.price_output import print_price  # noqa: PLC0415
+    from rlplan.printing.price_output import print_price, print_runs  # noqa: PLC0415
 
-    resolved = load_configuration(config, task, flagged(asked))
+    if runs is not None:
+        print_runs(price_table(runs), format)
+        return
+    resolved = load_configuration(config, task, flagged(asked) | {"trainer.name": ("--trainer", trainer)})
     print_price(price_one(resolved, rollouts_per_prompt, prompts_per_batch, db), format)

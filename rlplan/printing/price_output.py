@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.pricing import Change, PhasePrice, Price
+from planner.pricing.runs import PricedRun, Summary, summary
 from rlplan.actions.pricing import Priced
-from rlplan.reading.price_data import price_data
+from rlplan.reading.price_data import price_data, runs_data
 from rlplan.wording.console import print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours
+from rlplan.wording.numbers import UNKNOWN, aligned_hours, some_of
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
@@ -30,6 +31,56 @@ def print_price(priced: Priced, format: Format) -> None:
         print_csv(list(rows[0]), rows)
     else:
         print_drawn(lambda canvas: _drawn(priced, canvas))
+
+
+def print_runs(runs: Sequence[PricedRun], format: Format) -> None:
+    """Print what the rows of a table are priced at, beside what was measured."""
+    if format is Format.JSON:
+        print_json(runs_data(runs))
+    elif format is Format.CSV:
+        print_csv(list(COLUMNS), map(_row, runs))
+    else:
+        print_drawn(lambda canvas: _table(runs, canvas))
+
+
+NAMED = 3  # rows that cannot be priced for one reason
+COLUMNS = ("row_id", "predicted_seconds", "low", "high", "measured_seconds", "ratio", "notes")
+
+
+def _row(run: PricedRun) -> dict[str, object]:
+    predicted = run.predicted or (None, None, None)
+    values = (run.row_id, *predicted, run.measured, run.ratio, "; ".join(run.notes))
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _table(runs: Sequence[PricedRun], canvas: Canvas) -> "Iterator[RenderableType]":
+    yield table_of([run for run in runs if run.predicted], RUNS, canvas)
+    yield ""
+    refused: dict[str, list[str]] = {}
+    for run in runs:
+        if run.predicted is None:
+            refused.setdefault("; ".join(run.notes), []).append(run.row_id)
+    for why, rows in refused.items():
+        yield from canvas.lines(f"{some_of(rows, NAMED)}: {why}", "dim")
+    yield from canvas.lines(_told(summary(runs), len(runs)))
+
+
+RUNS: Sequence[Column[PricedRun]] = (
+    Column("run", lambda run: run.row_id, Cells.PATHS),
+    Column("predicted s", lambda run: aligned_hours(run.predicted[0]) if run.predicted else UNKNOWN),
+    Column("90 %", lambda run: "–".join(map(aligned_hours, run.predicted[1:])) if run.predicted else UNKNOWN),
+    Column("measured", lambda run: aligned_hours(run.measured) if run.measured else UNKNOWN),
+    Column("ratio", lambda run: f"{run.ratio:.2f}" if run.ratio else UNKNOWN),
+)
+
+
+def _told(found: Summary, rows: int) -> str:
+    if found.typical_miss is None:
+        return f"{rows} rows, none of them with seconds_per_step to compare with."
+    return (
+        f"{found.rows} of {rows} rows can be compared: a typical miss of × {found.typical_miss:.2f}, nine of ten "
+        f"within × {found.within_90:.2f}, {found.inside_interval:.0%} inside their 90 % intervals."
+    )
 
 
 def _drawn(priced: Priced, canvas: Canvas) -> "Iterator[RenderableType]":

@@ -1,4 +1,4 @@
-"""The documents of `rlplan price`: of one configuration."""
+"""The documents of `rlplan price`: of one configuration, and of a table of runs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.config import Assumption
 from planner.pricing import Change, Price
+from planner.pricing.runs import PricedRun, summary
 
 
 def price_data(price: Price, changes: Sequence[Change], assumptions: Sequence[Assumption]) -> dict[str, Any]:
@@ -30,6 +31,22 @@ def price_data(price: Price, changes: Sequence[Change], assumptions: Sequence[As
         "layout": {"gpus": placement.gpus, **asdict(placement)},
         "changes": [_change(each) for each in changes],
         "assumptions": [asdict(each) for each in assumptions],
+    }
+
+
+def runs_data(runs: Sequence[PricedRun]) -> dict[str, Any]:
+    """Return the document of `rlplan price RUNS.csv --format json`."""
+    return {"rows": [_run(each) for each in runs], "summary": asdict(summary(runs))}
+
+
+def _run(run: PricedRun) -> dict[str, Any]:
+    return {
+        "row_id": run.row_id,
+        "predicted_seconds": None if run.predicted is None else _interval(*run.predicted),
+        "measured_seconds": run.measured,
+        "ratio": run.ratio,
+        "phases": {name: _interval(*seconds) for name, seconds in run.phases.items()},
+        "notes": list(run.notes),
     }
 
 

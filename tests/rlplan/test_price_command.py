@@ -111,6 +111,12 @@ def test_what_cannot_be_priced_is_refused_in_a_line(run: Run, flags: tuple[str, 
     assert ran.err.count("\n") == 1
 
 
+def test_a_trainer_that_was_measured_has_a_narrower_interval_than_one_that_was_not(run: Run) -> None:
+    known, unknown = (priced(run, "--trainer", name)["seconds_per_step"] for name in ("nemo-rl", "openrlhf"))
+
+    assert known["high"] / known["low"] < unknown["high"] / unknown["low"]
+
+
 def test_python_answers_what_the_command_does(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
