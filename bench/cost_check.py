@@ -133,7 +133,8 @@ def study_run(name: str, gpu_hours: float, steps: float, prompts: int, model: st
     workload = Workload(shape, PROMPT_TOKENS, responses, 53_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("gb200"), 80, 80)
     known = prior(hardware.gpu, shape)
-    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, load_recipe("scalerl").traits(), known)
+    traits = load_recipe("scalerl").traits().uninterrupted  # the mean that is assumed is that of what it came to
+    return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, traits, known)
 
 
 def tiny_run() -> Run:

@@ -107,7 +107,7 @@ def _design(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> t
     rows, seconds = [], []
     for step in measured:
         seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
-        base = phase_seconds(seen, gpu, step.placement, step.traits, step.load, Coefficients())
+        base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
         base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus, step.placement.engine_gpus)
         for phase, took in step.seconds.items():
             row = [base[phase].get(driver, 0.0) for driver in Driver]

@@ -117,7 +117,7 @@ def step_cost(
         placement=placement,
         seconds_by_phase={phase: total(seconds) for phase, seconds in phases.items()},
         step_seconds=step_seconds,
-        start_up_seconds=_start_up_seconds(workload, hardware.gpu, placement, known),
+        start_up_seconds=_start_up_seconds(workload.under(traits), hardware.gpu, placement, known),
         log_sd=known.log_sd(decisive),
     )
 
@@ -126,7 +126,7 @@ def phase_seconds(
     workload: Workload, gpu: Gpu, placement: Placement, traits: RecipeTraits, load: StepLoad, known: Coefficients
 ) -> dict[Phase, Seconds]:
     """Return the expected seconds of each phase, split by what they are proportional to."""
-    generators, trainers = placement.generator_gpus, placement.trainer_gpus
+    workload, generators, trainers = workload.under(traits), placement.generator_gpus, placement.trainer_gpus
     engine = placement.engine_gpus
     evaluation = evaluate_seconds(workload, gpu, generators, engine)
     synced, batches = sync_seconds(workload, gpu), 1 if gpu.one_process else traits.updates_per_batch

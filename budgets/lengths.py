@@ -1,7 +1,7 @@
 """How long responses are: a log-normal cut off at the cap, because a few run on until they are stopped."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 
@@ -9,6 +9,8 @@ from budgets.errors import InputError
 
 _NORMAL = NormalDist()
 _GRID = 96
+_PLACES = 16  # of a drawn interruption
+REST_SHARE = 0.5  # of the room behind the last interruption that phrase and answer take
 _REACH = 6  # log standard deviations above the location that the grid covers; one response in 10⁹ lies beyond
 
 
@@ -65,11 +67,22 @@ class ResponseLengths:
         """Return the same cap and spread with another mean, at most the cap."""
         return ResponseLengths(min(mean, self.cap), self.cap, self.spread)
 
-    def _moment(self, location: float, order: int) -> float:
-        """E[min(X, cap)^order] of the log-normal X."""
-        z = (math.log(self.cap) - location) / self.spread
+    def longer_than(self, tokens: float) -> float:
+        """Return the share of responses that are longer than so many tokens, which are fewer than the cap."""
+        if self.fixed:
+            return float(self.mean > tokens)
+        return 1 - _NORMAL.cdf((math.log(tokens) - self._location) / self.spread)
+
+    def moment_up_to(self, tokens: float, order: int) -> float:
+        """Return E[min(length, tokens)^order]."""
+        return min(self.mean, tokens) ** order if self.fixed else self._moment(self._location, order, tokens)
+
+    def _moment(self, location: float, order: int, cut: float | None = None) -> float:
+        """E[min(X, cut)^order] of the log-normal X; without a cut it is at the cap."""
+        cut = float(self.cap) if cut is None else cut
+        z = (math.log(cut) - location) / self.spread
         inside = math.exp(order * location + (order * self.spread) ** 2 / 2) * _NORMAL.cdf(z - order * self.spread)
-        return inside + float(self.cap) ** order * (1 - _NORMAL.cdf(z))
+        return inside + cut**order * (1 - _NORMAL.cdf(z))
 
     def _solve_location(self) -> float:
         """Find the log-normal's location by bisection, since the cut makes its mean implicit."""
@@ -83,6 +96,78 @@ class ResponseLengths:
             else:
                 high = middle
         return (low + high) / 2
+
+
+@dataclass(frozen=True)
+class InterruptedLengths(ResponseLengths):
+    """Lengths of responses that a closing phrase cuts short, each at a place drawn between two; `mean` is theirs.
+
+    Phrase and answer are taken to fill a share of the room behind the last place.
+    """
+
+    places: tuple[float, ...]
+    rest: float  # tokens of phrase and answer
+    natural: ResponseLengths  # what they would be
+
+    def __post_init__(self) -> None:
+        natural, step = self.natural, self.cap / _GRID
+        longer = [natural.longer_than(place) for place in self.places]
+
+        def up_to(tokens: float) -> float:
+            ended = (1 - natural.longer_than(min(tokens, place)) for place in self.places)
+            answered = (share for place, share in zip(self.places, longer, strict=True) if place + self.rest <= tokens)
+            return (math.fsum(ended) + math.fsum(answered)) / len(self.places)
+
+        object.__setattr__(self, "_step", step)
+        object.__setattr__(self, "_cumulative", tuple(up_to(step * (i + 0.5)) for i in range(_GRID)))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every response has the same length."""
+        return False
+
+    @property
+    def interrupted_share(self) -> float:
+        """Share of responses that are interrupted."""
+        return math.fsum(map(self.natural.longer_than, self.places)) / len(self.places)
+
+    @property
+    def truncated_share(self) -> float:
+        """Share of responses that are cut at the cap: those that are made to answer are not."""
+        return 0.0
+
+    @cached_property
+    def mean_square(self) -> float:
+        """E[length²]."""
+        return _interrupted_moment(self.natural, self.places, self.rest, 2)
+
+    def with_mean(self, mean: float) -> ResponseLengths:
+        """Return these lengths as they are where responses would have another mean."""
+        return replace(
+            self,
+            natural=(natural := self.natural.with_mean(mean)),
+            mean=_interrupted_moment(natural, self.places, self.rest, 1),
+        )
+
+
+@lru_cache(maxsize=256)
+def interrupted(lengths: ResponseLengths, first: float, last: float) -> ResponseLengths:
+    """Return what lengths become when responses are interrupted between two shares of the cap."""
+    width = (last - first) / _PLACES
+    places = tuple(lengths.cap * (first + width * (place + 0.5)) for place in range(_PLACES))
+    if not lengths.longer_than(places[0]):
+        return lengths
+    rest = REST_SHARE * lengths.cap * (1 - last)
+    mean = _interrupted_moment(lengths, places, rest, 1)
+    return InterruptedLengths(mean, lengths.cap, lengths.spread, places, rest, lengths)
+
+
+def _interrupted_moment(natural: ResponseLengths, places: tuple[float, ...], rest: float, order: int) -> float:
+    """E[length^order], where what is longer than its place has the rest behind it."""
+    return math.fsum(
+        natural.moment_up_to(place, order) + natural.longer_than(place) * ((place + rest) ** order - place**order)
+        for place in places
+    ) / len(places)
 
 
 @lru_cache(maxsize=4096)  # cells of a grid with as many rollouts share it

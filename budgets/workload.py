@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from budgets.errors import InputError
-from budgets.lengths import ResponseLengths
+from budgets.lengths import ResponseLengths, interrupted
 from budgets.models import ModelShape
 from budgets.signal import PassRates
 
@@ -67,6 +67,13 @@ class Workload:
         """Tokens of the longest prompt and response together."""
         return self.prompt_tokens + self.responses.cap
 
+    def under(self, traits: "RecipeTraits") -> "Workload":
+        """Return the workload with the lengths that responses have once the recipe's interruptions shorten them."""
+        first, last = traits.interrupted_from, traits.interrupted_until
+        if first is None or last is None:
+            return self
+        return replace(self, responses=interrupted(self.responses, first, last))
+
     def with_mean_response(self, mean: float) -> "Workload":
         """Return the same workload with another mean response length."""
         return replace(self, responses=self.responses.with_mean(mean))
@@ -83,6 +90,8 @@ class RecipeTraits:
     old_log_probs: bool = False  # the trainer always scores the rollouts with the policy that made them: one more pass
     refills_groups: bool = False  # groups without signal are generated anew until the batch is full
     drops_groups: bool = False  # groups without signal are generated but not trained on
+    interrupted_from: float | None = None  # share of the longest length from which on responses are made to answer
+    interrupted_until: float | None = None  # and up to which; None: never
     learning_rate_schedule: str = "constant"  # any other depends on the run's length and cannot be swept
 
     def __post_init__(self) -> None:
@@ -97,6 +106,18 @@ class RecipeTraits:
                 f"recipe '{self.name}': staleness bound {self.staleness_bound} must be at least 0 and updates per "
                 f"batch {self.updates_per_batch} at least 1"
             )
+
+        first, last = self.interrupted_from, self.interrupted_until
+        if (first, last) != (None, None) and not 0 < (first or 0) <= (last or 0) < 1:
+            raise InputError(
+                f"recipe '{self.name}' interrupts responses from {first} to {last} of the longest length: both shares "
+                "are needed, the first not above the last, between 0 and 1"
+            )
+
+    @property
+    def uninterrupted(self) -> "RecipeTraits":
+        """The same for lengths that were measured, which interruptions have shortened already."""
+        return replace(self, interrupted_from=None, interrupted_until=None)
 
     @property
     def asynchronous(self) -> bool:

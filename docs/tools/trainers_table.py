@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planner.config.trainer import TRAINERS
 from planner.recipes import load_recipe, recipe_names
-from runner.trainers.ability import Difference, Judging, degree
+from runner.trainers.ability import Difference, Judging, degree, judged
 
 PAGE = Path(__file__).parents[1] / "trainers.md"
 BEGIN, END = "<!-- recipes: begin, written by docs/tools/trainers_table.py -->\n", "<!-- recipes: end -->\n"
@@ -30,7 +30,7 @@ def table() -> str:
     lines = [f"| recipe | {' | '.join(f'`{name}`' for name in known)} |", f"|---|{'---|' * len(known)}"]
     notes: list[str] = []
     for recipe in map(load_recipe, recipe_names()):
-        found = {name: judge.differences(recipe) for name, judge in known.items()}
+        found = {name: judged(recipe, judge.differences) for name, judge in known.items()}
         lines.append(f"| `{recipe.name}` | {' | '.join(degree(each) for each in found.values())} |")
         for name, differences in found.items():
             if differences:

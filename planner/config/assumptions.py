@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from budgets.cost import Z90, StepCost
+from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
-from budgets.workload import RecipeTraits
+from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, settled
 from planner.config.request import counted_prompts
 from planner.proposals import Proposal, Request
@@ -73,9 +74,20 @@ def _cost(request: Request, cost: StepCost) -> Assumption:
     )
 
 
+def told_lengths(workload: Workload, traits: RecipeTraits) -> str:
+    """Say how long responses are, and what a recipe's interruptions make of them."""
+    lengths, shortened = workload.responses, workload.under(traits).responses
+    told = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut"
+    if not isinstance(shortened, InterruptedLengths):
+        return told
+    return (
+        f"{told}; with interruptions {shortened.mean:,.0f} on average, none cut and "
+        f"{shortened.interrupted_share:.0%} made to answer before the end"
+    )
+
+
 def _response(request: Request, resolved: Resolved) -> Assumption:
-    lengths = request.workload.responses
-    value = f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut"
+    value = told_lengths(request.workload, request.traits)
     given = resolved.source("workload.mean_response_tokens")
     return Assumption("responses", value, given if given != DEFAULT else "assumed: 0.4 of the most")
 

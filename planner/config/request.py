@@ -21,7 +21,7 @@ from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
-from planner.recipes import load_recipe
+from planner.recipes import Recipe, load_recipe
 
 MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
 DEFAULT_DIFFICULTY = "easy"
@@ -86,7 +86,7 @@ def _variants(
     axes = config.axes
     models = [(_workload(config, pass_rates, name), name) for name in axes.models or [config.workload.model]]
     shapes = {given: workload.model.name for workload, given in models}
-    recipes = {given: _as_trained(config, load_recipe(given).traits()) for given in axes.recipes or ()}
+    recipes = {given: _as_trained(config, load_recipe(given)) for given in axes.recipes or ()}
     # Those that are called alike could not be told apart later.
     require_distinct("axes.models", list(axes.models or ()), shapes.__getitem__)
     require_distinct("axes.recipes", list(axes.recipes or ()), lambda given: recipes[given].name)
@@ -157,12 +157,13 @@ def _with_prompts(config: Config, number: int) -> Config:
 def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
     """Return what costs in the named recipe, or in the healthy one: KL and entropy terms on easy problems only."""
     name = config.recipe.name or ("hard" if difficulty in ("hard", "mixed") else "easy")
-    return _as_trained(config, load_recipe(name).traits())
+    return _as_trained(config, load_recipe(name))
 
 
-def _as_trained(config: Config, traits: RecipeTraits) -> RecipeTraits:
-    """Return what the recipe costs with the chosen trainer, some of which score each rollout once more."""
-    return replace(traits, old_log_probs=config.trainer.name in RECOMPUTING)
+def _as_trained(config: Config, recipe: Recipe) -> RecipeTraits:
+    """Return what the recipe costs with its trainer: some score each rollout once more, and ours alone interrupts."""
+    own, traits = config.trainer.name == BUILTIN, recipe.traits(config.workload.task)
+    return replace(traits if own else traits.uninterrupted, old_log_probs=config.trainer.name in RECOMPUTING)
 
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class Price:
     @property
     def tokens_per_second_per_gpu(self) -> float:
         """Prompt and response tokens of a batch over its time, on each GPU: how frameworks state their speed."""
-        workload = self.asked.workload
+        workload = self.asked.workload.under(self.asked.traits)
         tokens = self.asked.rollouts * (workload.prompt_tokens + workload.responses.mean)
         return tokens / (self.cost.step_seconds * self.cost.placement.gpus)
 
@@ -136,7 +136,7 @@ class Price:
 
     def _limit(self, phase: Phase, seconds: Seconds) -> str:
         limit = LIMITS[max(seconds, key=seconds.__getitem__)]
-        lengths = self.asked.workload.responses
+        lengths = self.asked.workload.under(self.asked.traits).responses
         if phase is Phase.GENERATE and not self.asked.traits.asynchronous:
             longest = lengths.longest_of(self.asked.load.generated)
             if longest > LONG_TAIL * lengths.mean:

@@ -12,6 +12,11 @@ from budgets.workload import RecipeTraits
 from planner.checking import Count, NotNegative, OrNone, Positive, Section
 
 Rate = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+# What closes the answers of embedded tasks, whose models know no words. An answer that is the sum alone has nothing to
+# close: it is never interrupted.
+EMBEDDED_PHRASES = {"sum-easy": "", "sum-hard": "", "sum-steps": ";="}
 
 
 class Advantage(Section):
@@ -72,6 +77,41 @@ class Rewards(Section):
     mask_truncated: bool = Field(False, description="leave truncated responses out of the loss")
 
 
+class Interruptions(Section):
+    """A closing phrase that is forced on long responses, so that they end in an answer instead of being cut."""
+
+    earliest: OrNone[Share] = Field(
+        None,
+        description="share of the longest length from which on a response that goes on is interrupted; none: never",
+    )
+    latest: OrNone[Share] = Field(
+        None,
+        description="the place is drawn for each response between the earliest share and this; none: at the earliest",
+    )
+    phrase: str = Field("", description="what is forced there, outside of the loss; the answer is generated behind it")
+    closed_by: str = Field("", description="a response that has said this already is let be; empty: none is")
+
+    def require_complete(self) -> None:
+        """Raise ValueError where something is missing for interruptions to end in an answer."""
+        if self.earliest is None:
+            return
+        if not self.phrase:
+            raise ValueError(
+                f"interruptions.earliest = {self.earliest:g} without interruptions.phrase: give the text that closes a "
+                "response there, or set earliest = 'none'"
+            )
+        if self.latest is not None and self.latest < self.earliest:
+            raise ValueError(
+                f"interruptions.earliest = {self.earliest:g} and latest = {self.latest:g}: the place is drawn between "
+                f"them; give a latest of at least {self.earliest:g}, or 'none' for that place alone"
+            )
+        if self.closed_by not in self.phrase:
+            raise ValueError(
+                f"interruptions.closed_by = '{self.closed_by}' is no part of the phrase '{self.phrase}', so that an "
+                "interrupted response would not be closed: put it into the phrase, or leave closed_by empty"
+            )
+
+
 class Filters(Section):
     """Which prompts are sampled and which groups are trained on."""
 
@@ -125,6 +165,7 @@ class Recipe(Section):
     advantage: Advantage = Field(default_factory=Advantage)
     objective: Objective = Field(default_factory=Objective)
     rewards: Rewards = Field(default_factory=Rewards)
+    interruptions: Interruptions = Field(default_factory=Interruptions)
     filters: Filters = Field(default_factory=Filters)
     schedule: Schedule = Field(default_factory=Schedule)
     optimizer: Optimizer = Field(default_factory=Optimizer)
@@ -133,6 +174,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        self.interruptions.require_complete()
         if self.schedule.staleness_bound > 0 and self.objective.against != "sampler":
             raise ValueError(
                 f"schedule.staleness_bound = {self.schedule.staleness_bound} with objective.against = "
@@ -146,8 +188,20 @@ class Recipe(Section):
             )
         return self
 
-    def traits(self) -> RecipeTraits:
-        """Return what of the recipe changes the cost of a step."""
+    def closing(self, task: str | None = None) -> tuple[str, str]:
+        """Return the phrase that interrupts responses to a task, and what a closed one has said; empty: never.
+
+        An embedded task has a phrase of its own, or none.
+        """
+        if self.interruptions.earliest is None:
+            return "", ""
+        if task in EMBEDDED_PHRASES:
+            return EMBEDDED_PHRASES[task], EMBEDDED_PHRASES[task]
+        return self.interruptions.phrase, self.interruptions.closed_by
+
+    def traits(self, task: str | None = None) -> RecipeTraits:
+        """Return what of the recipe changes the cost of a step, on an embedded task or on any other."""
+        earliest = self.interruptions.earliest if self.closing(task)[0] else None
         return RecipeTraits(
             name=self.name,
             reference_pass=self.objective.kl > 0,
@@ -156,4 +210,6 @@ class Recipe(Section):
             refills_groups=self.filters.zero_variance == "refill",
             drops_groups=self.filters.zero_variance == "drop",
             learning_rate_schedule=self.optimizer.learning_rate_schedule,
+            interrupted_from=earliest,
+            interrupted_until=earliest and (self.interruptions.latest or earliest),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 from budgets.coefficients import prior
 from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
+from planner.config.assumptions import told_lengths
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
@@ -65,13 +66,13 @@ def price_table(path: Path) -> list[PricedRun]:
 
 def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
     asked = found.asked
-    lengths, model, hardware = asked.workload.responses, asked.workload.model, asked.hardware
+    model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
     records = asked.coefficients.records
     return [
         Assumption(
             "responses",
-            f"{lengths.mean:,.0f} tokens on average, {lengths.cap:,} at most, {lengths.truncated_share:.0%} cut",
+            told_lengths(asked.workload, asked.traits),
             given if given != DEFAULT else _asking(asked),
         ),
         Assumption(

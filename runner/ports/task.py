@@ -1,6 +1,6 @@
 """What a task is: problems to train on, fixed problems to validate on, and a reward that can be verified."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,9 @@ class Tokenizer(Protocol):
     def encode_prompt(self, prompt: Prompt) -> Ids:
         """Return the tokens of a prompt, with the chat template applied where the model has one."""
 
+    def encode(self, text: str) -> Ids:
+        """Return the tokens of a piece of text, and nothing around them."""
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a response, without special tokens."""
 
@@ -54,6 +57,14 @@ class Scores:
     notes: tuple[str, ...] = ()  # the first failure of each kind, in words
 
 
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a response is scored that a closing phrase has interrupted."""
+
+    alone: bool = True  # the reward sees what follows the phrase; a user's function sees the whole response
+    answer: Callable[[str], str] = str  # the right answer there, from a problem's own
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """A task ready to be trained on."""
@@ -67,3 +78,4 @@ class Task:
     max_prompt_tokens: int
     max_response_tokens: int
     base_pass_rates: Sequence[float] | None = None  # of `train`, measured by avg@16 with the base model
+    closing: Closing | None = None  # None: nothing closes a response of this task, and none is interrupted

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.config.trainer import HERE, TrainerChoice
+from planner.recipes.schema import Interruptions
 from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
@@ -28,6 +29,7 @@ ADDED = {
     "final_nodes": 1,
     "storage": None,
 }
+ADDED_TO_RECIPES = {"interruptions": Interruptions().model_dump(mode="json")}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -78,6 +80,11 @@ def _settings(spec: SweepSpec) -> dict[str, Any]:
         table: dict[str, Any] = reduce(lambda outer, inner: outer.get(inner) or {}, tables, settings)
         if name in table and table[name] == nothing:
             del table[name]
+    training = settings["training"]
+    for recipe in (training["recipe"], *training["recipes"].values()):
+        for section, default in ADDED_TO_RECIPES.items():
+            if recipe[section] == default:
+                del recipe[section]
     return settings
 
 

@@ -46,7 +46,7 @@ def foretold_by(plan: Plan, spec: SweepSpec) -> Foretold | None:
             Run.of(
                 (each.rollouts_per_prompt, each.prompts_per_batch),
                 each.signal_fraction,
-                spec.recipe(each.axes).traits(),
+                spec.recipe(each.axes).traits(spec.training.task.name),
                 here,
             ),
             each.gpu_hours_per_step,

@@ -11,7 +11,8 @@ from pathlib import Path
 from budgets.errors import UnknownNameError
 from planner.config.layers import task_file
 from planner.config.pass_rates import read_pass_rates
-from runner.ports.task import Problem, Task
+from planner.recipes.schema import EMBEDDED_PHRASES
+from runner.ports.task import Closing, Problem, Task
 from runner.tasks.rewards import ExactReward
 from runner.tasks.tokenizers import CharacterTokenizer
 
@@ -58,6 +59,11 @@ def sum_problems(task: str, sums: Sums) -> tuple[list[Problem], list[Problem]]:
     validation = [_problem(f"{task}/validation/{i}", sums, next(stream)) for i in range(VALIDATION_PROBLEMS)]
     train = [_problem(f"{task}/train/{i}", sums, next(stream)) for i in range(TRAIN_PROBLEMS)]
     return train, validation
+
+
+def last_total(answer: str) -> str:
+    """Return what is left to say of an answer after its closing phrase: the sum, without the steps to it."""
+    return answer.rpartition("=")[2]
 
 
 def drawing(key: str) -> Draw:
@@ -118,6 +124,7 @@ def embedded_task(name: str) -> Task:
         max_prompt_tokens=max(len(tokenizer.encode_prompt(problem.prompt)) for problem in (*train, *validation)),
         max_response_tokens=embedded.max_response_tokens,
         base_pass_rates=read_pass_rates(task_file(f"{name}.pass-rates.txt")).rates,
+        closing=Closing(answer=last_total) if EMBEDDED_PHRASES[name] else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from budgets.errors import InputError, UnknownNameError
 from runner.policy.model import require_checkpoint
-from runner.ports.task import Problem, Task
+from runner.ports.task import Closing, Problem, Task
 from runner.ports.trial import TaskChoice
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.problems import hold_out, in_fixed_order, read_problems, refuse_overlap
@@ -75,6 +75,7 @@ def user_task(choice: TaskChoice, seed: int, validation_problems: int) -> Task:
         model_path=str(Path(choice.model).expanduser()),
         max_prompt_tokens=longest,
         max_response_tokens=choice.max_response_tokens,
+        closing=Closing(alone=choice.reward in (EXACT, MATH)),
     )
 
 

@@ -95,6 +95,11 @@ class ChatTokenizer:
         ids: Ids = self._tokenizer(prompt)["input_ids"]
         return ids
 
+    def encode(self, text: str) -> Ids:
+        """Return the tokens of a piece of text, among them special ones that it names, and nothing around them."""
+        ids: Ids = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a response, without special tokens."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)

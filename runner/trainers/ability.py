@@ -40,6 +40,14 @@ class Judging(Protocol):
         """Return every key that it does otherwise; nothing where the recipe is done exactly."""
 
 
+def judged(recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]]) -> list[Difference]:
+    """Return all that a trainer from outside does otherwise: what its driver says, and that none interrupts."""
+    found = list(judge(recipe))
+    if (earliest := recipe.interruptions.earliest) is not None:
+        found.append(Difference("interruptions.earliest", earliest, "but it interrupts no response", None))
+    return found
+
+
 def degree(differences: Iterable[Difference]) -> Degree:
     """Return how well a recipe is done."""
     found = list(differences)
@@ -55,11 +63,11 @@ def done_as(
 
     `judge` says what it does otherwise. Of an approximated recipe these keys have the values that it does.
     """
-    differences = judge(recipe)
+    differences = judged(recipe, judge)
     known = degree(differences)
     if known == "refused" or (known == "approximate" and not approximate):
         advice = "With --approximate it is run so, and marked. " if known == "approximate" else ""
-        exact = [name for name in recipe_names() if not judge(load_recipe(name))]
+        exact = [name for name in recipe_names() if not judged(load_recipe(name), judge)]
         raise InputError(
             f"{trainer} cannot train recipe '{recipe.name}' as it is: {'; '.join(map(str, differences))}. {advice}"
             f"Recipes that it trains exactly: {', '.join(exact) or 'none'}; --trainer builtin trains them all"

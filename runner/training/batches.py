@@ -21,7 +21,7 @@ class Batch:
     per_prompt: int
     tokens: "Tensor"  # (rows, T) int64
     mask: "Tensor"  # (rows, T) bool: tokens that were written
-    loss_mask: "Tensor"  # (rows, T) bool: tokens that are trained on
+    loss_mask: "Tensor"  # (rows, T) bool: tokens that are trained on, a closing phrase not among them
     sampler: "Tensor"  # (rows, T) the sampler's log-probabilities
     versions: "Tensor"  # (rows, T) int32
     advantages: "Tensor"  # (rows,)

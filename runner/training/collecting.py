@@ -10,6 +10,7 @@ from runner.ports.engine import RolloutEngine, Weights
 from runner.ports.rollouts import Rollouts, Sampling
 from runner.ports.task import Ids, Scores, Task
 from runner.ports.trial import TrialConfig
+from runner.training.answering import interrupted_count, interruption_of, scored
 from runner.training.batches import Batch, Prepare
 from runner.training.prompts import PromptStream, derive
 from runner.training.stopwatch import Stopwatch
@@ -25,6 +26,7 @@ class _Groups:
     prompts: list[Ids]
     tokens: "Tensor"
     mask: "Tensor"
+    forced: "Tensor"
     sampler: "Tensor"
     versions: "Tensor"
     truncated: "Tensor"
@@ -35,7 +37,7 @@ class _Groups:
 
         picked = torch.as_tensor([g * per_prompt + j for g in groups for j in range(per_prompt)], dtype=torch.int64)
         prompts = [self.prompts[group] for group in groups]
-        tensors = (self.tokens, self.mask, self.sampler, self.versions, self.truncated, self.scores)
+        tensors = (self.tokens, self.mask, self.forced, self.sampler, self.versions, self.truncated, self.scores)
         return _Groups(prompts, *(tensor[picked] for tensor in tensors))
 
 
@@ -47,7 +49,7 @@ class Collector:
         self._task = task
         self._engine = engine
         self._stream = stream
-        self._sampling = Sampling(task.max_response_tokens, config.temperature)
+        self._sampling = Sampling(task.max_response_tokens, config.temperature, interruption_of(config.recipe, task))
         self._encoded: dict[int, Ids] = {}
 
     def collect(self, number: int, watch: Stopwatch, between_tokens: Callable[[], None] | None = None) -> list[Batch]:
@@ -89,14 +91,12 @@ class Collector:
         with watch.phase("generate"):
             rollouts = self._engine.generate(prompts, n, self._sampling, seed, between_tokens)
         with watch.phase("reward"):
-            problems = [self._task.train[index] for index in indices for _ in range(n)]
-            scored = self._task.reward.score(problems, responses(rollouts, self._task))
-        scores = torch.tensor(scored.values, dtype=torch.float32)
+            judged = scored(self._task, [self._task.train[index] for index in indices], rollouts)
+        scores = torch.tensor(judged.values, dtype=torch.float32)
         self._stream.record(indices, n, scores.view(count, n).mean(dim=1).tolist())
-        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), scored)
-        return _Groups(
-            prompts, rollouts.tokens, rollouts.mask, rollouts.logprobs, rollouts.versions, rollouts.truncated, scores
-        )
+        seen.add(rollouts, scores, self._shaped(rollouts.mask, scores), judged)
+        tables = (rollouts.tokens, rollouts.mask, rollouts.forced, rollouts.logprobs, rollouts.versions)
+        return _Groups(prompts, *tables, rollouts.truncated, scores)
 
     def _prompt(self, index: int) -> Ids:
         if index not in self._encoded:
@@ -119,13 +119,13 @@ class Collector:
             per_prompt=n,
             tokens=picked.tokens[:, :longest],
             mask=picked.mask[:, :longest],
-            loss_mask=loss_mask(picked.mask, picked.truncated, recipe.rewards)[:, :longest],
+            loss_mask=loss_mask(picked.mask & ~picked.forced, picked.truncated, recipe.rewards)[:, :longest],
             sampler=picked.sampler[:, :longest],
             versions=picked.versions[:, :longest],
             advantages=worth.view(-1, n)[trained].flatten(),
             generated=_share(seen.rollouts, updates, position),
             generated_tokens=_share(seen.tokens, updates, position),
-            measured=seen.metrics(),
+            measured=seen.metrics(interrupting=self._sampling.interruption is not None),
             notes=seen.notes,
         )
 
@@ -182,13 +182,6 @@ class InlineSource:
         """Nothing runs behind it."""
 
 
-def responses(rollouts: Rollouts, task: Task) -> list[str]:
-    """Return the text of each response."""
-    lengths = rollouts.mask.sum(dim=1).tolist()
-    rows = rollouts.tokens.tolist()
-    return [task.tokenizer.decode(row[:length]) for row, length in zip(rows, lengths, strict=True)]
-
-
 @dataclass(slots=True)
 class _Seen:
     """What was generated for a batch, kept or not."""
@@ -196,6 +189,7 @@ class _Seen:
     rollouts: int = 0
     tokens: int = 0
     truncated: int = 0
+    interrupted: int = 0
     score: float = 0.0
     reward: float = 0.0
     silent: int = 0
@@ -212,12 +206,13 @@ class _Seen:
         self.tokens += int(rollouts.mask.sum())
         self.longest = max(self.longest, int(rollouts.mask.sum(dim=1).max()))
         self.truncated += int(rollouts.truncated.sum())
+        self.interrupted += interrupted_count(rollouts)
         self.score += float(scores.double().sum())
         self.reward += float(rewards.double().sum())
         self.failures += sum(scored.failures.values())
         self.notes += scored.notes
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self, *, interrupting: bool) -> dict[str, float]:
         return {
             "pass_rate": self.score / self.rollouts,
             "reward": self.reward / self.rollouts,
@@ -225,6 +220,7 @@ class _Seen:
             "response_tokens": self.tokens / self.rollouts,
             "longest_response_tokens": float(self.longest),
             "truncated_share": self.truncated / self.rollouts,
+            **({"interrupted_share": self.interrupted / self.rollouts} if interrupting else {}),
             "reward_failures": float(self.failures),
             "generation_rounds": float(self.rounds),
         }
@@ -242,7 +238,7 @@ def _joined(parts: Iterable[_Groups]) -> _Groups:
         tensors: list[Tensor] = [getattr(part, name) for part in parts]
         return torch.cat([pad(tensor, (0, width - tensor.shape[1])) for tensor in tensors])
 
-    wide = [widened(name) for name in ("tokens", "mask", "sampler", "versions")]
+    wide = [widened(name) for name in ("tokens", "mask", "forced", "sampler", "versions")]
     flat = [torch.cat([getattr(part, name) for part in parts]) for name in ("truncated", "scores")]
     return _Groups([prompt for part in parts for prompt in part.prompts], *wide, *flat)
 

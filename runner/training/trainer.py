@@ -10,11 +10,11 @@ from planner.watching.rules import Scored, fall
 from planner.watching.updates import UpdateWatch
 from runner.ports.backend import Point
 from runner.ports.engine import RolloutEngine
-from runner.ports.rollouts import Sampling
+from runner.ports.rollouts import Interruption, Sampling
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig, ValidationPlan
+from runner.training.answering import interruption_of, scored
 from runner.training.batches import Batch, BatchSource
-from runner.training.collecting import responses
 from runner.training.prompts import derive
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
@@ -91,15 +91,25 @@ class ValidationResult:
         }
 
 
-def validate(engine: RolloutEngine, task: Task, plan: ValidationPlan, seed: int, step: int) -> ValidationResult:
-    """Score the present weights on the first problems of the task's validation set."""
+def validate(
+    engine: RolloutEngine,
+    task: Task,
+    plan: ValidationPlan,
+    seed: int,
+    step: int,
+    interruption: Interruption | None = None,
+) -> ValidationResult:
+    """Score the present weights on the first problems of the task's validation set.
+
+    Responses are interrupted as those that are trained on: nothing teaches these weights to end by themselves.
+    """
     problems = list(task.validation[: plan.problems])
     samples = plan.samples
-    sampling = Sampling(task.max_response_tokens, plan.temperature)
+    sampling = Sampling(task.max_response_tokens, plan.temperature, interruption)
     prompts = [task.tokenizer.encode_prompt(problem.prompt) for problem in problems]
     rollouts = engine.generate(prompts, samples, sampling, derive(seed, "validation", step))
-    scored = task.reward.score([p for p in problems for _ in range(samples)], responses(rollouts, task))
-    groups = [scored.values[i * samples : (i + 1) * samples] for i in range(len(problems))]
+    scores = scored(task, problems, rollouts).values
+    groups = [scores[i * samples : (i + 1) * samples] for i in range(len(problems))]
     mean, error = mean_over([sum(group) / samples for group in groups])
     return ValidationResult(
         mean=mean,
@@ -144,6 +154,7 @@ class Trainer:
         self._source = source
         self._updater = updater
         self._watch = watch
+        self._interruption = interruption_of(config.recipe, task)
         self._health = HealthWatch(config.prompts_per_batch)
         self._progress = _Progress()
 
@@ -215,7 +226,8 @@ class Trainer:
 
     def _validate(self) -> ValidationResult:
         with self._watch.phase("evaluate"):
-            return validate(self._engine, self._task, self._config.validation, self._config.seed, self._progress.step)
+            plan, seed, step = self._config.validation, self._config.seed, self._progress.step
+            return validate(self._engine, self._task, plan, seed, step, self._interruption)
 
     def _point(
         self, metrics: Mapping[str, float], validation: ValidationResult | None, flags: tuple[str, ...]

@@ -99,6 +99,19 @@ def test_a_batch_many_times_larger_costs_clearly_more(workload_of: Build, hardwa
     assert costs[2] == pytest.approx(8 * costs[1], rel=0.2)  # at the end everything grows in proportion
 
 
+@pytest.mark.parametrize(("share", "cheaper"), [(0.4, (0.93, 0.99)), (0.8, (0.75, 0.93)), (0.05, (0.9999, 1.0001))])
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
+def test_interruptions_cost_less_the_more_responses_they_end(
+    workload_of: Build, hardware_of: HardwareOf, recipe: str, share: float, cheaper: tuple[float, float]
+) -> None:
+    interrupting = replace(TRAITS[recipe], interrupted_from=0.7, interrupted_until=0.8)
+    costs = [
+        step_cost(workload_of(mean_share=share), hardware_of(), traits, 16, 512).step_seconds
+        for traits in (interrupting, interrupting.uninterrupted)
+    ]
+    assert cheaper[0] < costs[0] / costs[1] < cheaper[1]
+
+
 @given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, longer=st.floats(1, 3), spread=SPREADS)
 def test_longer_responses_never_cost_less(
     workload_of: Build,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from budgets.lengths import ResponseLengths
+from budgets.lengths import REST_SHARE, InterruptedLengths, ResponseLengths, interrupted
 
 CASES = [
     (0.4 * 8192, 8192, 0.6),
@@ -120,3 +120,39 @@ def test_the_mean_lies_within_the_cap(mean: float) -> None:
 def test_the_spread_is_bounded(spread: float) -> None:
     with pytest.raises(InputError, match=r"between 0 .* and 3"):
         ResponseLengths(2000, 8192, spread)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("first", "last"), [(0.6975, 0.8371), (0.3, 0.3)])
+def test_interrupted_lengths_against_monte_carlo(case: tuple[float, int, float], first: float, last: float) -> None:
+    natural = ResponseLengths(*case)
+    shortened = interrupted(natural, first, last)
+    free = draws_of(natural, 400_000)
+    places = natural.cap * np.random.default_rng(5).uniform(first, last, free.size)
+    sample = np.where(free > places, places + REST_SHARE * natural.cap * (1 - last), free)
+    assert shortened.mean == pytest.approx(sample.mean(), rel=0.02)
+    assert shortened.mean_square == pytest.approx((sample**2).mean(), rel=0.03)
+    longest = sample.reshape(-1, 64).max(axis=1).mean()
+    assert shortened.longest_of(64) == pytest.approx(longest, rel=0.04)
+    if isinstance(shortened, InterruptedLengths):
+        assert shortened.interrupted_share == pytest.approx((free > places).mean(), abs=0.01)
+        assert shortened.truncated_share == 0
+
+
+@given(ANY_LENGTHS, st.floats(0.05, 0.9), st.floats(0, 1))
+def test_an_interruption_never_makes_a_response_longer_than_the_last_one_and_its_rest(
+    lengths: ResponseLengths, first: float, along: float
+) -> None:
+    last = first + along * (0.95 - first)
+    shortened = interrupted(lengths, first, last)
+    room = (1 - last) * REST_SHARE * lengths.cap
+    assert 0 < shortened.mean <= max(last * lengths.cap + room, lengths.mean if lengths.fixed else 0) * (1 + 1e-9)
+    assert shortened.mean**2 <= shortened.mean_square * (1 + 1e-9)
+    many = shortened.longest_of(1e6)
+    assert shortened.mean * (1 - 1e-9) <= many <= lengths.cap
+
+
+def test_responses_that_all_end_before_are_as_they_were() -> None:
+    lengths = ResponseLengths(5, 8, 0.0)
+    assert interrupted(lengths, 0.7, 0.8) is lengths
+    assert interrupted(lengths, 0.5, 0.5).mean == pytest.approx(4 + 2)

@@ -59,6 +59,8 @@ def test_only_a_staleness_bound_makes_a_recipe_asynchronous(name: str, asynchron
         ({"learning_rate_schedule": "cosine"}, "schedule 'cosine', which depends on the run's length"),
         ({"staleness_bound": -1}, "staleness bound -1 must be at least 0"),
         ({"updates_per_batch": 0}, "updates per batch 0 at least 1"),
+        ({"interrupted_from": 0.5}, "from 0.5 to None of the longest"),
+        ({"interrupted_from": 0.5, "interrupted_until": 0.4}, "from 0.5 to 0.4 of the longest"),
     ],
 )
 def test_recipes_that_cannot_be_swept(change: dict[str, Any], message: str) -> None:

@@ -10,7 +10,7 @@ _LIST = (
     RecipeTraits("cispo", updates_per_batch=16),
     RecipeTraits("minimax", updates_per_batch=8, drops_groups=True),
     RecipeTraits("magistral", staleness_bound=8, drops_groups=True),
-    RecipeTraits("scalerl", staleness_bound=8, drops_groups=True),
+    RecipeTraits("scalerl", staleness_bound=8, drops_groups=True, interrupted_from=0.6975, interrupted_until=0.8371),
     RecipeTraits("easy", reference_pass=True),
     RecipeTraits("hard"),
 )

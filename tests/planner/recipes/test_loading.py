@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from budgets.errors import ConfigError, InputError, UnknownNameError
 from planner.checking import dotted_keys
 from planner.recipes import Recipe, explain, load_recipe, recipe_names
 from planner.recipes.loading import SHIPPED
+from tests.budgets.traits import TRAITS
 
 Write = Callable[[str, str], str]
 
@@ -143,12 +145,31 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
             "[schedule]\nstaleness_bound = 8",
             "mine.toml: schedule.staleness_bound = 8 with objective.against = 'trainer'",
         ),
+        (
+            "[interruptions]\nearliest = 0.7",
+            "mine.toml: interruptions.earliest = 0.7 without interruptions.phrase: give",
+        ),
+        (
+            '[interruptions]\nearliest = 0.7\nlatest = 0.5\nphrase = "!"',
+            "mine.toml: interruptions.earliest = 0.7 and latest = 0.5: .* a latest of at least 0.7",
+        ),
+        ("[interruptions]\nearliest = 1", "interruptions.earliest = 1 should be less than 1 or 'none'"),
+        (
+            'inherits = "scalerl"\n[interruptions]\nphrase = "Enough."',
+            "mine.toml: interruptions.closed_by = '</think>' is no part of the phrase 'Enough.'",
+        ),
         ('name = "GRPO"', "mine.toml: 'GRPO' is the name of a shipped recipe.*such as name = 'mine'"),
     ],
 )
 def test_a_mistake_names_the_file_the_value_and_the_fix(write: Write, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_recipe(write("mine.toml", text))
+
+
+def test_interruptions_that_are_inherited_can_be_left_out(write: Write) -> None:
+    recipe = load_recipe(write("mine.toml", 'inherits = "scalerl"\n[interruptions]\nearliest = "none"\n'))
+    assert recipe.closing() == ("", "")
+    assert recipe.traits() == replace(TRAITS["scalerl"], name="mine").uninterrupted
 
 
 def test_a_mistake_in_an_inherited_file_names_that_file(write: Write) -> None:

@@ -94,8 +94,21 @@ def test_scalerl_is_complete() -> None:
         "optimizer.epsilon": 1e-15,
         "optimizer.weight_decay": 0.01,
         "precision.fp32_head": True,
+        "interruptions.closed_by": "</think>",
     }
     assert {key: scalerl[key] for key in expected} == expected
+
+
+def test_scalerl_ends_thinking_after_10_000_to_12_000_of_14_336_tokens() -> None:
+    recipe = load_recipe("scalerl")
+    shares = recipe.interruptions.earliest, recipe.interruptions.latest
+    assert shares == (pytest.approx(10_000 / 14_336, abs=1e-4), pytest.approx(12_000 / 14_336, abs=1e-4))
+    assert recipe.closing() == (recipe.interruptions.phrase, "</think>")
+    assert recipe.interruptions.phrase.strip().endswith("</think>")
+    assert recipe.closing("sum-steps") == (";=", ";=")
+    assert recipe.closing("sum-easy") == ("", "")
+    assert recipe.traits("sum-easy") == recipe.traits().uninterrupted
+    assert all(load_recipe(name).closing() == ("", "") for name in recipe_names() if name != "scalerl")
 
 
 def test_easy_is_hard_with_kl_and_entropy() -> None:
