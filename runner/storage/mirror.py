@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from budgets.errors import CheckpointError
+from planner.disk import room
 from runner.ports.executor import Work
 from runner.ports.trial import TrialConfig
 from runner.storage.place import Place
@@ -45,6 +46,7 @@ class Mirror:
             raise
         if not found or self._shared() == found[0].name:
             return []
+        self._require_room(found[0])
         notes = []
         for save in found:
             try:
@@ -57,6 +59,14 @@ class Mirror:
         if self._local_step() is None:
             raise CheckpointError(f"none of the saves of the trial can be gone on from: {'; '.join(notes)}")
         return notes
+
+    def _require_room(self, save: Save) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        needed = sum(size for size, _ in save.files.values())
+        if shutil.disk_usage(self._folder).free < needed:
+            raise CheckpointError(
+                f"a segment is not begun, for the copy that it goes on from finds no room: {room(self._folder, needed)}"
+            )
 
     def _marked(self, *, may_do_without: bool) -> list[Save]:
         """Return the saves, after a while where nothing can be done without them and the storage does not answer."""

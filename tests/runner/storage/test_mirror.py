@@ -4,10 +4,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from planner.disk import DISK_IS_FULL
 from runner.ports.backend import Point
 from runner.ports.executor import Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
@@ -130,6 +132,15 @@ def test_a_damaged_save_is_passed_over_for_the_one_before(machines: Machines) ->
     assert ended.step == 9
     assert "is damaged" in ended.notes[1]
     assert ended.notes[0] == "goes on from step 3 instead of 6: no newer checkpoint is sound"
+
+
+def test_a_copy_that_finds_no_room_is_said_to_find_none(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines.run("a", 0, 3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10**9, free=100))
+    failed = machines.run("b", 3, 6)
+    assert isinstance(failed, Failed)
+    assert (failed.kind, DISK_IS_FULL in failed.message) == ("checkpoint", True)
+    assert not list(machines.at("b").rglob("checkpoint-*"))
 
 
 def test_storage_that_is_away_does_not_end_a_trial_that_has_what_it_needs(
