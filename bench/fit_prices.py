@@ -264,7 +264,7 @@ def written(found: Efficiencies) -> str:
 def main() -> None:
     """Print the fit; write it where it is read from when asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, default=ROWS, help="a table with the columns of docs/costs-table.md")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="a table with the columns of the shipped one")
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.name} into the catalogue")
     arguments = parser.parse_args()
     text = written(with_widths(examples(arguments.rows)))

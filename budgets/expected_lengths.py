@@ -8,6 +8,8 @@ from importlib.resources import files
 from statistics import NormalDist
 from typing import Any
 
+# However tight the cap: thinking can be switched off, and some responses end early.
+LEAST_LOG_SD = 0.25
 SPREAD = 0.6  # log standard deviation of the lengths within a workload
 _NORMAL = NormalDist()
 
@@ -26,7 +28,7 @@ def expected_length(model: str, cap: float) -> ExpectedLength:
     kind = kind_of(model)
     natural, width = _table()[kind]["mean"], _table()[kind]["width"]
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
-    return ExpectedLength(middle, math.log(high / low) / 2, kind)
+    return ExpectedLength(middle, max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
 
 def kind_of(model: str) -> str:
