@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from budgets.errors import StoreUnavailableError as StoreUnavailableError
     from budgets.errors import TrainingError as TrainingError
     from budgets.errors import UnknownNameError as UnknownNameError
+    from rlplan.api.adopting import adopt as adopt
     from rlplan.api.answer import Answer as Answer
     from rlplan.api.book import Book as Book
     from rlplan.api.book import open as open
@@ -69,6 +70,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Plan": "rlplan.api.plan",
     "Replay": "rlplan.api.replays",
     "Sweep": "rlplan.api.sweep",
+    "adopt": "rlplan.api.adopting",
     "fit": "rlplan.api.fits",
     "open": "rlplan.api.book",
     "price": "rlplan.api.prices",

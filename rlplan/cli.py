@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
+from rlplan.commands.adopt import adopt
 from rlplan.commands.fit import fit
 from rlplan.commands.preview import preview
 from rlplan.commands.price import price
@@ -30,7 +31,7 @@ PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (propose, preview, price),
     "Run": (sweep, resume, retry, pause, stop, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
-    "From elsewhere": (fit, watch, replay),
+    "From elsewhere": (fit, watch, adopt, replay),
     "Set up": (doctor, init),
 }
 

@@ -22,6 +22,7 @@ class Names:
     validation: Patterns
     values: Mapping[str, Patterns]
     seconds: Mapping[str, Patterns]
+    outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
 
 
 VERL = Names(
@@ -91,6 +92,7 @@ PRIME_RL = Names(
         "save": ("time/save_ckpt",),
         STEP: ("time/step",),
     },
+    outside=(),
 )
 
 TRL = Names(
@@ -178,6 +180,7 @@ SKYRL = Names(
         "save": ("timing/save_checkpoints", "timing/save_hf_model"),
         STEP: ("timing/step",),
     },
+    outside=("validation",),
 )
 
 NEMO_RL = Names(
@@ -205,6 +208,7 @@ NEMO_RL = Names(
         "save": ("timing/train/checkpointing",),
         STEP: ("timing/train/total_step_time",),
     },
+    outside=(),
 )
 
 SLIME = Names(

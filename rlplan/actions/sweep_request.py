@@ -114,7 +114,7 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     """Return the settings of the sweep; refused where the plan cannot be run so."""
     search = _search(request.search, plan)
     open_policy(request.policy, search=search)  # refuses what is not known, before anything is stored
-    folder = _folder(request.folder, database)
+    folder = own_folder(request.folder, database)
     storage = request.storage or load_configuration(request.config).config.storage.url
     if storage is not None:
         Place(storage).require_usable()
@@ -129,7 +129,7 @@ def _search(given: str | None, plan: Plan) -> str | None:
     return None if given == "none" else given
 
 
-def _folder(given: Path | None, database: str) -> Path | None:
+def own_folder(given: Path | None, database: str) -> Path | None:
     """Return the folder above those of the database's sweeps: beside an SQLite file, if none is given."""
     if given is None and isinstance(place := locate(database), Path):
         return place.with_name(f"{place.stem}-sweeps")

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Outlook, PricedCell, Proposal, Sharing
+from planner.proposals import Candidate, Outlook, PricedCell, Proposal, Request, Sharing
 from planner.store.records import NewCandidate, NewPlan
 
 # Of a stored candidate, by the names that `propose` prints too.
@@ -47,8 +47,8 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "budget_gpu_hours": proposal.request.budget_gpu_hours,
         "pilot_gpu_hours": proposal.pilot_gpu_hours,
         "final_gpu_hours": proposal.final_gpu_hours,
-        "workload": workload_data(proposal),
-        "hardware": hardware_data(proposal),
+        "workload": workload_data(proposal.request),
+        "hardware": hardware_data(proposal.request),
         "recipe": recipe_names(proposal),
         "difficulty": proposal.request.difficulty,
         **({"axes": axes} if axes else {}),
@@ -140,10 +140,10 @@ def axes_data(proposal: Proposal) -> dict[str, Any]:
     return axes | ({LEARNING_RATE: {"low": between[0], "high": between[1]}} if between else {})
 
 
-def workload_data(proposal: Proposal) -> dict[str, Any]:
+def workload_data(request: Request) -> dict[str, Any]:
     """Return what is trained, on what."""
-    workload = proposal.request.workload
-    models = list(dict.fromkeys(variant.workload.model.name for variant in proposal.request.all_variants))
+    workload = request.workload
+    models = list(dict.fromkeys(variant.workload.model.name for variant in request.all_variants))
     return {
         "model": workload.model.name,
         **({"models": models} if len(models) > 1 else {}),
@@ -159,9 +159,9 @@ def workload_data(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def hardware_data(proposal: Proposal) -> dict[str, Any]:
+def hardware_data(request: Request) -> dict[str, Any]:
     """Return what it runs on."""
-    hardware, pilots = proposal.request.hardware, proposal.request.pilot_hardware
+    hardware, pilots = request.hardware, request.pilot_hardware
     return {
         "gpu": hardware.gpu.name,
         "gpus": hardware.gpus,

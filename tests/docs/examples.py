@@ -9,6 +9,7 @@ import numpy as np
 from bench.synthetic import draw
 from tests.planner.curves.family_samples import EASY, PAIRS, SIZES, group_curve, size_curve, steps_needed
 from tests.planner.replaying.tables import grid
+from tests.rlplan.adopted_runs import FIVE, folders
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.test_replay_command import write
@@ -70,7 +71,13 @@ def _tables_of_laws(folder: Path) -> None:
     (folder / "updates.csv").write_text("utd,parameters,env_steps\n" + rows, encoding="utf-8")
 
 
+def _runs_of_trainers(folder: Path) -> None:
+    """Write runs as other people's trainers leave them."""
+    folders(folder / "old-runs", FIVE)
+
+
 MORE: dict[str, Callable[[Path], None]] = {
+    "adopting.md": _runs_of_trainers,
     "curves.md": _shapes_of_curves,
     "replay.md": table("runs.csv"),
     "allocbench.md": table("sum-hard.csv"),

@@ -16,9 +16,9 @@ from planner.logs.formats import read_printed
 _HEAD = 65_536
 _DEEPEST = 4
 _LOGS = (".csv", ".tsv", ".jsonl", ".ndjson")
-_PRINTED = (".log", ".out", ".txt", ".stdout")
+PRINTED = (".log", ".out", ".txt", ".stdout")
 # Files that are named alike in every run: the folder says which run it is.
-_NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
+NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
 _FORMATS = "CSV, JSONL, trainer_state.json, TensorBoard event files and what a trainer prints"
 
 
@@ -89,7 +89,7 @@ def _read_directory(path: Path) -> list[Table]:
     if any("tfevents" in name for name in names):
         return [read_events(path, path.resolve().name)]
     logs = [entry for entry in inside if entry.suffix.casefold() in _LOGS]
-    logs = logs or [each for each in inside if each.suffix.casefold() in _PRINTED and read_printed(each) is not None]
+    logs = logs or [each for each in inside if each.suffix.casefold() in PRINTED and read_printed(each) is not None]
     if len(logs) == 1:
         return _read_file(logs[0])
     if logs:
@@ -124,7 +124,7 @@ def _steps(state: Path) -> int | None:
 
 def _name(path: Path) -> str:
     """Name a curve for its file, or for its folder (not its checkpoint) when files are named alike in every run."""
-    if "tfevents" not in path.name and path.stem.casefold() not in _NAMED_ALIKE:
+    if "tfevents" not in path.name and path.stem.casefold() not in NAMED_ALIKE:
         return path.stem
     parent = path.resolve().parent
     return (parent.parent if re.fullmatch(r"checkpoint-\d+", parent.name) else parent).name or path.stem

@@ -52,20 +52,8 @@ class SimulatedSweep:
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        flags = {
-            "budget.gpu_hours": ("--budget", self.budget),
-            "hardware.gpu": ("--gpu", "cpu"),
-            "hardware.gpus": ("--gpus", self.workers),
-            "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
-            "pilot.fewest_steps": ("", 8),
-            "validation.every_steps": ("", 20),
-            **self.flags,
-        }
-        resolved = load_configuration(None, "sum-easy", flags)
-        proposal = propose(build_request(resolved))
         with self.store() as store:
-            row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
-            plan = store.save_plan(row, new_candidates(proposal), created_at=START)
+            plan = self.planned(store)
             self.plan = store.plan(plan)
             choice = SweepChoice(
                 policy=self.policy,
@@ -83,6 +71,22 @@ class SimulatedSweep:
                 sweep_named(session, self.name).config = self.spec.model_dump(mode="json")
                 for trial in new_trials(self.spec, self.plan):
                     add_trial(session, self.name, trial, START)
+
+    def planned(self, store: Store) -> str:
+        """Store the plan, and return its name."""
+        flags = {
+            "budget.gpu_hours": ("--budget", self.budget),
+            "hardware.gpu": ("--gpu", "cpu"),
+            "hardware.gpus": ("--gpus", self.workers),
+            "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
+            "pilot.fewest_steps": ("", 8),
+            "validation.every_steps": ("", 20),
+            **self.flags,
+        }
+        resolved = load_configuration(None, "sum-easy", flags)
+        proposal = propose(build_request(resolved))
+        row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
+        return store.save_plan(row, new_candidates(proposal), created_at=START)
 
     def store(self) -> Store:
         return open_store(self.path)

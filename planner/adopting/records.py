@@ -1,0 +1,242 @@
+"""What a run did, step by step, by our names: scores, rewards, lengths, seconds by phase; and what it took."""
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.reading import Table, read_table
+from planner.curves.reading.names import resolve
+from planner.curves.reading.restarts import splice
+from planner.curves.reading.sources import PRINTED
+from planner.logs.names import STEP, TRAINERS, Names
+from planner.logs.prime_rl import CLOCK
+from planner.logs.series import choose_score, ours_of, trainer_of
+
+_STEPS = ("step", "training/global_step", "global_step", "trainer/global_step", "train/global_step")
+_CLOCKS = (CLOCK, "seconds", "_timestamp", "_runtime", "at_seconds")
+_PROBLEMS = re.compile(
+    r"val(?:-core|-aux)?/(?:test_score/)?(.+?)(?:/(?:acc|reward|score))?(?:/mean@\d+)?$"
+    r"|eval_(.+)_pass\d+$|eval/([^/]+)(?:/.*)?$"
+)
+_SAMPLES = re.compile(r"(?:mean|avg)@(\d+)$")
+LEAST_SECONDS = 1e-9
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of a run, or the validation of the base model at step 0."""
+
+    step: int  # updates that are done
+    score: float | None
+    seconds: Mapping[str, float]  # by phase; 'step' is the whole, where the trainer times it
+    took: float | None  # seconds from the step before to this one, its validation included
+    values: Mapping[str, float] = field(default_factory=dict)  # by our names
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its log has it."""
+
+    name: str
+    path: Path
+    trainer: str | None
+    score: str | None  # the series that serves as the score
+    why: str  # it does
+    others: tuple[str, ...]  # by which --score may be asked for
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+    log: Path | None = None  # what it printed, where that was read
+
+    @property
+    def scores(self) -> list[Step]:
+        """The steps with a score."""
+        return [each for each in self.steps if each.score is not None]
+
+    @property
+    def problems(self) -> str | None:
+        """The validation problems by the last part of their name, as far as the series names them."""
+        found = _PROBLEMS.match(self.score or "")
+        named = next(filter(None, found.groups()), None) if found else self.score
+        return named.rpartition("/")[2].casefold() if named else None
+
+    @property
+    def samples(self) -> int | None:
+        """Answers to each validation problem, where the series' name says so."""
+        found = _SAMPLES.search(self.score or "")
+        return int(found[1]) if found else None
+
+    @property
+    def last_step(self) -> int:
+        """How many updates it did."""
+        return self.steps[-1].step if self.steps else 0
+
+    def typical(self, name: str) -> float | None:
+        """Return the median of one of our values over the updates; None where it was never said."""
+        said = [each.values[name] for each in self.steps if name in each.values and np.isfinite(each.values[name])]
+        return statistics.median(said) if said else None
+
+    def phases(self) -> dict[str, float]:
+        """Return the median seconds of each phase, over the steps in which it occurred."""
+        named = dict.fromkeys(phase for each in self.steps for phase in each.seconds)
+        return {phase: statistics.median(e.seconds[phase] for e in self.steps if phase in e.seconds) for phase in named}
+
+
+def read_run(path: Path, scores: Sequence[str] = ()) -> Run:
+    """Read a run's log, whatever wrote it; `scores` names series of which the first that it has is to be the score."""
+    tables = _tables(path)
+    table = tables[0]
+    columns = dict.fromkeys(name for each in tables for name in each.columns)
+    names = trainer_of(columns) if table.trainer is None else TRAINERS[table.trainer]
+    series, why, others = _score(tables, names, scores)
+    rows, notes = [], list(table.notes)
+    for each in tables:
+        counter = next((name for name in _STEPS if name in each.columns), None)
+        if counter is None:
+            raise InputError(f"'{path}' counts no steps: a run that is adopted has a column step")
+        kept, said = _newest(each, counter)
+        notes += said
+        rows += [_said(each, row, counter) for row in kept]
+    clock = next((name for name in _CLOCKS if name in columns), None)
+    return Run(
+        name=path.name if path.is_dir() else table.name,
+        path=path,
+        trainer=names.trainer if names else table.trainer,
+        score=series,
+        why=why,
+        others=others,
+        steps=tuple(_steps(rows, names, series, clock)),
+        notes=tuple(notes),
+        log=_printed(path) if table.trainer else None,
+    )
+
+
+def _tables(path: Path) -> list[Table]:
+    """Read the log of a run; prime-rl's trainer and orchestrator have one each in folders of their own."""
+    parts = sorted(path.glob("*/metrics.jsonl")) if path.is_dir() and not (path / "metrics.jsonl").exists() else []
+    if parts:
+        return [table for part in parts for table in read_table(part)]
+    tables = read_table(path)
+    if len(tables) > 1:
+        raise InputError(f"'{path}' holds {len(tables)} runs: give them one by one")
+    return tables
+
+
+def _printed(path: Path) -> Path | None:
+    if path.is_file():
+        return path
+    return next((each for each in sorted(path.iterdir()) if each.suffix in PRINTED and each.stat().st_size), None)
+
+
+def _score(
+    tables: Sequence[Table], names: Names | None, given: Sequence[str]
+) -> tuple[str | None, str, tuple[str, ...]]:
+    """Return the score's series, why it is, and the others; validations alone serve without being asked for."""
+    counts = {name: int((~np.isnan(values)).sum()) for table in tables for name, values in table.columns.items()}
+    if given:
+        wanted = next((name for name in given if name in counts), given[0])
+        table = next((each for each in tables if wanted in each.columns), tables[0])
+        return resolve(wanted, table, "--score"), "as asked for", ()
+    if names is None:
+        own = next((name for name in ("score", "metric", "accuracy") if name in counts), None)
+        return own, "by its name", ()
+    choice = choose_score(names, counts)
+    if choice is None:
+        return None, "nothing was validated", ()
+    if choice.kind == "training":
+        return None, "nothing was validated often enough", (*choice.series, *choice.others)
+    if len(choice.series) > 1:
+        raise InputError(
+            f"'{tables[0].name}' has several sets of validation problems: {', '.join(choice.series)}. Choose one with "
+            "--score NAME"
+        )
+    return choice.series[0], choice.why, choice.others
+
+
+def _newest(table: Table, counter: str) -> tuple[list[int], list[str]]:
+    """Return the rows of the newest attempt, where a run was begun again."""
+    steps = table.columns[counter]
+    placed = np.isfinite(steps)
+    pace = np.flatnonzero(placed if table.pace is None else placed & table.pace)
+    good, restarts = splice(steps, pace, np.flatnonzero(placed))
+    said = [f"restarted at step {', '.join(f'{each.step:g}' for each in restarts[:5])}"] if restarts else []
+    return np.flatnonzero(good & placed).tolist(), said
+
+
+def _said(table: Table, row: int, counter: str) -> tuple[int, dict[str, float]]:
+    said = {name: float(values[row]) for name, values in table.columns.items() if not np.isnan(values[row])}
+    return int(said.pop(counter)), said
+
+
+def _steps(
+    said_rows: Sequence[tuple[int, dict[str, float]]], names: Names | None, score: str | None, clock: str | None
+) -> list[Step]:
+    """Put what was said of each step together, in their order, and say what each took."""
+    rows: dict[int, dict[str, float]] = {}
+    trained: set[int] = set()
+    early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
+    for step, said in said_rows:
+        ours, seconds = ours_of(names, said) if names else ({}, {})
+        updated = bool(ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds)
+        trained |= {step} if updated else set()
+        if step == 0 and not updated:
+            early |= said
+        else:
+            rows.setdefault(step, {}).update(said)
+    ahead = 1 if 0 in trained else 0  # updates are counted from 0
+    if ahead and score is not None and names is not None and names.trainer == "slime" and score in rows[0]:
+        early[score] = rows[0].pop(score)
+    placed = ([(0, early)] if early else []) + [(step + ahead, rows[step]) for step in sorted(rows)]
+    found, before, at = [], 0, None
+    for step, said in placed:
+        ours, seconds = ours_of(names, said) if names else ({}, {})
+        now = said.get(clock) if clock else None
+        took = _took(names, seconds, max(1, step - before) if step else 0)
+        if took is None and now is not None:
+            took = max(0.0, now - at) if at is not None else None
+        at = now if now is not None else at
+        found.append(Step(step, said.get(score) if score else None, seconds, took, ours))
+        before = step
+    return _filled(found)
+
+
+def _took(names: Names | None, seconds: Mapping[str, float], updates: int) -> float | None:
+    """Return what a step took: its own time, for as many updates as it stands for, and what lies outside of it."""
+    if names is None or not seconds:
+        return None
+    outside = sum(seconds.get(phase, 0.0) for phase in names.outside)
+    phases = sum(took for phase, took in seconds.items() if phase != STEP and phase not in names.outside)
+    return max(seconds.get(STEP, 0.0), phases) * updates + outside
+
+
+def _filled(steps: list[Step]) -> list[Step]:
+    """Give updates whose time is not known the usual one; none where nothing was timed."""
+    known = [each.took for each in steps if each.took is not None and each.step]
+    if not known:
+        return steps
+    usual, before, filled = statistics.median(known), 0, []
+    for each in steps:
+        took = each.took if each.took is not None else usual * (each.step - before)
+        filled.append(Step(each.step, each.score, each.seconds, took, each.values))
+        before = each.step
+    return filled
+
+
+def timed(run: Run, seconds_per_step: float) -> Run:
+    """Return a run whose log does not say how long its steps took, with so many seconds for each."""
+    if any(each.took for each in run.steps):
+        return run
+    before = [0, *(each.step for each in run.steps)]
+    steps = [
+        replace(each, took=seconds_per_step * (each.step - last)) for each, last in zip(run.steps, before, strict=False)
+    ]
+    return replace(run, steps=tuple(steps))
+
+
+def gpu_hours(steps: Sequence[Step], gpus: int) -> list[float]:
+    """Return the GPU-hours up to each step."""
+    return [float(total) for total in np.cumsum([max(each.took or 0.0, LEAST_SECONDS) for each in steps]) * gpus / 3600]

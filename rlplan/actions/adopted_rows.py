@@ -1,0 +1,303 @@
+"""The rows that adopted runs become: a plan with their allocations, finished trials with points, measured costs."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from budgets.cost import step_cost
+from budgets.errors import BudgetError, InputError
+from budgets.signal import signal_fraction
+from budgets.work import Phase
+from planner.adopting.records import gpu_hours
+from planner.adopting.together import Entry
+from planner.config import Resolved, resolved_values
+from planner.pooling.pool import Pool
+from planner.proposals import Request, propose
+from planner.store import Store
+from planner.store.driving import Driver, take_lease
+from planner.store.records import NewCandidate, NewCostRecord, NewDecision, NewPlan, NewPoint, NewSegment, NewSweep
+from planner.store.results import add_points, open_segment, record_decision, settle_segment
+from planner.store.schema import CostRecord, Plan, SegmentOutcome, SweepStatus
+from planner.store.standing import standing
+from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, save_plan, sweep_named
+from planner.trials import TrialState
+from planner.view import Configuration
+from rlplan.actions.calibrating import calibration_of
+from rlplan.reading.plan_data import hardware_data, new_candidates, workload_data
+from runner.ports.trial import TaskChoice
+from runner.processes import this_driver
+from runner.sweep.board import Board
+from runner.sweep.concluding import Conclusions
+from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.home import mark_folder, new_folder
+from runner.sweep.journal import Journal
+from runner.sweep.on_ray.executor import RealClock
+from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
+from runner.sweep.spec import SweepSpec
+
+ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
+# What the cost model calls the phases of the trainers' logs; forward passes of old and of reference policy count alike.
+PHASES = {
+    Phase.GENERATE: ("generate",),
+    Phase.REWARD: ("reward",),
+    Phase.REFERENCE: ("logprob", "reference"),
+    Phase.TRAIN: ("update",),
+    Phase.SYNC: ("sync",),
+    Phase.EVALUATE: ("validation",),
+}
+
+
+def plan_row(
+    request: Request, resolved: Resolved, curves: Sequence[Entry], pilot: float, final: float
+) -> tuple[NewPlan, list[NewCandidate]]:
+    """Return the plan whose pilots the runs were: their allocations at the prices that were measured."""
+    by_configuration: dict[Configuration, list[Entry]] = {}
+    for entry in curves:
+        by_configuration.setdefault(entry.configuration, []).append(entry)
+    candidates = [
+        _candidate(rank, request, entries, final)
+        for rank, entries in enumerate(sorted(by_configuration.values(), key=lambda each: each[0].allocation), start=1)
+    ]
+    recipes = dict.fromkeys(variant.traits.name for variant in request.all_variants)
+    plan = NewPlan(
+        budget_gpu_hours=pilot + final,
+        pilot_gpu_hours=pilot,
+        final_gpu_hours=final,
+        recipe=", ".join(recipes),
+        difficulty=request.difficulty,
+        workload=workload_data(request),
+        hardware=hardware_data(request),
+        config=resolved_values(request, resolved),
+        assumptions=[],
+        outlook=[],
+        rlplan_version=version("rlplan"),
+    )
+    return plan, candidates
+
+
+def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: float) -> NewCandidate:
+    """Return the row of one configuration, which several seeds may have."""
+    first = entries[0]
+    n, B = first.allocation
+    prices = sorted(price_per_step(entry) for entry in entries)
+    price = statistics.median(prices)
+    longest = max(entries, key=lambda entry: entry.run.last_step)
+    steps = max(1, int(final / price))
+    variant = next((v for v in request.all_variants if v.axes == first.axes), request.all_variants[0])
+    return NewCandidate(
+        rank=rank,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        update_steps=steps,
+        pilot_steps=longest.run.last_step,
+        gpu_hours_per_step=price,
+        gpu_hours_per_step_low=prices[0],
+        gpu_hours_per_step_high=prices[-1],
+        segment_steps=max(1, longest.run.last_step // 4),
+        pilot_gpu_hours=max(longest.gpu_hours, longest.run.last_step * price),
+        learning_rate=first.learning_rate,
+        epochs=steps * B / request.workload.prompt_set_size,
+        signal_fraction=signal_fraction(variant.workload.pass_rates, n),
+        pilot_reason=f"adopted: {', '.join(entry.run.name for entry in entries)}",
+        axes=first.axes,
+        recipe=variant.traits.name,
+    )
+
+
+def price_per_step(entry: Entry) -> float:
+    """Return the GPU-hours of an update, validations between them included."""
+    totals = gpu_hours(entry.run.steps, entry.settings.gpus or 1)
+    updates = entry.run.last_step - entry.run.steps[0].step
+    if updates < 1:
+        return totals[-1] / max(1, entry.run.last_step)
+    return max(totals[-1] - totals[0], 1e-12) / updates
+
+
+def open_candidates(request: Request, taken: Sequence[NewCandidate]) -> list[NewCandidate]:
+    """Return the cells of the grid that no run had, which a sweep that goes on may try; none without money."""
+    known = {(each.rollouts_per_prompt, each.prompts_per_batch, each.axes) for each in taken}
+    try:
+        proposed = new_candidates(propose(request))
+    except (BudgetError, InputError):
+        return []
+    others = [each for each in proposed if (each.rollouts_per_prompt, each.prompts_per_batch, each.axes) not in known]
+    factor, reason = _dearer(request, taken), "none of the adopted runs had it"
+    return [
+        replace(
+            each,
+            rank=rank,
+            update_steps=max(1, int(each.update_steps / factor)),
+            epochs=each.epochs / factor,
+            gpu_hours_per_step=factor * each.gpu_hours_per_step,
+            gpu_hours_per_step_low=factor * each.gpu_hours_per_step_low,
+            gpu_hours_per_step_high=factor * each.gpu_hours_per_step_high,
+            pilot_gpu_hours_per_step=None,
+            pilot_steps=0,
+            pilot_gpu_hours=0.0,
+            pilot_reason=reason,
+        )
+        for rank, each in enumerate(others, start=len(taken) + 1)
+    ]
+
+
+def _dearer(request: Request, taken: Sequence[NewCandidate]) -> float:
+    """Return how many times as dear the runs' steps were as the price model has them, calibrated as it may be."""
+    ratios = []
+    for each in taken:
+        variant = next((v for v in request.all_variants if v.axes == each.axes), request.all_variants[0])
+        size = (each.rollouts_per_prompt, each.prompts_per_batch)
+        price = step_cost(variant.workload, request.hardware, variant.traits, *size, variant.coefficients)
+        ratios.append(each.gpu_hours_per_step / price.gpu_hours_per_step)
+    return statistics.median(ratios)
+
+
+def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
+    """Return the request with prices that rest on measured steps."""
+    if not known:
+        return request
+    coefficients = calibration_of(
+        known, request.workload, request.hardware.gpu, request.traits, request.coefficients
+    ).coefficients
+    variants = tuple(replace(each, coefficients=coefficients) for each in request.variants)
+    return replace(request, coefficients=coefficients, variants=variants)
+
+
+def cost_row(entry: Entry, request: Request, at: datetime) -> CostRecord | None:
+    """Return what a typical step of a run took, by phase; None where its log times none."""
+    phases = entry.run.phases()
+    seconds = {name.value: sum(phases.get(each, 0.0) for each in parts) for name, parts in PHASES.items()}
+    seconds |= {name: phases[name] for name in ("save", "step") if name in phases}
+    if not any(seconds.values()):
+        return None
+    n, B = entry.allocation
+    mean = entry.run.typical("response_tokens") or request.workload.responses.mean
+    record = NewCostRecord(
+        at=at,
+        gpu=request.hardware.gpu.name,
+        generator_gpus=entry.settings.gpus or 1,
+        trainer_gpus=entry.settings.gpus or 1,
+        colocated=True,
+        model=request.workload.model.name,
+        recipe=entry.settings.recipe or request.traits.name,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        generated_rollouts=round(entry.run.typical("rollouts") or n * B),
+        trained_rollouts=n * B,
+        mean_prompt_tokens=entry.run.typical("prompt_tokens") or request.workload.prompt_tokens,
+        mean_response_tokens=mean,
+        longest_response_tokens=max(mean, entry.run.typical("longest_response_tokens") or 0.0),
+        seconds={name: took for name, took in seconds.items() if took > 0},
+    )
+    return CostRecord(**vars(record))
+
+
+def store_sweep(
+    store: Store,
+    plan: tuple[NewPlan, Sequence[NewCandidate]],
+    choice: SweepChoice,
+    curves: Sequence[tuple[Entry, CostRecord | None]],
+    problems: int | None,
+    ends: SweepStatus,
+) -> tuple[str, str, list[str]]:
+    """Store a plan and a sweep whose trials are the runs, and what is concluded; return their names and the trials'."""
+    clock, driver, names = RealClock(), this_driver(), []
+    with store.write() as session:
+        plan_name = save_plan(session, *plan, clock.now())
+        row = plan_named(session, plan_name)
+        spec = _spec(row, choice)
+        new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
+        name = create_sweep(session, plan_name, new, clock.now())
+        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name))})
+        sweep = sweep_named(session, name)
+        sweep.config, sweep.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+        candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
+        for entry, cost in curves:
+            candidate = candidates[(*entry.allocation, entry.axes)]
+            planned = new_trial(own, candidate, entry.axes, entry.learning_rate, entry.seed)
+            trial = add_trial(session, name, planned, clock.now())
+            names.append(planned.name)
+            _trained(session, trial, entry, problems, clock.now())
+            said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
+            record_decision(session, name, NewDecision(clock.now(), "adopt", said, trial_id=trial))
+            if cost is not None:
+                cost.trial_id = trial
+                session.add(cost)
+        take_lease(session, name, driver, clock.now())
+        mark_folder(Path(own.folder), sweep, store.location)
+    _conclude(store, name, own, driver, clock, ends)
+    return plan_name, name, names
+
+
+def _conclude(store: Store, sweep: str, spec: SweepSpec, driver: Driver, clock: RealClock, ends: SweepStatus) -> None:
+    """Store what is believed of the curves and what is recommended, and let go of the sweep."""
+    with store.read() as session:
+        stands = standing(session, sweep)
+    board = Board(spec, stands)
+    board.fresh |= set(board.trials)
+    journal = Journal(store, stands.sweep.id, driver, clock, len(stands.trials))
+    conclusions = Conclusions(Pool(), spec, stands.plan.workload.get("prompt_set_size"))
+    conclusions.fits(board, journal, clock)
+    conclusions.recommend(board, journal, clock, so_far=ends is not SweepStatus.FINISHED)
+    journal.end(ends)
+
+
+def _spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
+    """Return the settings of the sweep; where nothing says what was trained on, it can be read but not gone on with."""
+    if choice.problems is not None or choice.trainer is not None or plan.config["workload"]["task"]:
+        return sweep_spec(plan, choice)
+    spec = sweep_spec(plan, choice.model_copy(update={"simulation": {}}))
+    task = TaskChoice(name=ELSEWHERE, reward="exact")
+    training = spec.training.model_copy(update={"simulation": None, "task": task})
+    return spec.model_copy(update={"training": training})
+
+
+def _trained(session: Session, trial: int, entry: Entry, problems: int | None, now: datetime) -> None:
+    """Have a trial done what its run did, in one segment."""
+    totals = gpu_hours(entry.run.steps, entry.settings.gpus or 1)
+    move_trial(session, trial, TrialState.RUNNING, now, f"adopted from {entry.run.path}")
+    new = NewSegment(1, 0, entry.run.last_step, totals[-1], ELSEWHERE)
+    segment = open_segment(session, trial, new, now)
+    add_points(session, _points(trial, segment, entry, totals, problems))
+    settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, entry.run.last_step, ELSEWHERE)
+    move_trial(session, trial, TrialState.PAUSED, now, f"its log ends at step {entry.run.last_step}")
+    move_trial(session, trial, TrialState.FINISHED, now, "trained elsewhere: it cannot go on here")
+
+
+def _points(trial: int, segment: int, entry: Entry, totals: Sequence[float], problems: int | None) -> list[NewPoint]:
+    points, tokens, before = [], 0.0, 0
+    rollouts, gpus = math.prod(entry.allocation), entry.settings.gpus or 1
+    for step, spent in zip(entry.run.steps, totals, strict=True):
+        tokens += step.values.get("response_tokens", 0.0) * rollouts * (step.step - before)
+        before = step.step
+        said = {name: value for name, value in step.values.items() if math.isfinite(value)}
+        points.append(
+            NewPoint(
+                trial_id=trial,
+                attempt=1,
+                optimizer_step=step.step,
+                rollouts=rollouts * step.step,
+                tokens=round(tokens),
+                seconds=spent * 3600 / gpus,
+                gpu_hours=spent,
+                score=step.score,
+                score_standard_error=_error(step.score, problems, entry.settings.validation_samples),
+                metrics={**said, "seconds": dict(step.seconds)} if said or step.seconds else None,
+                segment_id=segment,
+            )
+        )
+    return points
+
+
+def _error(score: float | None, problems: int | None, samples: int | None) -> float | None:
+    """Return the binomial error of a score of so many answers, half an answer off 0 and 1; None if unknown."""
+    if score is None or problems is None:
+        return None
+    answers = problems * (samples or 1)
+    share = min(max(score, 0.5 / answers), 1 - 0.5 / answers)
+    return math.sqrt(share * (1 - share) / answers)

@@ -1,0 +1,252 @@
+"""What `rlplan adopt` does, callable from Python: runs that exist become trials of a sweep, and their steps prices."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from budgets import catalogue
+from budgets.errors import BudgetError, InputError, UnknownNameError
+from planner.adopting.configuration import configuration_of
+from planner.adopting.records import read_run, timed
+from planner.adopting.settings import settings_of
+from planner.adopting.together import Entry, Together, lacking, together
+from planner.axes import LEARNING_RATE, RECIPE, value_of
+from planner.checking import Count, Positive
+from planner.config import Resolved, build_request
+from planner.config.layers import DEFAULT
+from planner.config.trainer import BUILTIN
+from planner.store import open_store
+from planner.store.schema import SweepStatus
+from rlplan.actions.adopted_rows import calibrated, cost_row, open_candidates, plan_row, store_sweep
+from rlplan.actions.proposing import AskedSection, load_configuration
+from rlplan.actions.sweep_request import own_folder
+from runner.sweep.planning import AnyPath, SweepChoice, Text
+
+FINAL_RUN = 4.0  # times the longest run's GPU-hours: the final run, where neither it nor a budget is given
+_OF_WORKLOAD = ("workload.", "validation.problems", "validation.samples")  # what a file may know better than a log
+PILOT_SHARE = 0.2  # of a budget, unless the runs have taken more
+
+
+class AdoptRequest(AskedSection):
+    """What `rlplan adopt` and `rlplan.adopt` are asked for; None stands for what was not given."""
+
+    runs: list[AnyPath] = Field(min_length=1)
+    rollouts_per_prompt: Annotated[int, Field(ge=2)] | None = None
+    prompts_per_batch: Count | None = None
+    learning_rate: Positive | None = None
+    recipe: str | None = None
+    model: str | None = None
+    gpus: Count | None = None
+    gpu: str | None = None
+    settings: AnyPath | None = None
+    score: list[str] | None = None
+    percent: bool = False
+    seconds_per_step: Positive | None = None
+    validation_problems: Count | None = None
+    validation_samples: Count | None = None
+    budget: Positive | None = None
+    target: Positive | None = None
+    problems: Text | None = None
+    checkpoint: Text | None = None
+    reward: str | None = None
+    validation: Text | None = None
+    trainer: Text | None = None
+    folder: AnyPath | None = None
+    config: AnyPath | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What became of some runs; without a sweep only what was read, or prices."""
+
+    entries: tuple[Entry, ...]
+    trials: tuple[str | None, ...]  # the name of each run's trial
+    missing: dict[Path, list[str]]  # by run, the flags that must say what could not be read
+    notes: tuple[str, ...]
+    plan: str | None = None
+    sweep: str | None = None
+    prices: int = 0  # of runs whose seconds are stored
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What the runs have taken, and what there is besides."""
+
+    pilot_gpu_hours: float
+    final_gpu_hours: float
+    spent: float
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether something is left for further pilots."""
+        return self.pilot_gpu_hours > self.spent * (1 + 1e-9)
+
+
+def adopt(request: AdoptRequest, database: str) -> Adopted:
+    """Read runs, have those that compare become finished trials of a sweep, and store what their steps took."""
+    entries = [_entry(path, request) for path in request.runs]
+    if request.dry_run and (missing := lacking(entries)):
+        return Adopted(tuple(entries), (None,) * len(entries), missing, ())
+    found = together(entries, same_scores=bool(request.score))
+    if request.dry_run:
+        return Adopted(found.entries, (None,) * len(entries), {}, found.notes)
+    return _store(request, found, database)
+
+
+def _entry(path: Path, request: AdoptRequest) -> Entry:
+    if not path.exists():
+        raise InputError(f"no run '{path}': give its folder, or its log")
+    run = read_run(path, request.score or ())
+    if request.percent:
+        steps = [replace(each, score=None if each.score is None else each.score / 100) for each in run.steps]
+        run = replace(run, steps=tuple(steps))
+    if request.seconds_per_step is not None:
+        run = timed(run, request.seconds_per_step)
+    settings = settings_of(run.trainer, configuration_of(path, request.settings, run.log))
+    given = request.model_dump(exclude={"settings"})
+    return Entry(run, settings.with_given({"validation_samples": run.samples}).with_given(given))
+
+
+def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
+    """Store what the runs' steps took, and those with a curve as trials of a sweep."""
+    entries, curves, notes = found.entries, found.curves, list(found.notes)
+    money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
+    resolved = _configuration(request, found, money)
+    workload, now = build_request(resolved), datetime.now(UTC)
+    costs = [cost_row(entry, workload, now) for entry in entries]
+    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(cost is not None for cost in costs))
+    if unscored := [entry.run.path.name for entry in entries if not entry.scored]:
+        notes.append(f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored")
+    with open_store(database) as store:
+        if curves:
+            goes_on = money.goes_on and _trainable(request, resolved)
+            if money.goes_on and not goes_on:
+                notes.append(
+                    "nothing says what further trials would be trained on: with --problems and --checkpoint, or with "
+                    "--trainer, the sweep could go on"
+                )
+            plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
+            if goes_on:
+                known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
+                priced = calibrated(workload, [*known, *(cost for cost in costs if cost is not None)])
+                candidates += open_candidates(priced, candidates)
+            choice = SweepChoice(
+                problems=request.problems,
+                model=request.checkpoint,
+                reward=request.reward,
+                validation=request.validation,
+                trainer=request.trainer,
+                folder=own_folder(request.folder, database),
+            )
+            pairs = [(entry, cost) for entry, cost in zip(entries, costs, strict=True) if entry.scored]
+            ends = SweepStatus.INTERRUPTED if goes_on else SweepStatus.FINISHED
+            rows = (plan, candidates)
+            plan_name, sweep, names = store_sweep(store, rows, choice, pairs, request.validation_problems, ends)
+            given = iter(names)
+            trials = tuple(next(given) if entry.scored else None for entry in entries)
+            stored = replace(stored, plan=plan_name, sweep=sweep, trials=trials)
+        with store.write() as session:
+            unscored_costs = [c for e, c in zip(entries, costs, strict=True) if c is not None and not e.scored]
+            session.add_all(unscored_costs)
+    return replace(stored, notes=tuple(notes))
+
+
+def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:
+    """Return how the budget is split: the runs have spent a part, the final run has the target, pilots the rest."""
+    took = [entry.gpu_hours for entry in curves]
+    spent, budget, target = math.fsum(took), request.budget, request.target
+    if target is None:
+        target = FINAL_RUN * max(took) if budget is None else budget - max(spent, PILOT_SHARE * budget)
+    if budget is not None and (target <= 0 or spent + target > budget * (1 + 1e-9)):
+        wanted = f" and a final run of {request.target:.4g}" if request.target else ""
+        raise BudgetError(
+            f"a budget of {budget:.4g} GPU-hours does not hold the {spent:.4g} of the adopted runs{wanted}: give "
+            f"--budget {math.ceil(1.2 * (spent + max(target, *took))):,} or more, or leave it out"
+        )
+    return Money(spent if budget is None else budget - target, target, spent)
+
+
+def _configuration(request: AdoptRequest, found: Together, money: Money) -> Resolved:
+    """Return the configuration of the plan: what was read of the runs, where the user's file does not say otherwise."""
+    entries = found.curves or found.entries
+    first, own = entries[0].settings, load_configuration(request.config)
+    values: dict[str, Any] = {
+        "budget.gpu_hours": money.pilot_gpu_hours + money.final_gpu_hours,
+        "pilot.fraction": money.pilot_gpu_hours / (money.pilot_gpu_hours + money.final_gpu_hours),
+        "workload.model": None if _said(own, "workload.model") else _model(str(first.model)),
+        "workload.pass_rate": _base_score(entries),
+        "hardware.gpu": request.gpu,
+        "hardware.gpus": (gpus := max(entry.settings.gpus or 1 for entry in entries)),
+        "hardware.gpus_per_trial": gpus,
+        "workload.response_tokens": first.response_tokens,
+        "workload.mean_response_tokens": _mean_of(entries, "response_tokens", first.response_tokens),
+        "workload.prompt_tokens": _mean_of(entries, "prompt_tokens", None),
+        "recipe.learning_rate": first.learning_rate,
+        "recipe.learning_rate_rollouts": math.prod(entries[0].allocation),
+        "validation.problems": request.validation_problems,
+        "validation.samples": first.validation_samples,
+        "validation.every_steps": _cadence(entries),
+    }
+    recipes = list(dict.fromkeys(str(r) for e in entries if (r := value_of(e.axes, RECIPE)) is not None))
+    factors = list(dict.fromkeys(float(r) for e in entries if (r := value_of(e.axes, LEARNING_RATE)) is not None))
+    values |= {"axes.recipes": recipes} if recipes else {"recipe.name": first.recipe}
+    values |= {"axes.learning_rates": factors} if factors else {}
+    values = {key: value for key, value in values.items() if not (key.startswith(_OF_WORKLOAD) and _said(own, key))}
+    flags = {key: (f"the adopted runs ({key})", value) for key, value in values.items() if value is not None}
+    resolved = load_configuration(request.config, None, flags)
+    if resolved.source("hardware.gpu") == DEFAULT:
+        raise InputError(
+            f"no log says which GPU it ran on: give --gpu, such as {', '.join(catalogue.names('gpus')[:4])}"
+        )
+    return resolved
+
+
+def _model(name: str) -> str:
+    """Return the model as the catalogue has it: 'Qwen/Qwen3-8B-Base' is qwen3-8b; or a folder with a config.json."""
+    if (Path(name).expanduser() / "config.json").is_file() or name.endswith(".json"):
+        return name
+    bare = name.rstrip("/").rpartition("/")[2].casefold()
+    known = catalogue.names("models")
+    for ending in ("", "-instruct", "-base", "-chat", "-it"):
+        if bare.removesuffix(ending) in known:
+            return bare.removesuffix(ending)
+    raise UnknownNameError("model", name, known, "Give --model NAME, or a folder with its config.json")
+
+
+def _said(resolved: Resolved, key: str) -> bool:
+    """Whether the user's file, or the task that it names, says what a key is; of pass rates there are several ways."""
+    ways = (key, "workload.pass_rates_file", "workload.difficulty") if key == "workload.pass_rate" else (key,)
+    return any(resolved.source(way) != DEFAULT for way in ways)
+
+
+def _base_score(entries: Sequence[Entry]) -> float | None:
+    """Return the mean score before training, which says how hard the problems are; None where it was not measured."""
+    base = [s.score for e in entries for s in e.run.scores[:1] if s.step == 0 and s.score is not None]
+    return min(0.99, max(0.01, statistics.fmean(base))) if base else None
+
+
+def _mean_of(entries: Sequence[Entry], value: str, most: int | None) -> float | None:
+    said = [mean for entry in entries if (mean := entry.run.typical(value)) is not None and mean > 0]
+    if not said:
+        return None
+    return statistics.median(said) if most is None else min(statistics.median(said), 0.95 * most)
+
+
+def _cadence(entries: Sequence[Entry]) -> int | None:
+    """Return the updates between two validations, where there are two."""
+    gaps = [b.step - a.step for e in entries for a, b in zip(e.run.scores, e.run.scores[1:], strict=False)]
+    return max(1, round(statistics.median(gaps))) if gaps else None
+
+
+def _trainable(request: AdoptRequest, resolved: Resolved) -> bool:
+    """Whether further trials could be trained: on problems that are named, by a trainer that has its own, on a task."""
+    return bool(
+        request.problems or request.trainer or resolved.config.trainer.name != BUILTIN or resolved.config.workload.task
+    )

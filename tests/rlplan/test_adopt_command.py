@@ -1,0 +1,242 @@
+"""`rlplan adopt`: runs of other people's trainers become trials of a sweep, and their steps prices."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+import rlplan
+from planner.store import open_store
+from planner.store.schema import CostRecord, Plan, Point, SweepStatus, Trial
+from planner.store.sweeps import sweep_named
+from planner.sweeping.policies import open_policy
+from planner.trials import TrialState
+from rlplan.reading.rank_reading import ranking
+from tests.rlplan.adopted_runs import (
+    FIVE,
+    SECONDS,
+    WORLD,
+    OfAPlan,
+    Trained,
+    folders,
+    openrlhf_folder,
+    rising,
+    trained,
+    verl_folder,
+)
+from tests.rlplan.conftest import Run
+
+GIVEN = ("--gpu", "h100", "--validation-problems", "500", "--validation-samples", "4")
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> list[str]:
+    """Five folders of two trainers."""
+    return [str(path) for path in folders(tmp_path / "runs", FIVE)]
+
+
+def read(run: Run, *arguments: str) -> Any:
+    ran = run(*arguments, "--format", "json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_five_runs_of_two_trainers_are_ranked_without_training_anything(run: Run, five: list[str]) -> None:
+    found = read(run, "adopt", *five, *GIVEN)
+    assert found["sweep"] == "sweep-1"
+    assert [each["trainer"] for each in found["runs"]] == ["verl", "openrlhf"] * 2 + ["verl"]
+    assert [each["trial"] for each in found["runs"]][:2] == ["n8-B64-s0", "n16-B64-s0"]
+    ranked = [(row["rollouts_per_prompt"], row["prompts_per_batch"]) for row in read(run, "rank")["ranking"]]
+    assert ranked == [(32, 64), (64, 64), (16, 64), (8, 64), (16, 128)]
+    chosen = read(run, "recommend")["recommendation"]
+    assert (chosen["rollouts_per_prompt"], chosen["prompts_per_batch"]) == (32, 64)
+    assert chosen["expected_score"] == pytest.approx(0.8, abs=0.06)
+    assert run("status").code == 0
+    assert run("resume").code == 3  # nothing is left to do
+
+
+def test_what_is_stored_is_what_the_runs_did(run: Run, five: list[str]) -> None:
+    read(run, "adopt", *five[:2], *GIVEN)
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        trial = session.scalars(select(Trial).order_by(Trial.id)).first()
+        assert trial is not None
+        points = list(session.scalars(select(Point).where(Point.trial_id == trial.id).order_by(Point.optimizer_step)))
+        costs = list(session.scalars(select(CostRecord).order_by(CostRecord.id)))
+    hours = (10 + 60 * SECONDS) / 3600
+    assert trial.state is TrialState.FINISHED
+    assert trial.gpu_hours_spent == pytest.approx(hours)
+    assert [point.optimizer_step for point in points if point.score is not None] == list(range(0, 61, 5))
+    assert points[-1].gpu_hours == pytest.approx(hours)
+    assert (points[-1].rollouts, points[-1].tokens) == (8 * 64 * 60, 200 * 8 * 64 * 60)
+    assert points[-1].score_standard_error == pytest.approx(math.sqrt(0.55 * 0.45 / 2000), rel=0.02)
+    assert points[-1].metrics is not None
+    assert points[-1].metrics["seconds"]["generate"] == pytest.approx(0.75 * SECONDS)
+    assert [(cost.gpu, cost.rollouts_per_prompt, cost.mean_response_tokens) for cost in costs] == [
+        ("h100", 8, 200.0),
+        ("h100", 16, 200.0),
+    ]
+    assert costs[0].seconds["generate"] == pytest.approx(0.75 * SECONDS)
+    assert costs[0].trial_id == trial.id
+
+
+def test_a_dry_run_shows_what_was_read_and_what_is_lacking_and_stores_nothing(
+    run: Run, five: list[str], tmp_path: Path
+) -> None:
+    Path(five[0], "run_grpo.sh").unlink()
+    found = read(run, "adopt", *five, "--dry-run")
+    asked = ["--rollouts-per-prompt", "--prompts-per-batch", "--learning-rate", "--model", "--gpus"]
+    assert found["runs"][0]["missing"] == asked
+    assert [each["missing"] for each in found["runs"][1:]] == [[]] * 4
+    assert found["runs"][1]["gpu_hours"] == pytest.approx(60 * SECONDS / 3600, rel=0.01)
+    assert not (tmp_path / "rlplan.db").exists()
+    shown = run("adopt", *five, "--dry-run", width=150)
+    assert "not read, so give --rollouts-per-prompt, --prompts-per-batch" in shown.out
+    refused = run("adopt", *five, *GIVEN)
+    assert refused.code == 2
+    assert "run-0 lacks --rollouts-per-prompt" in refused.err
+    assert not (tmp_path / "rlplan.db").exists()
+
+
+def test_flags_say_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    folder = verl_folder(tmp_path / "one", FIVE[0])
+    (folder / "run_grpo.sh").unlink()
+    sizes = ("--rollouts-per-prompt", "8", "--prompts-per-batch", "64", "--learning-rate", "2e-6", "--gpus", "4")
+    found = read(run, "adopt", str(folder), *GIVEN, *sizes, "--model", "qwen2.5-7b", "--recipe", "dapo")
+    one = found["runs"][0]
+    assert (one["learning_rate"], one["recipe"], one["gpus"]) == (2e-6, "dapo", 4)
+    assert one["gpu_hours"] == pytest.approx(4 * (10 + 60 * SECONDS) / 3600)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"model": "Qwen/Qwen2.5-7B"}, "different models: Qwen/Qwen2.5-0.5B-Instruct (a), Qwen/Qwen2.5-7B (b)"),
+        ({"series": "val-core/lighteval/MATH/reward/mean@4"}, "different validation problems: gsm8k (a), math (b)"),
+    ],
+)
+def test_what_does_not_compare_is_refused_by_name(run: Run, tmp_path: Path, change: dict[str, str], says: str) -> None:
+    runs = [verl_folder(tmp_path / "a", FIVE[0]), verl_folder(tmp_path / "b", FIVE[1], **change)]
+    ran = run("adopt", *map(str, runs), *GIVEN)
+    assert ran.code == 2
+    assert says in " ".join(ran.err.split())
+
+
+def test_series_of_the_same_problems_may_have_different_names(run: Run, tmp_path: Path) -> None:
+    other = "val-core/gsm8k-platinum/reward/mean@4"
+    runs = [verl_folder(tmp_path / "a", FIVE[0]), verl_folder(tmp_path / "b", FIVE[1], series=other)]
+    flags = ("--score", "val-core/openai/gsm8k/reward/mean@4", "--score", other)
+    assert read(run, "adopt", *map(str, runs), *GIVEN, *flags)["sweep"] == "sweep-1"
+
+
+def test_two_learning_rates_are_an_axis_and_a_rule_is_none(run: Run, tmp_path: Path) -> None:
+    rates = [rising(16, 64, 0.6, rate=1e-6), rising(16, 64, 0.5, rate=3e-6), rising(32, 64, 0.7, rate=1e-6)]
+    runs = [str(path) for path in folders(tmp_path / "runs", rates)]
+    found = read(run, "adopt", *runs, *GIVEN)
+    assert [each["axes"] for each in found["runs"]] == [{"learning_rate": f} for f in (1.0, 3.0, 1.0)]
+    assert [row["learning_rate"] for row in read(run, "rank")["ranking"]] == [1e-6, 1e-6, 3e-6]
+
+
+def test_two_recipes_are_an_axis(run: Run, tmp_path: Path) -> None:
+    runs = [verl_folder(tmp_path / name, each) for name, each in (("a", FIVE[1]), ("b", rising(16, 64, 0.7)))]
+    script = runs[1] / "run_grpo.sh"
+    script.write_text(script.read_text().replace("main_ppo", "main_ppo algorithm.filter_groups.enable=True"))
+    found = read(run, "adopt", *map(str, runs), *GIVEN)
+    assert [each["axes"] for each in found["runs"]] == [{"recipe": "grpo"}, {"recipe": "dapo"}]
+    assert read(run, "rank")["ranking"][0]["recipe"] == "dapo"
+
+
+def test_two_runs_of_one_configuration_are_two_seeds(run: Run, tmp_path: Path) -> None:
+    runs = [verl_folder(tmp_path / name, FIVE[0]) for name in ("a", "b")]
+    assert [each["trial"] for each in read(run, "adopt", *map(str, runs), *GIVEN)["runs"]] == [
+        "n8-B64-s0",
+        "n8-B64-s1",
+    ]
+
+
+def test_a_run_without_a_validation_has_a_price_and_no_trial(run: Run, tmp_path: Path) -> None:
+    blind = Trained(16, 64, 1e-6, tuple((step, SECONDS, None) for step in range(1, 30)))
+    folder = str(verl_folder(tmp_path / "blind", blind))
+    found = read(run, "adopt", folder, *GIVEN)
+    assert (found["sweep"], found["runs"][0]["trial"], found["prices"]) == (None, None, 1)
+    with open_store("rlplan.db", read_only=True) as store:
+        assert [record.rollouts_per_prompt for record in store.cost_records(model="qwen2.5-0.5b")] == [16]
+    found = read(run, "adopt", folder, *GIVEN, "--score", "critic/score/mean")
+    assert found["sweep"] == "sweep-1"
+
+
+def test_a_budget_that_the_runs_have_used_up_is_refused(run: Run, five: list[str]) -> None:
+    ran = run("adopt", *five, *GIVEN, "--budget", "5")
+    assert ran.code == 4
+    assert "a budget of 5 GPU-hours does not hold the 7.508 of the adopted runs" in ran.err
+
+
+def test_a_sweep_with_something_to_train_can_go_on(run: Run, five: list[str], tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[trainer]\nname = "standin"\n')
+    read(run, "adopt", *five, *GIVEN, "--budget", "60", "--target", "40", "--trainer", "standin")
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        sweep = sweep_named(session, None)
+        plan = session.get_one(Plan, sweep.plan_id)
+        assert sweep.status is SweepStatus.INTERRUPTED
+        assert (plan.pilot_gpu_hours, plan.final_gpu_hours) == (pytest.approx(20), pytest.approx(40))
+        candidates = store.plan().candidates
+    assert sum(each.pilot_steps > 0 for each in candidates) == 5
+    assert len(candidates) > 20
+    prices = [each.gpu_hours_per_step for each in candidates]
+    assert max(prices[5:]) < 100 * max(prices[:5])  # open cells are priced by what the runs took
+
+
+def test_percentages_and_scores_of_no_share_are_told_apart(run: Run, tmp_path: Path) -> None:
+    high = Trained(8, 64, 1e-6, tuple((s, SECONDS, 10.0 + s if s % 5 == 0 else None) for s in range(61)))
+    folder = str(verl_folder(tmp_path / "a", high))
+    ran = run("adopt", folder, *GIVEN)
+    assert ran.code == 2
+    assert "scores from 10 to 70" in ran.err
+    assert read(run, "adopt", folder, *GIVEN, "--percent")["runs"][0]["last_score"] == pytest.approx(0.7)
+
+
+def test_no_run_and_no_gpu_are_named(run: Run, five: list[str]) -> None:
+    assert "no run 'gone'" in run("adopt", "gone", *GIVEN).err
+    ran = run("adopt", *five)
+    assert ran.code == 2
+    assert "no log says which GPU it ran on: give --gpu" in ran.err
+
+
+def test_csv_has_a_row_for_each_run(run: Run, five: list[str]) -> None:
+    lines = run("adopt", *five, "--dry-run", "--format", "csv").out.splitlines()
+    assert len(lines) == 6
+    assert "seconds_generate" in lines[0]
+
+
+def test_from_python(run: Run, five: list[str]) -> None:
+    sweep = rlplan.adopt(five, gpu="h100", validation_problems=500, db="own.db")
+    assert sweep is not None
+    assert sweep.answer is not None
+    assert sweep.answer.rollouts_per_prompt == 32
+    shutil.rmtree("own-sweeps")
+
+
+@pytest.mark.soak
+def test_the_ranking_is_that_of_a_sweep_which_had_run_them(run: Run, tmp_path: Path) -> None:
+    """A sweep of the plan that the adopted runs make, in the world in which they were trained."""
+    (tmp_path / "task.toml").write_text('[workload]\ntask = "sum-easy"\n')
+    runs = folders(tmp_path / "runs", trained(tmp_path / "truth.db"))
+    flags = ("--config", "task.toml", "--gpu", "cpu", "--target", "24", "--validation-problems", "128")
+    read(run, "adopt", *map(str, runs), *flags, "--validation-samples", "4", "--db", "a.db")
+    sweep = OfAPlan(tmp_path / "a.db", choice=WORLD, room=3.0)
+    sweep.run(open_policy("full"))
+    adopted, driven = (ranking("a.db", name).rows for name in ("sweep-1", sweep.name))
+    assert [(row.rollouts_per_prompt, row.prompts_per_batch) for row in adopted] == [
+        (row.rollouts_per_prompt, row.prompts_per_batch) for row in driven
+    ]
+    for one, other in zip(adopted, driven, strict=True):
+        assert one.expected_score == pytest.approx(other.expected_score, abs=0.03)
+        assert one.gpu_hours_spent == pytest.approx(other.gpu_hours_spent, rel=0.05)
+
+
+def test_openrlhf_names_the_same_problems(run: Run, tmp_path: Path) -> None:
+    runs = [verl_folder(tmp_path / "a", FIVE[0]), openrlhf_folder(tmp_path / "b", FIVE[1])]
+    assert read(run, "adopt", *map(str, runs), *GIVEN)["runs"][1]["score"] == "eval_gsm8k_pass1"
