@@ -12,6 +12,7 @@ from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.proposing import AskedSection, flagged, load_configuration, make_plan
+from rlplan.reading.approximating import approximated
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
@@ -61,6 +62,7 @@ class DryRun:
     pilot_gpu_hours: float
     wall_hours: float
     shortfall: str | None
+    notes: tuple[str, ...] = ()  # what is done otherwise than was asked for
 
 
 def describe(request: SweepRequest, database: str) -> DryRun:
@@ -83,7 +85,17 @@ def describe(request: SweepRequest, database: str) -> DryRun:
     )
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = sum(trial.gpu_hours for trial in trials) / (spec.workers * spec.resources.slots)
-    return DryRun(plan.name, trials, spec.workers, plan.pilot_gpu_hours, wall, lacking)
+    return DryRun(plan.name, trials, spec.workers, plan.pilot_gpu_hours, wall, lacking, tuple(notes_of(request, spec)))
+
+
+def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
+    """Say what is done otherwise than a recipe or a script says."""
+    notes = approximated(spec.model_dump(mode="json"))
+    if request.script is not None:
+        from runner.trainers.verl.script import read_script  # noqa: PLC0415  (of one trainer alone)
+
+        notes += read_script(request.script).notes()
+    return notes
 
 
 def plan_to_run(request: SweepRequest, database: str) -> str | None:

@@ -24,8 +24,9 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
-from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
+from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of
 from rlplan.actions.train_signals import Interrupts
+from rlplan.wording.terminal import tell
 from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver, SweepOutcome
@@ -75,6 +76,8 @@ def start(
         spec = spec_of(request, plan, database)
         if request.ray_address is None:
             _require_room(spec, plan, *machine())
+        for note in notes_of(request, spec):
+            tell(note)
         driver = this_driver()
         sweep, spec = _store(store, plan, spec, driver)
         outcome = _drive(store, sweep, spec, plan, DriversSeat(driver, request.ray_address, interrupts, began))

@@ -57,6 +57,10 @@ def sweep(
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
     trainer: options.TrainerOption = None,
+    script: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="<script>", help="What starts verl already: what the plan leaves open is kept."),
+    ] = None,
     approximate: options.ApproximateOption = False,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")

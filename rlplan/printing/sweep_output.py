@@ -11,6 +11,7 @@ from planner.store.records import RankedRow
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.printing.sweep_screen import screen
+from rlplan.reading.approximating import approximated
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.storage_taken import Taken, taken_by
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
@@ -88,7 +89,8 @@ def _taken(seen: Picture) -> Taken | None:
 
 
 def _document(seen: Picture, taken: Taken | None) -> dict[str, Any]:
-    return sweep_data(seen) | {"storage": None if taken is None else asdict(taken)}
+    stored = None if taken is None else asdict(taken)
+    return sweep_data(seen) | {"approximated": approximated(seen.config), "storage": stored}
 
 
 def _status(
@@ -104,6 +106,8 @@ def _status(
         yield from canvas.lines(f"Start-ups took {total}, {each} each", "dim")
     if taken is not None:
         yield from canvas.lines(taken.said(), "dim")
+    for text in approximated(seen.config):
+        yield from canvas.lines(text, "yellow")
     if stored_at := seen.config.get("storage"):
         yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")
 
@@ -214,6 +218,8 @@ def _dry_run(planned: "DryRun", canvas: Canvas) -> Iterator[Part]:
         f"{planned.plan}: {count} of {hours(total)} GPU-hours together; {hours(planned.pilot_gpu_hours)} are theirs, "
         f"and what is over goes to the most promising. On {workers} they take about {duration(planned.wall_hours)}."
     )
+    for text in planned.notes:
+        yield from canvas.lines(text, "yellow")
     if planned.shortfall is not None:
         yield from canvas.lines(f"It cannot run here: {planned.shortfall}", "yellow")
     yield from canvas.lines("Nothing was started.", "dim")

@@ -9,6 +9,7 @@ from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Plan
 from planner.store.sweeps import plan_named
+from rlplan.reading.approximating import approximated
 from rlplan.reading.plans import about_plan, plan_meant
 from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_words import tally
@@ -50,7 +51,8 @@ def report(story: Story, beliefs: Beliefs | None) -> str:
         [summary, *(page.section(name, story, beliefs) for name in page.SECTIONS)],
         name=picture.sweep,
         state=picture.state,
-        about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}",
+        about=f"{picture.workload}, {picture.plan}, policy {picture.policy}, seed {picture.seed}"
+        + "".join(f"; {note}" for note in approximated(picture.config)),
         read_at=story.read_at,
         titles=page.TITLES,
     )

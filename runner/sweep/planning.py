@@ -55,6 +55,7 @@ class SweepChoice(Section):
     micro_batch_tokens: int | None = None
     simulation: dict[str, Any] | None = None  # a world to train in instead of a trainer
     trainer: Text | None = None  # a name, or a file that describes one
+    script: AnyPath | None = None  # that starts verl, of which what the plan does not decide is kept
     approximate: bool = False  # whether it may train a recipe otherwise than it says
 
 
@@ -65,6 +66,10 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
     trainer = chosen_trainer(choice.trainer, plan.config.get("trainer"), approximate=choice.approximate)
+    if choice.script is not None:
+        from runner.trainers.verl.script import with_script  # noqa: PLC0415  (of one trainer alone)
+
+        trainer = with_script(trainer, choice.script)
     builtin = trainer is None and choice.simulation is None
     if not on_cpu and builtin and per_trial > MOST_GPUS_OF_A_TRIAL:
         raise InputError(

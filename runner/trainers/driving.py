@@ -83,7 +83,7 @@ def validation_steps(config: TrialConfig) -> int:
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
     """Return our keys with the user's; InputError for one that is ours, or above or below one, and not `free`."""
     fixed = [key for key in ours if key not in free]
-    if taken := sorted(key for key in settings if any(_same(key, each) for each in fixed)):
+    if taken := sorted(key for key in settings if any(stands_with(key, each) for each in fixed)):
         raise InputError(
             f"[trainer.options.settings] {', '.join(taken)}: rlplan sets that itself, by the recipe, the allocation "
             "and the machine: leave it out"
@@ -214,7 +214,8 @@ def tracked(tracker: str, attempt: Attempt) -> dict[str, str]:
     return {tracker: str(attempt.from_step)}
 
 
-def _same(given: str, ours: str) -> bool:
+def stands_with(given: str, ours: str) -> bool:
+    """Whether a key is one of ours, or stands above or below it."""
     given = given.lstrip("+~-")
     return given == ours or given.startswith(f"{ours}.") or ours.startswith(f"{given}.")
 

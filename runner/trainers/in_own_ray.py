@@ -110,8 +110,15 @@ def wait_for_nodes(address: str, nodes: int, node: Node) -> None:
     """Wait until all have joined."""
     import ray
 
-    ray.init(address=address, log_to_driver=False, logging_level="error")
-    node.wait_until(lambda: sum(each["Alive"] for each in ray.nodes()) >= nodes)
+    def joined() -> bool:
+        try:
+            if not ray.is_initialized():
+                ray.init(address=address, log_to_driver=False, logging_level="error")
+        except ConnectionError:  # on a busy machine it listens long before it answers
+            return False
+        return bool(sum(each["Alive"] for each in ray.nodes()) >= nodes)
+
+    node.wait_until(joined)
     ray.shutdown()
 
 

@@ -9,6 +9,7 @@ from rlplan.actions.train_signals import Interrupts
 from runner.ports.simulation import Costs, SimulationChoice
 
 UPDATE_SECONDS = 0.02
+TRAINER = "trainer.toml"  # beside the database
 SIMULATION = SimulationChoice(
     costs=Costs(
         seconds_per_update=UPDATE_SECONDS, seconds_per_rollout=1e-6, seconds_per_answer=0.0, start_up_seconds=0.0
@@ -27,7 +28,8 @@ FLAGS = {
 def request(
     database: Path, world: SimulationChoice, ray_address: str | None, storage: str | None = None
 ) -> SweepRequest:
-    """Return what is asked for: a few pilots to their end."""
+    """Return what is asked for: a few pilots to their end; by somebody else's trainer where a file describes one."""
+    trainer = database.parent / TRAINER
     return SweepRequest(
         task="sum-easy",
         budget=0.5,
@@ -39,6 +41,7 @@ def request(
         retries=50,
         folder=database.parent / "sweeps",
         storage=storage,
+        trainer=str(trainer) if trainer.exists() else None,
         simulation=world.model_dump(mode="json"),
     )
 

@@ -35,7 +35,7 @@ _PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.conten
 _ENDLESS = 1_000_000  # epochs: the loop ends by updates
 _ROWS = 1 << 16  # of the prompts in the order of a trial, after which it begins anew
 _BARE = re.compile(r"[\w./@:+-]+")
-_FREE = (  # ours unless the user says otherwise: they change how it runs, and not what it computes
+FREE = (  # ours unless the user says otherwise: they change how it runs, and not what it computes
     f"{ROLLOUT}.agent.num_workers",
     "transfer_queue.backend.SimpleStorage.num_data_storage_units",
     "reward.num_workers",
@@ -113,7 +113,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "hydra.run.dir": ".",
         "hydra.output_subdir": None,
     }
-    free = dict.fromkeys(_FREE[:1], 2) | {_FREE[1]: 2} | {_FREE[2]: 2, _FREE[3]: 2}  # by default 8 processes of each
+    free = dict.fromkeys(FREE[:1], 2) | {FREE[1]: 2} | {FREE[2]: 2, FREE[3]: 2}  # by default 8 processes of each
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
     elif not has_chat(task) and TEMPLATE not in options.settings:
@@ -121,7 +121,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
             f"{task.model_path} has no chat template, and verl asks in chats: take a model that has one, or give one "
             f'by [trainer.options.settings] "{TEMPLATE}"'
         )
-    return merged({**ours, **free}, options.settings, _FREE)
+    return merged({**ours, **free}, options.settings, FREE)
 
 
 def scores_folder(attempt: Attempt) -> str:

@@ -1,0 +1,147 @@
+"""A script that starts verl already: what it sets is kept, and what rlplan decides is replaced, and listed.
+
+Shell is read as far as such scripts go: variables that are set to a value, and the one command that starts verl.
+"""
+
+import ast
+import re
+import shlex
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from planner.config.trainer import TrainerChoice
+from planner.recipes.schema import Recipe
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import opened_task, stands_with
+from runner.trainers.verl.configuration import FREE, ROLLOUT, TEMPLATE, keys_of
+from runner.trainers.verl.recipe import ACTOR
+
+ENTRY = "verl.trainer.main_ppo"
+_OPTIONS = {  # keys that have a name in [trainer.options]
+    f"{ROLLOUT}.name": "rollout",
+    f"{ROLLOUT}.tensor_model_parallel_size": "tensor_parallel",
+    f"{ROLLOUT}.gpu_memory_utilization": "rollout_memory",
+    f"{ACTOR}.strategy": "strategy",
+}
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+_WORD = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=.*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a script sets, as options of the driver, and what of it is decided by the plan."""
+
+    path: Path
+    settings: dict[str, Any]  # verl's keys that are kept
+    options: dict[str, Any]  # of the driver
+    replaced: dict[str, str]  # verl's keys that are not, with what the script says
+
+    def notes(self) -> list[str]:
+        """Say what is kept and what is replaced."""
+        kept = [*self.settings, *(key for key, name in _OPTIONS.items() if name in self.options)]
+        lines = [f"of {self.path.name} these are kept: {', '.join(kept) or 'none'}"]
+        if self.replaced:
+            told = ", ".join(f"{key} (it says {value})" for key, value in self.replaced.items())
+            lines.append(f"of {self.path.name} these are decided by the plan: {told}")
+        return lines
+
+
+def with_script(trainer: TrainerChoice | None, path: Path | None) -> TrainerChoice | None:
+    """Return the trainer with what a script sets; what its own options say wins."""
+    if path is None:
+        return trainer
+    if trainer is None or trainer.name != "verl":
+        raise InputError("--from takes a script that starts verl, and goes with --trainer verl")
+    script = read_script(path)
+    options = {**script.options, **trainer.options}
+    options["settings"] = {**script.settings, **trainer.options.get("settings", {})}
+    return trainer.model_copy(update={"options": options})
+
+
+def read_script(path: Path) -> Script:
+    """Read what a script tells verl; InputError where it starts none, or where a value cannot be known from it."""
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--from {path}: it cannot be read: {error}") from error
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    replaced: dict[str, str] = {}
+    for word in _words(text, path):
+        key, _, value = word.partition("=")
+        plain = key.lstrip("+")
+        if plain in _OPTIONS:
+            options[_OPTIONS[plain]] = _value(value, key, path)
+        elif any(stands_with(plain, each) for each in _decided()):
+            replaced[plain] = value
+        elif _VARIABLE.search(value):
+            raise InputError(f"--from {path}: {word} names a variable that the script does not set: set it there")
+        else:
+            settings[key] = _value(value, key, path)
+    return Script(path, settings, options, replaced)
+
+
+def _words(text: str, path: Path) -> list[str]:
+    """Return the words key=value of the command that starts verl, with the script's variables filled in."""
+    known: dict[str, str] = {}
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        if ENTRY in line:
+            try:
+                words = shlex.split(line, comments=True)
+            except ValueError as error:
+                raise InputError(f"--from {path}: the command that starts verl cannot be read: {error}") from error
+            found = [_filled(word, known) for word in words[words.index(ENTRY) + 1 :]]
+            return [word for word in found if _WORD.fullmatch(word)]
+        if assigned := _ASSIGNED.match(line):
+            try:
+                values = shlex.split(assigned[2], comments=True)
+            except ValueError:
+                continue
+            known[assigned[1]] = _filled(values[0] if values else "", known)
+    raise InputError(f"--from {path}: it starts no verl: there is no command with {ENTRY} in it")
+
+
+def _filled(text: str, known: dict[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[3]
+        return known.get(name, found[2] if found[2] is not None else found[0])
+
+    return _VARIABLE.sub(value, text)
+
+
+def _value(text: str, key: str, path: Path) -> Any:
+    """Return a value of Hydra's command line: a number, a truth, nothing, a list of them, or text."""
+    given = text.strip()
+    if given.startswith("{"):
+        raise InputError(f"--from {path}: {key}={given}: give its parts one by one, as {key}.NAME=…")
+    if given.startswith("[") and given.endswith("]"):
+        return [_value(part.strip(" '\""), key, path) for part in given[1:-1].split(",") if part.strip()]
+    if given.lower() in ("true", "false", "null", "none"):
+        return {"true": True, "false": False}.get(given.lower())
+    try:
+        number = ast.literal_eval(given)
+    except (ValueError, SyntaxError):
+        return given.strip("'\"")
+    return number if isinstance(number, int | float | str) else given
+
+
+@cache
+def _decided() -> frozenset[str]:
+    """Return every key that rlplan sets itself, but those that only run verl otherwise."""
+    config = TrialConfig(
+        task=TaskChoice(name="sum-easy"),
+        recipe=Recipe.model_validate({"name": "any", "rewards": {"overlong_share": 0.5}}),
+        rollouts_per_prompt=2,
+        prompts_per_batch=1,
+        learning_rate=1e-6,
+        validation=ValidationPlan(every_rollouts=2),
+        machine=Machine(device="cuda"),
+        trainer=TrainerChoice(name="verl"),
+    )
+    keys = keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
+    return frozenset(key.lstrip("+") for key in keys if key not in (*FREE, TEMPLATE) and not key.startswith("hydra."))
