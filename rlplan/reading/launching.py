@@ -20,6 +20,8 @@ from planner.view import Configuration, TrialView
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Attempt
 from runner.training import checkpoints
 
 FINALS = Path("runs")
@@ -113,18 +115,46 @@ def launch(board: Board, chosen: Final, recipes: Sequence[str], astray: str | No
 
 
 def _by_hand(board: Board, config: TrialConfig, chosen: Final, trials: Sequence[TrialView]) -> Launch:
-    """Say how to start somebody else's trainer: there is no command of rlplan for its final run."""
+    """Say how to start somebody else's trainer: its command where a file describes that, else from a pilot's folder."""
     name, machine = config.trainer.name if config.trainer else "", config.machine
-    name = "your trainer" if name == COMMAND else name
     where = f"{machine.gpus} {board.spec.resources.gpu}" + (f", {machine.nodes} nodes" if machine.nodes > 1 else "")
     n, B, _ = chosen.configuration
     longest = max((trial for trial in trials if trial.step), key=lambda trial: trial.step, default=None)
-    shown = "" if longest is None else f"; {board.facts[longest.trial].folder}/trainer/command-0.sh started its pilot"
-    note = (
-        f"it is started with {name} itself, on {where}: n = {n}, B = {B}, {chosen.update_steps:,} updates, learning "
-        f"rate {chosen.learning_rate:.3g}, seed {config.seed}{shown}"
-    )
+    pilot = None if longest is None else board.facts[longest.trial].folder / "trainer"
+    what = f"n = {n}, B = {B}, {chosen.update_steps:,} updates, learning rate {chosen.learning_rate:.3g}"
+    what += f", seed {config.seed}"
+    command = _own_command(config, chosen) if name == COMMAND else None
+    if command is not None:
+        ranks = " on each node, with its own rank and the head's address," if machine.nodes > 1 else ""
+        files = "" if pilot is None else f"; files that it names lie in {pilot}, as its pilot had them"
+        note = f"it is your trainer's own command,{ranks} on {where}: {what}{files}"
+        return Launch(command, chosen.gpu_hours, None, note, machine)
+    name = "your trainer" if name == COMMAND else name
+    note = f"it is started with {name} itself, on {where}: {what}"
+    if pilot is not None:
+        given = "updates" + (" (`to_step` in run.json)" if name == "trl" else "")
+        given += " and GPUs" if board.spec.final_gpus else ""
+        note += f". All that its pilot was started with lies in {pilot}: copy that without its checkpoints, give the "
+        note += f"{given} of the final run there, and start it as command-0.sh does"
     return Launch(None, chosen.gpu_hours, None, note, machine)
+
+
+def _own_command(config: TrialConfig, chosen: Final) -> tuple[str, ...] | None:
+    """Return the command that a trainer's file describes, filled for the final run; None where it needs more."""
+    folder = _out(config, chosen.configuration).absolute()
+    hosts = ("127.0.0.1",) if config.machine.nodes == 1 else ("HEAD_ADDRESS",) * config.machine.nodes
+    attempt = Attempt(folder, 1, 0, chosen.update_steps, None, hosts)
+    assert config.trainer is not None
+    if config.trainer.options.get("own_ray"):
+        return None
+    try:
+        launch = driver_of(config).launch(config, attempt, 0)
+    except RlplanError:  # its problems are gone
+        return None
+    if launch is None:
+        return None
+    variables = [f"{name}={value}" for name, value in launch.environment.items()]
+    return (*(["env", *variables] if variables else []), *launch.argv)
 
 
 def launch_of_trial(

@@ -55,3 +55,31 @@ def test_the_final_run_of_somebody_elses_trainer_is_told_with_its_own_layout(tmp
     assert (found.machine.gpus, found.machine.nodes) == (64, 8)
     for said in ("trl", "64 ", "8 nodes", "n = 16", "B = 32", "1,234 updates"):
         assert said in found.note
+
+
+def test_the_command_of_a_trainers_file_is_printed_filled_for_the_final_run(tmp_path: Path) -> None:
+    options = {
+        "here": str(tmp_path),
+        "command": "python train.py --group {rollouts_per_prompt} --batch {prompts_per_batch} --lr {learning_rate} "
+        "--steps {to_step} --out {folder} --nodes {nodes} --head {head_address}",
+        "environment": {"SEED": "{seed}"},
+        "checkpoints": {"pattern": "checkpoint-{step}"},
+    }
+    path = ended(
+        tmp_path / "rlplan.db",
+        trainer={"name": "command", "options": options},
+        machine={"gpus": 8},
+        task={"name": "mine", "model": "/models/base", "reward": "exact"},
+    )
+    with open_store(path, read_only=True) as store, store.read() as session:
+        board = stored_board(session, SWEEP)
+    chosen = Final(Configuration(16, 32), update_steps=1234, learning_rate=1e-4, gpu_hours=1.0)
+    alone = launch(board, chosen, ["easy"])
+    assert alone.line is not None
+    assert alone.line.startswith("env SEED=0 python train.py --group 16 --batch 32 --lr 0.0001 --steps 1234 --out /")
+    assert alone.line.endswith("final-mine-n16-B32-s0 --nodes 1 --head 127.0.0.1")
+    board.spec = board.spec.model_copy(update={"final_gpus": 64, "final_nodes": 8})
+    found = launch(board, chosen, ["easy"])
+    assert found.line is not None
+    assert found.line.endswith("--nodes 8 --head HEAD_ADDRESS")
+    assert "on each node, with its own rank and the head's address, on 64 " in found.note
