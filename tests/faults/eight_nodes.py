@@ -66,10 +66,9 @@ class TwoHosts:
             else:
                 self._start(host, place, f"--address={self.address}")
 
-    def raylets(self, host: str) -> list[psutil.Process]:
-        """Return the nodes of a host, the oldest first."""
-        found = [psutil.Process(int(pid)) for pid in ip("netns", "pids", host).split() if psutil.pid_exists(int(pid))]
-        return sorted((each for each in found if each.name() == "raylet"), key=lambda each: each.create_time())
+    def kill_node_of(self, worker: int) -> None:
+        """Kill the node that a process of a worker belongs to."""
+        next(each for each in psutil.Process(worker).parents() if each.name() == "raylet").kill()
 
     def clear(self, host: str) -> None:
         """End what is left on a host."""
