@@ -30,7 +30,7 @@ def stop(interrupts: Interrupts) -> None:
         # A job of Slurm and a rehearsal are for the shell; in Python the sweep runs here.
         (rlplan.run, sweep_command, {"dry_run", "rehearse", "slurm", "sbatch"}),
         (rlplan.resume, resume_command, {"dry_run", "slurm", "sbatch", "wait"}),
-        (rlplan.retry, retry_command, set[str]()),
+        (rlplan.retry, retry_command, {"dry_run", "slurm", "sbatch"}),
     ],
 )
 def test_the_arguments_are_the_flags(function: Any, command: Any, flags: set[str]) -> None:
