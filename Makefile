@@ -6,6 +6,7 @@ STAMP  := $(VENV)/.installed
 TRL    := .venv-trl
 VLLM   := .venv-vllm
 OPENRLHF := .venv-openrlhf
+SKYRL  := .venv-skyrl
 VERL   := .venv-verl
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
@@ -14,7 +15,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,7 +58,7 @@ $(TRL)/.installed: pyproject.toml
 	@touch $@
 
 # None of these trains without a GPU: what we write is taken by their own parsers, what we read is written by their loggers.
-test-trainers: test-verl test-openrlhf  ## the drivers of other people's trainers against those trainers' own code
+test-trainers: test-verl test-openrlhf test-skyrl  ## the drivers of other people's trainers against those trainers' own code
 
 test-verl: $(VERL)/.installed  ## verl's own parser, registries, loggers and losses on what rlplan writes for it
 	$(VERL)/bin/python -m pytest tests/trainers_verl
@@ -84,6 +85,16 @@ $(OPENRLHF)/.installed: pyproject.toml
 	@test -x $(OPENRLHF)/bin/python || $(PYTHON) -m venv $(OPENRLHF)
 	$(OPENRLHF)/bin/python $(PIP) --editable . hypothesis pytest
 	$(OPENRLHF)/bin/python $(PIP) --no-deps openrlhf==0.11.2
+	@touch $@
+
+# Without vLLM and flash-attn; to train it wants Python 3.12, its parser and its loop do not.
+test-skyrl: $(SKYRL)/.installed  ## SkyRL's own parser, checks, registries and loop on what rlplan writes for it
+	$(SKYRL)/bin/python -m pytest tests/trainers_skyrl
+
+$(SKYRL)/.installed: pyproject.toml
+	@test -x $(SKYRL)/bin/python || $(PYTHON) -m venv $(SKYRL)
+	$(SKYRL)/bin/python $(PIP) --editable . hypothesis pytest cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard
+	$(SKYRL)/bin/python $(PIP) --no-deps skyrl==0.3.0 skyrl-gym==0.4.0
 	@touch $@
 
 check: setup  ## lint, format, arrows between the packages, and types
@@ -159,5 +170,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(VERL) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

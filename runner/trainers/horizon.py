@@ -3,6 +3,8 @@
 For trainers whose own order, schedule or end depends on how long their data are. inside.py writes the file.
 """
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -12,10 +14,11 @@ from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import validation_steps
+from runner.trainers.driving import asked_itself, validation_steps
 from runner.training.building import open_stream
 
 # Prompts that the file holds for each prompt of an update: some are left out where groups without signal are replaced.
+_SAID = 2000  # of its last characters
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
 
 
@@ -64,3 +67,15 @@ def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOption
             f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
             f"the data file of {config.trainer.name} is made: give the next sweep a longer one"
         )
+
+
+def within(attempt: Attempt) -> dict[str, str]:
+    """Return the variables with which programs of ours find their modules, and write nothing outside the folder."""
+    path = os.pathsep.join(filter(None, (str(attempt.folder / "parts"), os.environ.get("PYTHONPATH"))))
+    return {"PYTHONPATH": path, "HF_DATASETS_CACHE": str(attempt.folder / "datasets")}
+
+
+def refused(config: TrialConfig, files: Mapping[str, str]) -> list[str]:
+    """Have start.py show the trainer's own parser what a first attempt would be given; return what that refuses."""
+    code, said = asked_itself(config, files, "start.py", "--rehearse")
+    return [] if code == 0 else [said[-_SAID:]]

@@ -24,10 +24,11 @@ TABLE = {
         {"gated": False},
         {"stands_for": "trl"},
         {"stands_for": "openrlhf", "gated": False},
+        {"stands_for": "skyrl", "gated": False},
         {"stands_for": "command", "options": TABLE},
         {"stands_for": "verl"},
     ],
-    ids=["gated", "stopped", "trl", "openrlhf", "command", "verl"],
+    ids=["gated", "stopped", "trl", "openrlhf", "skyrl", "command", "verl"],
 )
 def config(request: pytest.FixtureRequest) -> TrialConfig:
     return standin_config(**request.param)

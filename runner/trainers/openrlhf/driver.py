@@ -1,14 +1,11 @@
 """What rlplan knows of OpenRLHF 0.11.2: how it is started, what it says, and which checkpoints are whole."""
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from planner.logs.names import OPENRLHF
@@ -20,7 +17,7 @@ from runner.trainers.ability import Difference
 from runner.trainers.driver import Attempt, Checkpoint, Launch
 from runner.trainers.driving import STEP, as_done, complete, judged_files, opened_task, started
 from runner.trainers.following import LineSource
-from runner.trainers.horizon import order_of, require_within
+from runner.trainers.horizon import order_of, refused, require_within, within
 from runner.trainers.inside import MARK, PARTS
 from runner.trainers.laying import parts
 from runner.trainers.openrlhf.flags import (
@@ -65,10 +62,8 @@ class OpenRlhfDriver:
         options = options_of(config)
         config = as_done(config, "OpenRLHF", self.differences)
         require_within(config, attempt, options)
-        path = os.pathsep.join(filter(None, (str(attempt.folder / "parts"), os.environ.get("PYTHONPATH"))))
-        environment = {"HF_DATASETS_CACHE": str(attempt.folder / "datasets"), "PYTHONPATH": path}
         given = files_of(config, opened_task(config), attempt, options) if rank == 0 else {}
-        return started(config, attempt, rank, ("start.py",), given, environment, own_ray=True)
+        return started(config, attempt, rank, ("start.py",), given, within(attempt), own_ray=True)
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[LineSource]:
         """Return the file that start.py writes."""
@@ -96,17 +91,8 @@ class OpenRlhfDriver:
 
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have its own parser look at the flags, in its own environment."""
-        assert config.trainer is not None
-        options, done = options_of(config), as_done(config, "OpenRLHF", self.differences)
-        with TemporaryDirectory() as place:
-            folder = Path(place)
-            attempt = Attempt(folder, 1, 0, 1, None)
-            for name, text in files_of(done, opened_task(done), attempt, options).items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(text, encoding="utf-8")
-            argv = [config.trainer.python or "python3", "start.py", "--rehearse"]
-            ended = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-        return [] if ended.returncode == 0 else [(ended.stderr or ended.stdout).strip()[-2000:]]
+        config, options = as_done(config, "OpenRLHF", self.differences), options_of(config)
+        return refused(config, files_of(config, opened_task(config), Attempt(Path(), 1, 0, 1, None), options))
 
 
 JUDGE = OpenRlhfDriver()

@@ -1,5 +1,7 @@
 """OpenRLHF's numbers and DeepSpeed's tags, as runner/trainers/openrlhf/start.py writes and marks them."""
 
+from pathlib import Path
+
 from runner.trainers.standin.writing import Plain, Said
 
 
@@ -23,6 +25,12 @@ class Form(Plain):
         if said.score is not None:
             error = said.error or 0.0
             self._line({**where, "scores": [[said.score - error], [said.score + error]], "seconds": {}, "whole": True})
+
+    def _path(self, step: int) -> Path:
+        return super()._path(self._its(step))
+
+    def _earlier(self, step: int) -> list[Path]:
+        return super()._earlier(self._its(step))
 
     def _its(self, step: int) -> int:
         return step // int(self._given["updates"])

@@ -1,0 +1,1 @@
+"""SkyRL, driven from outside: what is started in its environment, and what is known of it here."""

@@ -1,0 +1,122 @@
+"""From a recipe to SkyRL's keys, and what of a recipe SkyRL 0.3.0 cannot do."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.recipes.schema import Objective, Recipe
+from runner.trainers.ability import Difference
+
+_UNCLIPPED = 1e9
+_EPSILON = 1e-6  # which it adds to the deviation of a group
+_ADAM_EPSILON = 1e-8
+_REDUCTIONS = {
+    "token": "token_mean",
+    "sample": "sequence_mean",
+    "prompt": "prompt_mean",
+    "constant": "seq_mean_token_sum_norm",
+}
+_SAMPLES = 1_000_000  # batches until a batch is whole; at the end of a limit of its own it would give up
+
+
+def recipe_keys(recipe: Recipe, longest: int) -> dict[str, Any]:
+    """Return the keys that follow from a recipe that SkyRL can do, with responses of at most `longest` tokens."""
+    objective, optimizer, filters = recipe.objective, recipe.optimizer, recipe.filters
+    algorithm: dict[str, Any] = {
+        "advantage_estimator": "grpo",
+        "grpo_norm_by_std": recipe.advantage.scale == "group",
+        "advantage_batch_normalize": recipe.advantage.scale == "batch",
+        "loss_reduction": _REDUCTIONS[objective.aggregation],
+        "max_seq_len": longest if objective.aggregation == "constant" else None,
+        "use_kl_in_reward": False,
+        "use_kl_loss": objective.kl > 0,  # its default is a term of 0.001
+        "kl_loss_coef": objective.kl,
+        "kl_estimator_type": "k3",
+        "use_entropy_loss": objective.entropy > 0,
+        "entropy_loss_coef": objective.entropy,
+        "zero_variance_filter": filters.zero_variance == "drop",
+        "dynamic_sampling.type": "filter" if filters.zero_variance == "refill" else None,
+        "dynamic_sampling.max_sample_batches": _SAMPLES,
+        "off_policy_correction.tis_ratio_type": None,
+        **_loss(objective),
+    }
+    if objective.truncated_importance is not None:
+        level = objective.truncated_importance_level
+        algorithm["off_policy_correction.tis_ratio_type"] = level
+        algorithm[f"off_policy_correction.{level}_tis_ratio_clip_high"] = objective.truncated_importance
+    return {
+        **{f"trainer.algorithm.{name}": value for name, value in algorithm.items()},
+        "trainer.policy.optimizer_config.adam_betas": [optimizer.beta1, optimizer.beta2],
+        "trainer.policy.optimizer_config.weight_decay": optimizer.weight_decay,
+        "trainer.policy.optimizer_config.max_grad_norm": optimizer.clip_norm or _UNCLIPPED,
+        "generator.apply_overlong_filtering": recipe.rewards.mask_truncated,
+    }
+
+
+def _loss(objective: Objective) -> dict[str, Any]:
+    low, high = objective.clip_low, objective.clip_high
+    if objective.clip == "cispo":  # it cuts the ratio to 1 − low … 1 + high, which without a lower clip begins at 0
+        bounds = {"cispo_eps_clip_low": 1.0 if low is None else low}
+        bounds["cispo_eps_clip_high"] = _UNCLIPPED if high is None else high
+        return {"policy_loss_type": "cispo", **{f"cispo.{name}": bound for name, bound in bounds.items()}}
+    if objective.clip == "soft":
+        gate = {"sapo.tau_pos": objective.soft_positive, "sapo.tau_neg": objective.soft_negative}
+        return {"policy_loss_type": "sapo", **gate}
+    low, high = (_UNCLIPPED if bound is None or objective.clip == "none" else bound for bound in (low, high))
+    kind = "gspo" if objective.ratio == "sequence" else "regular"
+    return {"policy_loss_type": kind, "eps_clip_low": low, "eps_clip_high": high}
+
+
+def differences(recipe: Recipe) -> Iterator[Difference]:
+    """Yield what SkyRL would do otherwise."""
+    yield from _of_objective(recipe)
+    yield from _of_terms(recipe)
+    filters, schedule, rewards, advantage = recipe.filters, recipe.schedule, recipe.rewards, recipe.advantage
+    if advantage.scale == "batch":
+        why = "where it centres and divides over tokens, padding included"
+        yield Difference("advantage.scale", "batch", why, "the deviation over tokens", ours=False)
+    elif advantage.scale == "group" and advantage.epsilon != _EPSILON:
+        yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
+    if schedule.staleness_bound:
+        why = "but this entry point of it generates, then trains"
+        yield Difference("schedule.staleness_bound", schedule.staleness_bound, why, 0)
+    if rewards.overlong_share:
+        why = "but a reward of it does not see how many tokens there were"
+        yield Difference("rewards.overlong_share", rewards.overlong_share, why, 0.0)
+    if filters.zero_variance == "drop" and recipe.objective.aggregation != "token":
+        why = "but such groups count among those that it averages over"
+        yield Difference("filters.zero_variance", "drop", why, "left out of the loss alone", ours=False)
+    if filters.zero_variance == "refill":
+        why = "but it refills until the batch is whole"
+        yield Difference("filters.most_refills", filters.most_refills, why, "no bound", ours=False)
+    if filters.retire_at is not None:
+        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
+    if recipe.optimizer.epsilon != _ADAM_EPSILON:
+        yield Difference("optimizer.epsilon", recipe.optimizer.epsilon, "which it cannot set", _ADAM_EPSILON)
+    if recipe.precision.fp32_head:
+        yield Difference("precision.fp32_head", True, "but its output head is in bf16", False)
+
+
+def _of_objective(recipe: Recipe) -> Iterator[Difference]:
+    objective = recipe.objective
+    if objective.clip == "gamma":
+        yield Difference("objective.clip", "gamma", "which it has not", "soft", near=False)
+    if objective.ratio == "sequence" and objective.clip not in ("ppo", "none"):
+        why = f"which it has not beside objective.clip = '{objective.clip}'"
+        yield Difference("objective.ratio", "sequence", why, "token", near=False)
+    if objective.against == "sampler":
+        why = "but its ratio is against the trainer's own probabilities"
+        yield Difference("objective.against", "sampler", why, "trainer")
+    if objective.aggregation not in _REDUCTIONS:
+        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
+
+
+def _of_terms(recipe: Recipe) -> Iterator[Difference]:
+    objective = recipe.objective
+    if objective.kl and objective.kl_weighted:
+        yield Difference("objective.kl_weighted", True, "which it has not", False)
+    if objective.kl and objective.aggregation != "sample":
+        why = f"which it averages within each response first, not as '{objective.aggregation}'"
+        yield Difference("objective.kl", objective.kl, why, "a mean over responses", ours=False)
+    if objective.entropy:
+        why = "which it averages within each pass first"
+        yield Difference("objective.entropy", objective.entropy, why, "a mean over passes", ours=False)

@@ -1,0 +1,184 @@
+"""Starts SkyRL as run.json says, in its own environment: python start.py [--rehearse].
+
+SkyRL's experiment is derived from, as its documentation has it: an environment with rlplan's reward, a callback that
+says what it does, and a loader that keeps the data file's order. With no epoch to end, and a length that is not the
+segment's, it neither saves nor scores but where that is due.
+"""
+
+import dataclasses
+import json
+import sys
+import time
+import typing
+from pathlib import Path
+from typing import Any
+
+import typing_extensions
+
+FOLDER = Path(__file__).absolute().parent
+NAME = "rlplan"  # of the environment, and of the problems' source
+
+
+def environment(base: Any, folder: Path) -> Any:
+    """Return an environment of one turn that scores a response as every other trainer does."""
+
+    class Scored(base):
+        """Knows its problem by its place in the trial's file."""
+
+        def __init__(self, env_config: Any = None, extras: Any = None) -> None:
+            from runner.trainers.rewarding import judge_in
+
+            super().__init__()
+            self._judge, self._number = judge_in(str(folder)), int(extras["number"])
+
+        def step(self, action: str) -> dict[str, Any]:
+            """Return the reward: what is trained on, or of a validation problem the plain score."""
+            (score,) = self._judge.scores([self._number], [action])
+            trained = self._number < self._judge.train_problems
+            return {
+                "observations": [],
+                "reward": self._judge.shaped(score) if trained else score,
+                "done": True,
+                "metadata": {},
+            }
+
+    return Scored
+
+
+def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
+    """Return a callback that has it saved from time to time, and says what every step did."""
+
+    class Follower(base):
+        """Writes the lines that rlplan reads."""
+
+        def __init__(self) -> None:
+            from runner.trainers.inside import Teller
+
+            self._teller, self._saved_at = Teller(folder / run["metrics"]), time.monotonic()
+
+        def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Say that start-up is over, and where it stands."""
+            step = callback_input.global_step
+            if step != run["from_step"]:
+                raise RuntimeError(f"rlplan checkpoint: it stands at step {step} instead of {run['from_step']}")
+            self._teller.say(step)
+
+        def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Ask for a save within a long segment; its end is saved anyway."""
+            if time.monotonic() - self._saved_at > run["save_seconds"]:
+                control.should_save = True
+
+        def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Note when."""
+            self._saved_at = time.monotonic()
+
+        def on_log(self, trainer: Any, callback_input: Any, control: Any) -> None:
+            """Say what SkyRL logs, with the score of every sample of a validation."""
+            step, logs = callback_input.global_step, callback_input.logs
+            scored = {"scores": groups_of(trainer.cfg.trainer.export_path, step)} if scores(logs) else {}
+            numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+            self._teller.say(step, logs=numbers, **scored, whole=True)
+
+    return Follower
+
+
+def scores(logs: dict[str, Any]) -> bool:
+    """Whether these are the numbers of a step that was scored."""
+    return any(name.startswith("eval/") for name in logs)
+
+
+def groups_of(exports: str, step: int) -> list[list[float]]:
+    """Return the scores of each validation problem's samples, from SkyRL's own dump of them."""
+    groups: dict[int, list[float]] = {}
+    dump = Path(exports) / "dumped_evals" / f"global_step_{step}_evals" / f"{NAME}.jsonl"
+    for line in dump.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        score = sum(row["score"]) if isinstance(row["score"], list) else row["score"]
+        groups.setdefault(int(row["env_extras"]["number"]), []).append(float(score))
+    return [groups[number] for number in sorted(groups)]
+
+
+def in_order(base: Any, loader: Any) -> Any:
+    """Return SkyRL's trainer with the prompts in the order of the data file, whose length is the horizon."""
+
+    class InOrder(base):
+        """Takes the prompts as they come."""
+
+        def _build_train_dataloader_and_compute_training_steps(self) -> None:
+            dataset, size = self.train_dataset, self.cfg.trainer.train_batch_size
+            self.train_dataloader = loader(dataset, size, shuffle=False, collate_fn=dataset.collate_fn, drop_last=True)
+            self.total_training_steps = len(self.train_dataloader)  # its last step alone would be scored out of turn
+
+    return InOrder
+
+
+def prepare(run: dict[str, Any]) -> None:
+    """Lay the model and the data files."""
+    from runner.trainers.inside import lay_model, ordered_problems, write_rows
+
+    lay_model(FOLDER, run)
+    problems = [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [row_of(number, problem["prompt"]) for number, problem in enumerate(problems)]
+    write_rows(FOLDER / run["prompts"], (rows[number] for number in ordered_problems(run)))
+    write_rows(FOLDER / run["validation"], rows[run["order"]["count"] :])
+
+
+def row_of(number: int, prompt: Any) -> dict[str, Any]:
+    """Return a row of a data file."""
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return {"prompt": turns, "env_class": NAME, "data_source": NAME, "number": number}
+
+
+def configured(run: dict[str, Any]) -> Any:
+    """Return the configuration as SkyRL's own parser and checks take it."""
+    if sys.version_info < (3, 12):  # where pydantic refuses Python's own, which SkyRL's modules use
+        typing.TypedDict = typing_extensions.TypedDict
+    from skyrl.train.config import SkyRLTrainConfig
+    from skyrl.train.utils import validate_cfg
+
+    cfg = SkyRLTrainConfig.from_cli_overrides(run["overrides"])
+    validate_cfg(cfg)
+    return cfg
+
+
+def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
+    """Train to the segment's end; SkyRL wants it in a task of Ray."""
+    from skyrl.train.entrypoints.main_base import BasePPOExp
+    from skyrl.train.trainer import RayPPOTrainer
+    from skyrl.train.utils.callbacks import TrainingCallback
+    from skyrl_gym.envs import register
+    from skyrl_gym.envs.base_text_env import BaseTextEnv
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    register(id=NAME, entry_point=environment(BaseTextEnv, folder))
+
+    class Experiment(BasePPOExp):
+        """SkyRL's, with our trainer."""
+
+        def get_trainer(self, **given: Any) -> Any:
+            """Return the trainer."""
+            called = [follower(TrainingCallback, run, folder)()]
+            return in_order(RayPPOTrainer, StatefulDataLoader)(**given, callbacks=called)
+
+    Experiment(cfg).run()
+
+
+def main() -> None:
+    """Train to the segment's end, or rehearse."""
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    cfg = configured(run)
+    if "--rehearse" in sys.argv:
+        print(f"rlplan parsed: {json.dumps(dataclasses.asdict(cfg), default=str)}")
+        return
+    if sys.version_info < (3, 12):
+        sys.exit("rlplan input: SkyRL trains with Python 3.12 or newer: name such an interpreter with [trainer] python")
+    import ray
+    from skyrl.train.utils.utils import initialize_ray
+
+    prepare(run)
+    initialize_ray(cfg)
+    ray.get(ray.remote(num_cpus=1)(train).remote(cfg, run, FOLDER))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""SkyRL's own parser, checks and registries on what rlplan writes."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.recipes import load_recipe, recipe_names
+from runner.ports.trial import Machine, TrialConfig
+from runner.trainers.ability import degree
+from runner.trainers.driving import as_done, opened_task
+from runner.trainers.skyrl.driver import SkyRlDriver
+from runner.trainers.skyrl.keys import keys_of, overrides
+from runner.trainers.skyrl.options import options_of
+from runner.trainers.skyrl.start import configured
+from tests.runner.trainers.followed import attempt, trial
+
+DRIVER = SkyRlDriver()
+ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
+TWO_NODES = Machine(gpus=8, nodes=2, device="cuda", engine="vllm")
+
+
+def given(folder: Path, recipe: str = "plain", start: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    config: TrialConfig = as_done(trial("skyrl", recipe, **changes), "SkyRL", DRIVER.differences)
+    return keys_of(config, opened_task(config), attempt(folder, **(start or {})), options_of(config))
+
+
+def parsed(keys: dict[str, Any]) -> dict[str, Any]:
+    return asdict(configured({"overrides": overrides(keys)}))
+
+
+def test_all_ten_recipes_are_accepted() -> None:
+    assert recipe_names() == ACCEPTED
+
+
+@pytest.mark.parametrize("recipe", [*ACCEPTED, "plain"])
+def test_every_key_of_an_accepted_recipe_is_skyrls_and_arrives(recipe: str, tmp_path: Path) -> None:
+    resumed = {"from_step": 16, "to_step": 32, "checkpoint": tmp_path / "global_step_1"}
+    for start in ({}, resumed):
+        keys = given(tmp_path, recipe, start)
+        config = parsed(keys)
+        for name, value in keys.items():
+            assert reduce(lambda node, part: node[part], name.split("."), config) == value, name
+
+
+@pytest.mark.parametrize(
+    ("options", "machine"),
+    [
+        ({"vllm_gpus": 2}, Machine(gpus=8, device="cuda", engine="vllm")),
+        ({"vllm_gpus": 4, "tensor_parallel": 2}, TWO_NODES),
+        ({"settings": {"trainer.gradient_checkpointing": False}}, TWO_NODES),
+    ],
+)
+def test_every_layout_passes_its_checks(options: dict[str, Any], machine: Machine, tmp_path: Path) -> None:
+    placed = parsed(given(tmp_path, "grpo", options=options, machine=machine))["trainer"]["placement"]
+    assert placed["policy_num_nodes"] * placed["policy_num_gpus_per_node"] == machine.gpus - options.get("vllm_gpus", 0)
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "named"),
+    [
+        ({"trainer.eval_intervall": 1}, "eval_intervall"),
+        ({"generator.n_sample_per_prompt": 1}, "n_sample_per_prompt"),
+        ({"trainer.algorithm.policy_loss_type": "grpo"}, "invalid policy_loss_type"),
+        ({"trainer.algorithm.loss_reduction": "prompt"}, "invalid loss_reduction"),
+        ({"trainer.policy_mini_batch_size": 3}, "should be divisible"),
+    ],
+)
+def test_a_mistyped_key_or_value_is_caught(mistyped: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises((ValueError, AssertionError), match=named):
+        parsed({**given(tmp_path), **mistyped})
+
+
+@pytest.mark.parametrize(("settings", "named"), [({"trainer.nonsense": 1}, "nonsense"), ({}, None)])
+def test_what_skyrl_refuses_is_what_the_rehearsal_says(settings: dict[str, Any], named: str | None) -> None:
+    config = trial("skyrl", options={"settings": settings})
+    assert config.trainer is not None
+    own = config.trainer.model_copy(update={"python": sys.executable})
+    said = DRIVER.rehearse(config.model_copy(update={"trainer": own}))
+    assert [named in each for each in said if named] == [True] * bool(named)
+    assert bool(said) == bool(named)
+
+
+@pytest.fixture(autouse=True)
+def _no_traces() -> Iterator[None]:
+    """SkyRL's parser exchanges Python's TypedDict, before Python 3.12."""
+    import typing
+
+    before = typing.TypedDict
+    yield
+    typing.TypedDict = before
