@@ -15,6 +15,8 @@ CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], Said | None]]] = {
     "areal": (areal.MARK, areal.values_of),
     "trl": (trl.MARK, trl.values_of),
 }
+# One look at a line that says nothing, of which there may be millions.
+_ANY_MARK = re.compile("|".join(f"(?:{mark.pattern})" for mark, _ in CONSOLES.values()) + f"|{trl.BAR.pattern}")
 _STEP = "step"
 
 
@@ -34,8 +36,9 @@ def read_printed(path: Path) -> Printed | None:
     """
     found = {name: _Rows(name) for name in CONSOLES}
     for line in _lines(path):
-        for rows in found.values():
-            rows.take(line)
+        if _ANY_MARK.search(line):
+            for rows in found.values():
+                rows.take(line)
     best = max(found.values(), key=lambda rows: len(rows.rows))
     return best.printed() if best.rows else None
 

@@ -5,7 +5,7 @@ import re
 from planner.logs.lines import Said, pairs, plain
 
 MARK = re.compile(r"\{'[\w./@ -]+': ")
-_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")
+BAR = re.compile(r"\b(\d+)/(\d+) \[\d")
 _SUMMARY = ("train_runtime", "train_samples_per_second")
 _KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval_reward", "eval_runtime")
 EVALUATION = "eval_"
@@ -32,7 +32,7 @@ class Steps:
 
     def see(self, line: str) -> None:
         """Look for progress bars in a line; those of evaluations and of loading have fewer steps."""
-        for done, total in _BAR.findall(line):
+        for done, total in BAR.findall(line):
             if int(total) >= self._most:
                 self._most, self._bar = int(total), int(done)
 

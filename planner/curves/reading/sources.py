@@ -15,7 +15,8 @@ from planner.logs.formats import read_printed
 
 _HEAD = 65_536
 _DEEPEST = 4
-_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson")
+_TABLES = (".csv", ".tsv")
+_LOGS = (*_TABLES, ".jsonl", ".ndjson")
 PRINTED = (".log", ".out", ".txt", ".stdout")
 # Files that are named alike in every run: the folder says which run it is.
 NAMED_ALIKE = {"trainer_state", "metrics", "log", "logs", "history", "progress", "results"}
@@ -50,7 +51,8 @@ def _read_file(path: Path) -> list[Table]:
     if "tfevents" in path.name and b"\0" in head:
         return [read_events(path, name)]
     rows = isinstance(parsed(_first_line(head)), dict)
-    if not rows and (printed := read_printed(path)) is not None:
+    table = path.suffix.casefold() in _TABLES  # of millions of rows, maybe: nobody prints into one
+    if not rows and not table and (printed := read_printed(path)) is not None:
         return [replace(table_of(printed.rows, name, list(printed.notes)), trainer=printed.trainer)]
     if b"\0" in head and not rows:
         raise InputError(f"'{path}' is not UTF-8 text, nor a format known here. Read are {_FORMATS}")
