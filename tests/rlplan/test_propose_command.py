@@ -288,7 +288,7 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
         ([], 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
         (["--budget", "3"], 4, "The smallest budget that would do is"),
         (["--budget", "5000", "--gpu", "h10"], 2, "unknown GPU 'h10': did you mean 'h100'"),
-        (["--budget", "5000", "--model", "qwen3-9b"], 2, "unknown model 'qwen3-9b': did you mean 'qwen3-8b'"),
+        (["--budget", "5000", "--model", "qwen3-9b"], 2, "unknown model 'qwen3-9b': did you mean 'qwen3.5-9b'"),
         (["--budget", "5000", "--response-tokens", "99999"], 2, "exceed the context of qwen3-8b, 40,960"),
         (["--budget", "5000", "--model", "qwen2.5-72b", "--gpus", "2"], 2, "does not fit 2 h100"),
         (["--budget", "5000", "--task", "sum-eazy"], 2, "unknown task 'sum-eazy': did you mean 'sum-easy'"),
