@@ -1,7 +1,7 @@
 """Refreshes runner/trainers/NAME/facts.toml from a checkout of a trainer that no package index has.
 
-`python docs/tools/trainer_facts.py prime-rl CHECKOUT` reads its sources at HEAD; none of them is imported. Megatron's
-options, which slime takes as they are, are read from a checkout of Megatron-LM that is given behind it.
+`python docs/tools/trainer_facts.py prime-rl CHECKOUT` reads its sources; none of them is imported. Megatron's options,
+which slime takes as they are, are read from a checkout of Megatron-LM behind it, at the commit that slime is built on.
 """
 
 import argparse
@@ -26,7 +26,14 @@ NEMO_RL_CLASSES = (  # file, class, and where its keys stand
     ("nemo_rl/data/__init__.py", "ResponseDatasetConfig", ("data.train.", "data.validation.", "data.default.")),
 )
 SLIME = ("slime/utils/arguments.py", "slime/backends/sglang_utils/arguments.py")
-MEGATRON = ("megatron/training/arguments.py", "megatron/training/config/")
+MEGATRON = (
+    *(
+        f"megatron/training/{name}.py"
+        for name in ("arguments", "common_config", "resilience_config", "training_config")
+    ),
+    "megatron/core/transformer/transformer_config.py",
+    "megatron/core/model_parallel_config.py",
+)
 VERSIONS = {"prime-rl": "pyproject.toml", "nemo-rl": "nemo_rl/package_info.py", "slime": "setup.py"}
 
 
@@ -44,24 +51,27 @@ class Fact(NamedTuple):
 
 
 class Checkout:
-    """A repository's files at HEAD."""
+    """A repository's files at a commit."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.commit = self._git("rev-parse", "HEAD").strip()
+    def __init__(self, given: str) -> None:
+        """Take its folder, and behind an @ the commit; else that which is checked out."""
+        self._path, _, commit = given.partition("@")
+        self.commit = self._git("rev-parse", commit or "HEAD").strip()
 
     def text(self, name: str) -> str:
         """Return a file."""
-        return self._git("show", f"HEAD:{name}")
+        return self._git("show", f"{self.commit}:{name}")
 
     def names(self, folder: str) -> list[str]:
         """Return the Python files below a folder, or the one of that name."""
         return [
-            name for name in self._git("ls-tree", "-r", "--name-only", "HEAD", folder).split() if name[-3:] == ".py"
+            name
+            for name in self._git("ls-tree", "-r", "--name-only", self.commit, folder).split()
+            if name[-3:] == ".py"
         ]
 
     def _git(self, *words: str) -> str:
-        return subprocess.run(["git", "-C", str(self._path), *words], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(["git", "-C", self._path, *words], check=True, capture_output=True, text=True).stdout
 
 
 class Models:
@@ -138,7 +148,7 @@ class Models:
 
 def _default(value: ast.AST) -> str:
     """Return a default as it is written; of a Field its first argument, or its factory."""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "Field":
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("Field", "field"):
         for each in [
             *value.args,
             *(word.value for word in value.keywords if word.arg in ("default", "default_factory")),
@@ -240,7 +250,7 @@ def _version(trainer: str, checkout: Checkout) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trainer", choices=READERS)
-    parser.add_argument("checkouts", nargs="+", type=Path)
+    parser.add_argument("checkouts", nargs="+", help="FOLDER or FOLDER@COMMIT")
     given = parser.parse_args()
     written = table(given.trainer, [Checkout(path) for path in given.checkouts])
     (TRAINERS / given.trainer.replace("-", "_") / "facts.toml").write_text(written, encoding="utf-8")

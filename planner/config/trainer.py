@@ -14,7 +14,7 @@ from planner.layering import read_tables
 BUILTIN = "builtin"
 COMMAND = "command"
 STANDIN = "standin"
-TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", STANDIN)
+TRAINERS = (BUILTIN, COMMAND, "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", STANDIN)
 HERE = "here"  # option of `command`: the folder that relative names start from
 
 

@@ -1,11 +1,12 @@
 """What of a recipe a trainer does exactly, what it does nearly, and what not at all."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from budgets.errors import InputError
 from planner.recipes import Recipe, load_recipe, recipe_names
+from planner.recipes.schema import Filters
 
 Degree = Literal["exact", "approximate", "refused"]
 
@@ -54,6 +55,17 @@ def degree(differences: Iterable[Difference]) -> Degree:
     if not found:
         return "exact"
     return "approximate" if all(each.near for each in found) else "refused"
+
+
+def filter_differences(filters: Filters, *, refilling: tuple[str, str]) -> Iterator[Difference]:
+    """Yield what a trainer does otherwise that has no filter of its own but refilling, which it does so."""
+    why, instead = refilling
+    if filters.zero_variance == "drop":
+        yield Difference("filters.zero_variance", "drop", "but it keeps groups without a gradient", "keep")
+    if filters.zero_variance == "refill":
+        yield Difference("filters.most_refills", filters.most_refills, why, instead, ours=False)
+    if filters.retire_at is not None:
+        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
 
 
 def done_as(

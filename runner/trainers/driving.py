@@ -216,7 +216,7 @@ def tracked(tracker: str, attempt: Attempt) -> dict[str, str]:
 
 def stands_with(given: str, ours: str) -> bool:
     """Whether a key is one of ours, or stands above or below it."""
-    given = given.lstrip("+~-")
+    given, ours = given.lstrip("+~-"), ours.lstrip("+~-")
     return given == ours or given.startswith(f"{ours}.") or ours.startswith(f"{given}.")
 
 

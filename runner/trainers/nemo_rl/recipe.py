@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
 from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference
+from runner.trainers.ability import Difference, filter_differences
 from runner.trainers.driving import warmup_steps
 
 _UNCLIPPED = 1e9
@@ -87,17 +87,13 @@ def _optimizer(config: TrialConfig) -> dict[str, Any]:
 
 def differences(recipe: Recipe, *, weights: str) -> Iterator[Difference]:
     """Yield what NeMo-RL would do otherwise, with weights of this format in forward passes."""
-    filters, schedule = recipe.filters, recipe.schedule
+    schedule = recipe.schedule
     if schedule.staleness_bound:
         yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but it is run synchronously", 0)
     yield from _of_loss(recipe.objective)
-    if filters.zero_variance == "drop":
-        yield Difference("filters.zero_variance", "drop", "but it keeps groups without a gradient", "keep")
-    if filters.zero_variance == "refill":
-        why = "but it fails when they do not suffice"
-        yield Difference("filters.most_refills", filters.most_refills, why, "an error after so many", ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
+    yield from filter_differences(
+        recipe.filters, refilling=("but it fails when they do not suffice", "an error after so many")
+    )
     if recipe.precision.fp32_head and weights == "bfloat16":
         yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
 

@@ -51,7 +51,7 @@ def test_the_script_reads_models_through_imports_and_aliases(tmp_path: Path) -> 
     for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "x")):
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
 
-    lines = trainer_facts.table("prime-rl", [trainer_facts.Checkout(tmp_path)]).splitlines()
+    lines = trainer_facts.table("prime-rl", [trainer_facts.Checkout(str(tmp_path))]).splitlines()
 
     assert 'version = "1.2.3"' in lines
     assert lines[5:] == [

@@ -8,8 +8,8 @@ from runner.training.trial import read_points
 from tests.runner.trainers.standins import standin_config
 from tests.runner.trainers.test_failures import LAST, trained
 
-RECORDED = ("prime-rl", "nemo-rl")
-DUMPING = ("prime-rl", "nemo-rl")  # those that write each answer of a validation, of which the error of a score is made
+RECORDED = ("prime-rl", "nemo-rl", "slime")
+DUMPING = RECORDED  # each writes every answer of a validation, of which the error of a score is made
 
 
 @pytest.mark.parametrize("trainer", RECORDED)

@@ -1,0 +1,135 @@
+"""slime's command line for an attempt: every flag that rlplan sets, and those of the model."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import InputError
+from runner.ports.task import Task
+from runner.ports.trial import TrialConfig
+from runner.tasks.embedded import EMBEDDED
+from runner.trainers.driver import Attempt
+from runner.trainers.driving import has_chat, merged, options_in, refuse
+from runner.trainers.facts import facts_of
+from runner.trainers.slime.options import SlimeOptions
+from runner.trainers.slime.recipe import recipe_flags
+
+CHECKPOINTS = "checkpoints"
+TRACKER = f"{CHECKPOINTS}/latest_checkpointed_iteration.txt"
+TRAIN, VALIDATION = "train.jsonl", "validation.jsonl"
+PROBLEMS = "validation"  # what it calls the problems to validate on
+ADAPTER = "rlplan_slime"  # the module that is laid into the folder
+_MODEL = "MODEL_ARGS=("
+
+
+def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
+    """Return all flags with their values, of which True stands alone; InputError for what slime cannot run."""
+    options = options_in(config, SlimeOptions)
+    _require_runnable(config)
+    machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
+    model, length = str(Path(task.model_path).absolute()), task.max_response_tokens
+    every = max(1, config.validation.every_rollouts // (config.rollouts_per_step * updates))
+    ours: dict[str, Any] = {
+        "--hf-checkpoint": model,
+        "--ref-load": model,  # and where it begins, as long as nothing is saved
+        "--load": str(folder / CHECKPOINTS),
+        "--save": str(folder / CHECKPOINTS),
+        "--save-interval": every,
+        "--prompt-data": str(folder / TRAIN),
+        "--input-key": "prompt",
+        "--label-key": "label",
+        "--apply-chat-template": has_chat(task),
+        "--rollout-shuffle": True,
+        "--rollout-seed": config.seed,
+        "--seed": config.seed + 1,  # Megatron's must be positive
+        "--num-rollout": -(-attempt.to_step // updates),  # where it ends, wherever it begins
+        "--rollout-batch-size": config.prompts_per_batch * updates,
+        "--n-samples-per-prompt": config.rollouts_per_prompt,
+        "--global-batch-size": config.rollouts_per_step,  # of one update
+        "--rollout-temperature": config.temperature,
+        "--rollout-top-p": 1.0,
+        "--rollout-max-response-len": length,
+        "--eval-interval": every,
+        "--eval-prompt-data": [PROBLEMS, str(folder / VALIDATION)],
+        "--n-samples-per-eval-prompt": config.validation.samples,
+        "--eval-temperature": config.validation.temperature,
+        "--eval-top-p": 1.0,
+        "--eval-max-response-len": length,
+        "--custom-rm-path": f"{ADAPTER}.reward",
+        "--custom-reward-post-process-path": f"{ADAPTER}.advantages_of",
+        "--custom-rollout-log-function-path": f"{ADAPTER}.tell_rollouts",
+        "--custom-eval-rollout-log-function-path": f"{ADAPTER}.tell_validation",
+        "--custom-megatron-init-path": f"{ADAPTER}.listen",
+        "--actor-num-nodes": machine.nodes,
+        "--actor-num-gpus-per-node": machine.gpus // machine.nodes,
+        "--num-gpus-per-node": machine.gpus // machine.nodes,
+        **recipe_flags(config),
+    }
+    free = {
+        "--colocate": True,
+        "--use-dynamic-batch-size": True,
+        "--max-tokens-per-gpu": machine.micro_batch_tokens,
+        "--rollout-num-gpus-per-engine": 1,
+        "--attention-dropout": 0.0,
+        "--hidden-dropout": 0.0,
+    }
+    given = {flag if flag.startswith("--") else f"--{flag}": value for flag, value in options.settings.items()}
+    known = {flag: value for flag, value in {**ours, **given}.items() if not flag.startswith("--sglang-")}
+    facts_of("slime").require(known)
+    return merged(ours | free, given, free)
+
+
+def words_of(flags: Mapping[str, Any]) -> list[str]:
+    """Return flags as words of a command."""
+    words: list[str] = []
+    for flag, value in flags.items():
+        if value is None or value is False:
+            continue
+        values = value if isinstance(value, list) else [] if value is True else [value]
+        words += [flag, *map(str, values)]
+    return words
+
+
+def model_words(options: SlimeOptions) -> list[str]:
+    """Return the model's own flags, from a script of slime's."""
+    path = Path(options.model_args).expanduser()
+    path = path if path.is_absolute() else Path(options.checkout).expanduser() / path
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"[trainer.options] model_args = '{options.model_args}': {error.strerror}: {path}") from error
+    _, found, rest = text.partition(_MODEL)
+    words = [_default(word) for word in shlex.split(rest.partition("\n)")[0], comments=True)]
+    if not found or any("$" in word for word in words):
+        raise InputError(
+            f"[trainer.options] model_args = '{options.model_args}': a script is wanted with the flags of the model in "
+            f"{_MODEL}…), without variables but those that have a default, as in slime's scripts/models"
+        )
+    return words
+
+
+def _default(word: str) -> str:
+    """Return what `${NAME:-default}` stands for where NAME is not set."""
+    inner = word[2:-1] if word.startswith("${") and word.endswith("}") else ""
+    return inner.partition(":-")[2] if ":-" in inner else word
+
+
+def _require_runnable(config: TrialConfig) -> None:
+    refuse(
+        config,
+        {
+            "growth": "slime's batch is constant: leave it out",
+            "machine.split": "set --colocate = false and --rollout-num-gpus in [trainer.options.settings] instead",
+            "machine.compile": "leave it out",
+            "simulation": "slime trains a model: use --trainer standin",
+        },
+    )
+    trainer = "with --trainer slime"
+    if config.task.name in EMBEDDED:
+        raise InputError(f"task '{config.task.name}' {trainer}: it needs a model's folder with a tokenizer of its own")
+    if config.recipe.filters.curriculum != "none":
+        raise InputError(f"filters.curriculum {trainer}: it shuffles the prompts; set 'none'")
+    gpus, made = config.machine.gpus, config.rollouts_per_step
+    if made % gpus:
+        raise InputError(f"{made} rollouts an update on {gpus} GPUs {trainer}: n · B must be a multiple of the GPUs")

@@ -1,0 +1,82 @@
+"""From a recipe to slime's flags, and what of a recipe it does otherwise. Advantages are ours: see rlplan_slime.py."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.recipes.schema import Objective, Recipe
+from runner.ports.trial import TrialConfig
+from runner.trainers.ability import Difference, filter_differences
+from runner.trainers.driving import warmup_steps
+
+_UNCLIPPED = 1e9
+_WHOLE = 1.0  # as a lower clip: ratios are not negative
+_ENDLESS = 1_000_000  # updates: the rate must not depend on where a segment ends, nor its warm-up be longer
+_CLIPS = ("ppo", "none", "cispo")
+_NONZERO = "slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonzero_std"
+
+
+def recipe_flags(config: TrialConfig) -> dict[str, Any]:
+    """Return what of its command line follows from the recipe."""
+    objective, optimizer = config.recipe.objective, config.recipe.optimizer
+    low, high = (
+        without if bound is None or objective.clip == "none" else bound
+        for bound, without in ((objective.clip_low, _WHOLE), (objective.clip_high, _UNCLIPPED))
+    )
+    estimator = "cispo" if objective.clip == "cispo" else "gspo" if objective.ratio == "sequence" else "grpo"
+    truncated = objective.truncated_importance
+    return {
+        "--advantage-estimator": estimator,
+        "--eps-clip": low,
+        "--eps-clip-high": high,
+        "--use-kl-loss": objective.kl > 0,
+        "--kl-loss-coef": objective.kl,
+        "--kl-loss-type": "low_var_kl",
+        "--use-unbiased-kl": objective.kl > 0 and objective.kl_weighted,
+        "--entropy-coef": objective.entropy,
+        "--use-rollout-logprobs": objective.against == "sampler",
+        "--use-tis": truncated is not None and objective.against == "trainer",
+        "--tis-clip": truncated or 2.0,
+        "--tis-clip-low": 0.0,
+        "--calculate-per-token-loss": objective.aggregation == "token",
+        "--dynamic-sampling-filter-path": _NONZERO if config.recipe.filters.zero_variance == "refill" else None,
+        "--optimizer": "adam",
+        "--lr": config.learning_rate,
+        "--lr-decay-style": "constant",
+        "--lr-decay-iters": _ENDLESS,
+        "--lr-warmup-iters": warmup_steps(config),
+        "--adam-beta1": optimizer.beta1,
+        "--adam-beta2": optimizer.beta2,
+        "--adam-eps": optimizer.epsilon,
+        "--weight-decay": optimizer.weight_decay,
+        "--clip-grad": optimizer.clip_norm or 0.0,
+    }
+
+
+def differences(recipe: Recipe) -> Iterator[Difference]:
+    """Yield what slime would do otherwise; Megatron trains in bf16."""
+    schedule = recipe.schedule
+    if schedule.staleness_bound:
+        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but its train.py is synchronous", 0)
+    yield from _of_loss(recipe.objective)
+    yield from filter_differences(
+        recipe.filters, refilling=("but it samples others for as long as it takes", "no bound")
+    )
+    if recipe.optimizer.warmup_steps:
+        why = "whose first update has a rate of 0"
+        yield Difference("optimizer.warmup_steps", recipe.optimizer.warmup_steps, why, "one update behind", ours=False)
+    if recipe.precision.fp32_head:
+        yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
+
+
+def _of_loss(objective: Objective) -> Iterator[Difference]:
+    if objective.clip not in _CLIPS:
+        yield Difference("objective.clip", objective.clip, "which it has not", "ppo", near=False)
+    if objective.clip == "cispo" and objective.ratio == "sequence":
+        yield Difference("objective.ratio", "sequence", "which it has not with cispo", "token", near=False)
+    if objective.aggregation not in ("sample", "token"):
+        yield Difference("objective.aggregation", objective.aggregation, "which it has not", "token")
+    if objective.truncated_importance is not None and objective.truncated_importance_level != "token":
+        yield Difference("objective.truncated_importance_level", "sequence", "but its is each token's", "token")
+    if objective.entropy and objective.aggregation != "token":
+        why = f"which it averages as it does losses, by '{objective.aggregation}'"
+        yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)

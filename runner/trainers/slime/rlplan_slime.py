@@ -1,0 +1,107 @@
+"""What slime calls of rlplan, in its own processes: reward, advantages, and what is told of each step.
+
+A copy lies in the trial's folder, which is in PYTHONPATH. slime counts batches of rollouts from 0; what is told of
+batch r belongs to step r + 1, but for the validation before the first.
+"""
+
+import json
+import os
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+FOLDER = Path(__file__).absolute().parent
+sys.path.insert(0, str(FOLDER / "parts"))
+
+from runner.trainers.rewarding import judge_in  # noqa: E402
+
+_seen: set[int] = set()  # batches whose rollouts this process has made
+
+
+@cache
+def run() -> dict[str, Any]:
+    """Return what start.py was told."""
+    given: dict[str, Any] = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    return given
+
+
+def say(step: int, **what: Any) -> None:
+    """Write a line whole: several processes write to one file."""
+    line = json.dumps({"step": step, "at_seconds": time.time(), **what}, default=float) + "\n"
+    file = os.open(FOLDER / run()["metrics"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+async def reward(_: Any, sample: Any, **__: Any) -> float:
+    """Return what is trained on, or of a problem to validate on the plain score."""
+    judge, number = judge_in(str(FOLDER)), int(sample.label)
+    score = judge.scores([number], [sample.response])[0]
+    return judge.shaped(score, sample.response_length) if number < judge.train_problems else score
+
+
+def advantages_of(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
+    """Return the rewards, and rlplan's advantages of them; truncated responses are left out where it is said so."""
+    import torch
+
+    from runner.grpo.advantages import advantages  # noqa: PLC0415
+
+    if run()["mask_truncated"]:
+        for sample in samples:
+            sample.remove_sample = sample.remove_sample or sample.status.name == "TRUNCATED"
+    rewards = torch.tensor([float(sample.get_reward_value(args)) for sample in samples])
+    order = sorted(range(len(samples)), key=lambda place: samples[place].group_index)
+    settings: Any = SimpleNamespace(**run()["advantage"])
+    found = torch.empty_like(rewards)
+    found[order] = advantages(rewards[order], run()["rollouts_per_prompt"], settings)
+    return rewards.tolist(), found.tolist()
+
+
+def listen(*_: Any) -> None:
+    """Have all that this process logs told."""
+    _listen_once()
+
+
+@cache
+def _listen_once() -> None:
+    from slime.observability import logging_utils  # noqa: PLC0415
+
+    log = logging_utils.log
+
+    def telling(args: Any, metrics: dict[str, Any], step_key: str) -> Any:
+        tell_logged(metrics, step_key)
+        return log(args, metrics, step_key)
+
+    logging_utils.log = telling
+
+
+def tell_logged(metrics: dict[str, Any], step_key: str) -> None:
+    """Tell the numbers of a step; slime counts updates in train/step, and batches elsewhere."""
+    batch = int(metrics[step_key]) // (run()["updates"] if step_key == "train/step" else 1)
+    known = {name: value for name, value in metrics.items() if isinstance(value, int | float) and name != step_key}
+    if step_key != "eval/step":
+        say(batch + 1, logs=known)
+
+
+def tell_rollouts(rollout_id: int, *_: Any) -> bool:
+    """Note that a batch has been made; slime then logs it itself."""
+    listen()
+    _seen.add(rollout_id)
+    return False
+
+
+def tell_validation(rollout_id: int, _: Any, data: dict[str, Any], __: Any = None) -> bool:
+    """Tell the scores of every sample, by problem; slime then logs their mean itself."""
+    listen()
+    groups: dict[int, list[float]] = {}
+    for each in data.values():
+        for sample, score in zip(each["samples"], each["rewards"], strict=True):
+            groups.setdefault(int(sample.label), []).append(float(score))
+    scores = [groups[number] for number in sorted(groups)]
+    say(rollout_id + 1 if rollout_id in _seen else 0, scores=scores)
+    return False

@@ -1,0 +1,39 @@
+"""Starts slime's train.py as run.json says; run by its interpreter in a trial's folder, in a Ray of the trial's own."""
+
+import json
+import runpy
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).absolute().parent
+
+
+def main() -> None:
+    """Start it from the checkpoint that is whole, and say when its models are loaded."""
+    run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
+    tracker = FOLDER / run["tracker"]
+    if run["from_batch"]:
+        tracker.write_text(str(run["from_batch"] - 1), encoding="utf-8")  # what lies beyond it may be torn
+    else:
+        tracker.unlink(missing_ok=True)
+    sys.path[:0] = [str(FOLDER), run["checkout"], run["megatron"]]
+    placement_group: Any = import_module("slime.ray.placement_group")
+    say = import_module("rlplan_slime").say
+
+    create = placement_group.create_training_models
+
+    def created(*given: Any, **named: Any) -> Any:
+        models = create(*given, **named)
+        say(run["from_batch"])
+        return models
+
+    placement_group.create_training_models = created
+    program = str(Path(run["checkout"]) / "train.py")
+    sys.argv = [program, *run["words"]]
+    runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
