@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from planner.checking import explained
 from runner.ports.trial import TrialConfig
+from runner.trainers.driving import options_in
 from runner.trainers.sharing import SharingOptions
 
 
@@ -19,8 +19,4 @@ class OpenRlhfOptions(SharingOptions):
 
 def options_of(config: TrialConfig) -> OpenRlhfOptions:
     """Return the checked options of a trial."""
-    assert config.trainer is not None
-    try:
-        return OpenRlhfOptions.model_validate(config.trainer.options)
-    except ValidationError as error:
-        raise explained(error, OpenRlhfOptions, {}, "[trainer.options] of openrlhf") from error
+    return options_in(config, OpenRlhfOptions)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from planner.checking import explained
 from runner.ports.trial import TrialConfig
+from runner.trainers.driving import options_in
 from runner.trainers.sharing import SharingOptions
 
 
@@ -19,8 +19,4 @@ class SkyRlOptions(SharingOptions):
 
 def options_of(config: TrialConfig) -> SkyRlOptions:
     """Return the checked options of a trial."""
-    assert config.trainer is not None
-    try:
-        return SkyRlOptions.model_validate(config.trainer.options)
-    except ValidationError as error:
-        raise explained(error, SkyRlOptions, {}, "[trainer.options] of skyrl") from error
+    return options_in(config, SkyRlOptions)
