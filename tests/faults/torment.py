@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 from pathlib import Path
@@ -51,7 +51,11 @@ class Tormented:
     def processes(self) -> list[psutil.Process]:
         """All that the sweep has started and that still lives."""
         wanted = {f"{SWEEP_TAG}={sweep_tag(self.spec().folder)}"}
-        return [psutil.Process(pid) for pid in tagged(wanted)]
+        found = []
+        for pid in tagged(wanted):
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                found.append(psutil.Process(pid))
+        return found
 
     def drive(self) -> subprocess.Popen[bytes]:
         what = "resume" if self.database.exists() else "start"

@@ -16,6 +16,7 @@ from verl.experimental.reward_loop.reward_manager.dapo import DAPORewardManager
 from planner.config.trainer import TrainerChoice
 from runner.ports.trial import TaskChoice
 from runner.trainers.verl.driver import VerlDriver
+from runner.trainers.verl.script import with_script
 from tests.trainers_verl.conftest import program
 from tests.trainers_verl.trials import RECIPES, attempt, keys, trial, words
 
@@ -139,3 +140,16 @@ def _at(tables: Any, key: str) -> Any:
     for part in key.split("."):
         tables = tables[part]
     return tables
+
+
+def test_what_a_script_sets_is_accepted_beside_ours(start: ModuleType, estimator: ModuleType, tmp_path: Path) -> None:
+    script = tmp_path / "run_grpo.sh"
+    kept = "actor_rollout_ref.actor.fsdp_config.param_offload=True +data.mine=3 trainer.balance_batch=False"
+    script.write_text(f"python -m verl.trainer.main_ppo {kept} data.train_batch_size=512\n")
+    config = trial(trainer=with_script(TrainerChoice(name="verl", approximate=True), script))
+
+    assert start.refused(words(config, tmp_path)) == []
+
+    held = start.composed(words(config, tmp_path))
+    assert held.actor_rollout_ref.actor.fsdp_config.param_offload is True
+    assert (held.data.mine, held.trainer.balance_batch, held.data.train_batch_size) == (3, False, 6)
