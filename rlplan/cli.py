@@ -59,7 +59,7 @@ class Face(TyperGroup):
             _fail(str(error), exit_code(error))
         except BrokenPipeError:
             _silence_stdout()
-        except Exception as error:
+        except Exception as error:  # what nobody foresaw is our bug, and is told in a line
             if debug:
                 raise
             kind = type(error).__name__

@@ -29,7 +29,7 @@ def upgrade(connection: Connection, revision: str, shown: str, path: Path | None
     try:
         migrate(connection, HEAD)
         _require_whole(connection)
-    except Exception as error:
+    except Exception as error:  # a migration is any code: whatever it raises, the copy's place has to be told
         raise StoreError(
             f"{shown} could not be upgraded from version {revision} to {HEAD} and stays what it was ({error}); {saved}"
             ". Go on with the rlplan that wrote it, and report this"

@@ -54,7 +54,7 @@ class _Child:
         start_thread("obeying", lambda: self._obey(session))
         try:
             session.run()
-        except Exception as error:
+        except Exception as error:  # whatever Ray Tune raises, the driver has to say it
             traceback.print_exc()
             self.leave(f"Ray Tune has failed: {type(error).__name__}: {error}")
         self.leave("Ray Tune has ended")

@@ -209,7 +209,7 @@ def main() -> None:
         trainer.train(resume_from_checkpoint=checkpoint)
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # of a damaged checkpoint, libraries raise anything; a later error goes on as it is
         if checkpoint is None or follower.began:
             raise
         _refuse("checkpoint", error)

@@ -70,5 +70,5 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) ->
 def test_a_file_that_is_not_there_and_a_name_that_is_not_known(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         chosen_trainer(str(tmp_path / "none.toml"), None)
-    with pytest.raises(ConfigError, match="--trainer: 'verl' is no trainer"):
-        chosen_trainer("verl", None)
+    with pytest.raises(ConfigError, match="--trainer: 'verlo' is no trainer"):
+        chosen_trainer("verlo", None)

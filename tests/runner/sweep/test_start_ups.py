@@ -1,5 +1,6 @@
 """What somebody else's trainer takes to start is measured, and then decides with."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ from sqlalchemy import select
 
 from planner.store.schema import Decision, Segment, SegmentOutcome
 from planner.store.standing import standing
+from planner.sweeping.actions import Action
 from planner.sweeping.policies import open_policy
+from planner.view import View
 from runner.ports.simulation import SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.board import Board
@@ -22,7 +25,7 @@ OTHER = (("model", "large"),)
 
 def slow(folder: Path, **changes: object) -> SimulatedSweep:
     given = {"choice": SLOW, "policy": "rlplan", "trainer": "standin", **changes}
-    return SimulatedSweep(folder / "rlplan.db", **given)  # type: ignore[arg-type]
+    return SimulatedSweep(folder / "rlplan.db", **given)
 
 
 def segments(given: SimulatedSweep) -> list[Segment]:
@@ -88,7 +91,7 @@ def test_a_start_that_was_ended_in_vain_counts_as_its_least() -> None:
     assert start_ups.of(()) == 3.0
 
 
-def test_a_held_trial_is_priced_without_its_start(tmp_path: Path) -> None:
+def test_a_held_trial_is_priced_without_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = slow(tmp_path, workers=1)
     with given.store() as store:
         executor = SimulatedExecutor(None, 1)
@@ -96,11 +99,11 @@ def test_a_held_trial_is_priced_without_its_start(tmp_path: Path) -> None:
         policy = open_policy("full")
         of_policy = policy.decide
 
-        def decide(view):  # type: ignore[no-untyped-def]
+        def decide(view: View) -> Sequence[Action]:
             seen.extend((each.step > 0, each.start_up_gpu_hours * HOUR) for each in view.trials.values())
             return of_policy(view)
 
-        policy.decide = decide  # type: ignore[method-assign]
+        monkeypatch.setattr(policy, "decide", decide)
         given.driver(executor, policy, store).run()
     begun = [seconds for has_begun, seconds in seen if has_begun]
     assert min(begun) < 10
