@@ -16,7 +16,7 @@ from rlplan.wording.formats import ACTIONS, DEFAULT_DATABASE
 BUSY_SECONDS = 0.2
 MOST = 200  # names that are offered
 POLICIES = ("rlplan", "asha", "hyperband", "median", "random", "full")
-TRAINERS = ("builtin", "command", "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "standin")
+TRAINERS = ("builtin", "command", "trl", "verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime", "standin")
 STATES = ("planned", "running", "paused", "finished", "pruned", "failed", "lost")
 
 Offer = Callable[[str], list[str]]
