@@ -36,6 +36,7 @@ gpus_per_trial = 64
 
 [pilot]
 fraction = {fraction}
+gpus = 8
 
 [trainer]
 name = "standin"

@@ -114,6 +114,7 @@ QWEN_ON_64 = {
     "workload.prompt_set_size": ("", 6000),
     "pilot.fewest_steps": ("", 40),
     "pilot.fraction": ("--pilot-fraction", 0.2),
+    "pilot.gpus": ("--pilot-gpus", 8),  # eight at once, whatever the prices say
     "validation.every_steps": ("", 10),
     "grid.fewest_rollouts_per_prompt": ("", 8),
     "grid.fewest_prompts_per_batch": ("", 32),
