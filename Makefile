@@ -93,7 +93,7 @@ test-skyrl: $(SKYRL)/.installed  ## SkyRL's own parser, checks, registries and l
 
 $(SKYRL)/.installed: pyproject.toml
 	@test -x $(SKYRL)/bin/python || $(PYTHON) -m venv $(SKYRL)
-	$(SKYRL)/bin/python $(PIP) --editable . hypothesis pytest cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard
+	$(SKYRL)/bin/python $(PIP) --editable . hypothesis pytest aiohttp cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard
 	$(SKYRL)/bin/python $(PIP) --no-deps skyrl==0.3.0 skyrl-gym==0.4.0
 	@touch $@
 
