@@ -1,0 +1,79 @@
+"""Sweeps by other people's trainers on two hosts, for which a stand-in writes their files.
+
+A trainer is killed, the driver is stopped and another goes on: the answer is there, nothing is twice, nothing is lost.
+"""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.faults.sweeper import TRAINER
+from tests.faults.test_cut_host import address, pytestmark, within  # noqa: F401  (a fixture, and what it needs)
+from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
+
+TRAINERS = {  # each with what its stand-in is told besides
+    "verl": "",
+}
+
+
+def described(folder: Path, trainer: str, options: str = "") -> Path:
+    text = f'name = "standin"\n[options]\nstands_for = "{trainer}"\nsave_every_steps = 5\n{options}\n'
+    (folder / TRAINER).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what the same sweep leaves that nobody disturbs: its world is the same whoever trains."""
+    return undisturbed(described(tmp_path_factory.mktemp("undisturbed"), "standin"))
+
+
+def until(condition: Callable[[], object], sweep: Tormented) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, (sweep.folder / "driver.log").read_text()[-3000:]
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_killed_trainer_and_a_stopped_driver_change_nothing_of_a_sweep(
+    trainer: str,
+    address: str,  # noqa: F811
+    calm: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    sweep = Tormented(described(tmp_path, trainer, TRAINERS[trainer]), address, within("rlp-one"))
+    process = sweep.drive()
+    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
+
+    until(lambda: standins(sweep), sweep)
+    standins(sweep)[0].send_signal(signal.SIGKILL)
+    until(lambda: sweep.rows("SELECT count(*) FROM segments WHERE outcome IN ('lost', 'failed')")[0][0], sweep)
+    until(lambda: sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'committed'")[0][0], sweep)
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) in (0, 130)
+    again = sweep.drive()
+    assert again.wait(PATIENCE * 2) == 0, (tmp_path / "driver.log").read_text()[-3000:]
+
+    assert sweep.rows("SELECT count(*) FROM trials")[0][0] == 6
+    assert sweep.rows("SELECT count(*) FROM recommendations")[0][0] >= 1
+    check(sweep, calm)
+
+
+def standins(sweep: Tormented) -> list[psutil.Process]:
+    """Return the processes that train."""
+    return [one for one in sweep.processes() if "runner.trainers.standin.process" in _words(one)]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return []
+    return [] if any(word.endswith("in_own_ray.py") for word in words) else words
