@@ -1,6 +1,7 @@
 """The folder in which a page's commands are run: the files and databases that its examples name."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,8 +77,10 @@ def _runs_of_trainers(folder: Path) -> None:
     folders(folder / "old-runs", FIVE)
 
 
-MORE: dict[str, Callable[[Path], None]] = {
+MEASURED = Path(__file__).parents[2] / "bench" / "data" / "measured_steps.csv"
+MORE: dict[str, Callable[[Path], object]] = {
     "adopting.md": _runs_of_trainers,
+    "costs-table.md": lambda folder: shutil.copy(MEASURED, folder / "runs.csv"),
     "curves.md": _shapes_of_curves,
     "replay.md": table("runs.csv"),
     "allocbench.md": table("sum-hard.csv"),
