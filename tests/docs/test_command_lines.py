@@ -25,6 +25,7 @@ NOT_RUN = {
     "asks a sweep that trains": r"^rlplan (resume|retry|pause|stop)\b",
     "needs a Ray cluster": r"--ray-address",
     "needs Slurm": r"^rlplan sweep --slurm",
+    "needs a script of verl": r"--from run_grpo\.sh",
     "needs checkpoints of language models": r"--model (models/|qwen2\.5-1\.5b=)",
     "needs a PostgreSQL server": r"postgresql://",
     "stays until it is stopped": r"^rlplan (dashboard|status.* --watch|watch (?!.*--once).*)\b",
