@@ -18,7 +18,12 @@ from tests.runner.trainers.followed import attempt, trial
 
 DRIVER = OpenRlhfDriver()
 END = 1
-IMAGINED = ("pylatexenc", "deepspeed", *(f"openrlhf.utils.{name}" for name in ("math_utils", "utils", "deepspeed")))
+IMAGINED = (
+    "aiohttp",
+    "pylatexenc",
+    "deepspeed",
+    *(f"openrlhf.utils.{name}" for name in ("math_utils", "utils", "deepspeed")),
+)
 
 
 class Engine:
