@@ -1,12 +1,16 @@
 """The stand-in, which is driven as a trainer from outside is, keeps the promises of the port."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from planner.config.trainer import Patience
+from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
+from runner.trainers.storing import FOLDER
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.trainers.standins import standin_config
 
@@ -45,3 +49,17 @@ def new_backend(config: TrialConfig) -> Iterator[Callable[[], DrivenBackend]]:
     yield new
     for backend in made:
         backend.close()
+
+
+def test_one_that_is_asked_to_stop_before_it_has_seen_the_gate_open_goes_on_waiting(tmp_path: Path) -> None:
+    config = standin_config(Patience(stop_seconds=20.0))
+    backend = DrivenBackend(driver(config))
+    backend.start(config, tmp_path)
+    try:
+        list(backend.advance(Segment(6)))
+        list(backend.advance(Segment(400, lambda: True)))  # asked at the first look
+        list(backend.advance(Segment(backend.checkpoint().step + 2)))
+    finally:
+        backend.close()
+
+    assert [path.name for path in (tmp_path / FOLDER).glob("attempt-*.log")] == ["attempt-1.log"]

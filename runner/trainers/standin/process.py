@@ -17,6 +17,7 @@ from typing import Any
 
 from runner.trainers.standin.writing import Said, TornError, writer
 
+WAITING = Path("waiting.json")
 _LOOK = 0.02  # seconds between two looks at the gate, the parent and the clock
 _CUDA = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.11 GiB "
@@ -78,12 +79,17 @@ class Standin:
 
     def _wait(self, step: int) -> None:
         began = time.monotonic()
-        aside = Path("waiting.json.writing")
-        aside.write_text(json.dumps({"step": step}), encoding="utf-8")
-        aside.replace("waiting.json")
-        while self._gate() <= step:
+        self._tell_waiting(step)
+        while (gate := self._gate()) <= step:
+            if gate == 0 and not WAITING.exists():  # asked to stop before it had gone on
+                self._tell_waiting(step)
             self._pass(_LOOK)
         self._shift += time.monotonic() - began
+
+    def _tell_waiting(self, step: int) -> None:
+        aside = Path(f"{WAITING}.writing")
+        aside.write_text(json.dumps({"step": step}), encoding="utf-8")
+        aside.replace(WAITING)
 
     def _save(self, step: int) -> None:
         began = time.monotonic()
