@@ -40,7 +40,7 @@ class StepSource:
 
     def read(self) -> list[Reading]:
         """Return the steps of which all is known now."""
-        for lines in self._files:
+        for lines in reversed(self._files):  # a trainer's row ends a step: what the other says of it was there before
             for line in lines.new():
                 if (said := values_of(line)) is not None and said[0] is not None:
                     self._take(said[0], said[1])
