@@ -44,6 +44,7 @@ def run(
     micro_batch_tokens: int | None = None,
     trainer: str | Path | None = None,
     approximate: bool = False,
+    script: str | Path | None = None,
     db: str | Path | None = None,
 ) -> Sweep:
     """Run the pilots of a plan, and return the sweep when it has ended; its progress goes to stderr.
@@ -78,6 +79,7 @@ def run(
         micro_batch_tokens: Tokens of one forward and backward pass.
         trainer: Whose trainer runs the trials: builtin, trl, standin, or a TOML file that describes your own.
         approximate: Let that trainer do a recipe as nearly as it can where it cannot do it exactly.
+        script: What starts verl already: what the plan leaves open is kept.
         db: The results database; by default that of the plan, else RLPLAN_DB, else rlplan.db.
 
     Raises:

@@ -92,8 +92,8 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
         cell = next(c for c in document["candidates"] if c["axes"]["model"] == model)
         return float(cell["gpu_hours_per_step_high"] / cell["gpu_hours_per_step_low"])
 
-    assert spread(after, "qwen3-4b") < 0.6 * spread(before, "qwen3-4b")
-    assert spread(after, "qwen3-8b") == pytest.approx(spread(before, "qwen3-8b"))
+    assert spread(after, "qwen3-4b") < 0.75 * spread(before, "qwen3-4b")
+    assert spread(after, "qwen3-8b") == pytest.approx(spread(before, "qwen3-8b"), rel=1e-3)  # its first row may move
 
 
 @pytest.mark.parametrize(
