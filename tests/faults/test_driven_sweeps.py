@@ -18,6 +18,11 @@ from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 
 TRAINERS = {  # each with what its stand-in is told besides
     "verl": "",
+    "prime-rl": "",
+    "openrlhf": "",
+    "skyrl": "",
+    "nemo-rl": "",
+    "slime": "",
 }
 
 
