@@ -7,6 +7,7 @@ TRL    := .venv-trl
 VLLM   := .venv-vllm
 OPENRLHF := .venv-openrlhf
 SKYRL  := .venv-skyrl
+RAY    := .venv-ray
 VERL   := .venv-verl
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
@@ -15,7 +16,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +45,14 @@ test-browser: setup  ## report and dashboard in headless Chromium; pictures of t
 
 soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner for a part of them
 	$(BIN)/python -m pytest -m soak -s $(ONLY)
+
+soak-trainers: setup $(RAY)/.installed  ## sweeps in the forms of the named trainers on two hosts, once with a Ray of another version
+	RLPLAN_OTHER_RAY=$(CURDIR)/$(RAY)/bin/python $(BIN)/python -m pytest -m soak -s tests/faults/test_driven_sweeps.py
+
+$(RAY)/.installed: Makefile
+	@test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python $(PIP) ray==2.55.0
+	@touch $@
 
 # TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
@@ -170,5 +179,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(RAY) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 A trainer is killed, the driver is stopped and another goes on: the answer is there, nothing is twice, nothing is lost.
 """
 
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -16,18 +17,14 @@ from tests.faults.sweeper import TRAINER
 from tests.faults.test_cut_host import address, pytestmark, within  # noqa: F401  (a fixture, and what it needs)
 from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 
-TRAINERS = {  # each with what its stand-in is told besides
-    "verl": "",
-    "prime-rl": "",
-    "openrlhf": "",
-    "skyrl": "",
-    "nemo-rl": "",
-    "slime": "",
-}
+TRAINERS = ("verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
+OTHER_RAY = os.environ.get("RLPLAN_OTHER_RAY")  # an interpreter whose Ray is of another version than ours
 
 
-def described(folder: Path, trainer: str, options: str = "") -> Path:
-    text = f'name = "standin"\n[options]\nstands_for = "{trainer}"\nsave_every_steps = 5\n{options}\n'
+def described(folder: Path, trainer: str, other: str | None = None) -> Path:
+    """Write the trainer's file; with another interpreter each trial has a Ray of its own there."""
+    top, own = (f'python = "{other}"\n', "own_ray = true\n") if other else ("", "")
+    text = f'name = "standin"\n{top}[options]\nstands_for = "{trainer}"\nsave_every_steps = 5\n{own}'
     (folder / TRAINER).write_text(text, encoding="utf-8")
     return folder
 
@@ -52,9 +49,22 @@ def test_a_killed_trainer_and_a_stopped_driver_change_nothing_of_a_sweep(
     calm: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    sweep = Tormented(described(tmp_path, trainer, TRAINERS[trainer]), address, within("rlp-one"))
+    disturbed(Tormented(described(tmp_path, trainer), address, within("rlp-one")), calm)
+
+
+@pytest.mark.skipif(OTHER_RAY is None, reason="RLPLAN_OTHER_RAY names no interpreter: make soak-trainers makes one")
+def test_so_it_is_where_each_trial_has_a_ray_of_its_own_of_another_version(
+    address: str,  # noqa: F811
+    calm: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    disturbed(Tormented(described(tmp_path, "verl", OTHER_RAY), address, within("rlp-one")), calm)
+
+
+def disturbed(sweep: Tormented, calm: dict[str, Any]) -> None:
+    """Kill a trainer of a sweep, stop its driver, let another go on, and hold what is left against the calm one."""
     process = sweep.drive()
-    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
+    assert sweep.trains(process), (sweep.folder / "driver.log").read_text()
 
     until(lambda: standins(sweep), sweep)
     standins(sweep)[0].send_signal(signal.SIGKILL)
@@ -64,7 +74,7 @@ def test_a_killed_trainer_and_a_stopped_driver_change_nothing_of_a_sweep(
         process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE) in (0, 130)
     again = sweep.drive()
-    assert again.wait(PATIENCE * 2) == 0, (tmp_path / "driver.log").read_text()[-3000:]
+    assert again.wait(PATIENCE * 2) == 0, (sweep.folder / "driver.log").read_text()[-3000:]
 
     assert sweep.rows("SELECT count(*) FROM trials")[0][0] == 6
     assert sweep.rows("SELECT count(*) FROM recommendations")[0][0] >= 1
