@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import FormatOption, plain, whole
+from rlplan.commands import options
+from rlplan.commands.options import plain
 from rlplan.wording.formats import Format
 
 
@@ -13,13 +14,11 @@ def fit(
     files: Annotated[
         list[Path], typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder.")
     ],
-    x: Annotated[str | None, typer.Option(metavar="<column>", help="The compute; guessed without this.")] = None,
-    y: Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")] = None,
-    by: Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")] = None,
-    percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
-    answers: Annotated[
-        int | None, whole("--answers", "Answers behind each score; its binomial error is then known.")
-    ] = None,
+    x: options.XColumnOption = None,
+    y: options.YColumnOption = None,
+    by: options.ByColumnOption = None,
+    percent: options.PercentOption = False,
+    answers: options.AnswersOption = None,
     fit_fraction: Annotated[float | None, plain("--fit-fraction", "Fit only the first part of the x range.")] = None,
     fit_until: Annotated[float | None, plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")] = None,
     cut: Annotated[
@@ -38,7 +37,7 @@ def fit(
         str | None, typer.Option(metavar="<column>", help="Rank what a column tells apart by asymptote, then midpoint.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html or .png.")] = None,
-    format: FormatOption = Format.TABLE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
 

@@ -64,6 +64,15 @@ TaskOption = Annotated[str | None, typer.Option(help="An embedded task, on this 
 TopOption = Annotated[int | None, typer.Option(min=1, metavar="<int>", help="Only so many rows, from the top.")]
 ReverseOption = Annotated[bool, typer.Option("--reverse", help="The other way round.")]
 
+# Of a log or a table, for a fit and for a run that is watched.
+XColumnOption = Annotated[str | None, typer.Option(metavar="<column>", help="The compute; guessed without this.")]
+YColumnOption = Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")]
+ByColumnOption = Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")]
+PercentOption = Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")]
+AnswersOption = Annotated[
+    int | None, whole("--answers", "Answers behind each score; its binomial error is then known.")
+]
+
 # Of what decides, in a sweep, a replay and a preview.
 PolicyOption = Annotated[
     str,

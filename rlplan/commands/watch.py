@@ -5,23 +5,22 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import FormatOption, plain, whole
+from rlplan.commands import options
+from rlplan.commands.options import plain
 from rlplan.wording.formats import Format
 
 
 def watch(
     run: Annotated[Path, typer.Argument(help="A log, a table or a folder that `rlplan fit` reads.")],
-    x: Annotated[str | None, typer.Option(metavar="<column>", help="The compute; guessed without this.")] = None,
-    y: Annotated[str | None, typer.Option(metavar="<column>", help="The score; guessed without this.")] = None,
-    by: Annotated[str | None, typer.Option(metavar="<column>", help="What tells a file's curves apart.")] = None,
-    percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
-    answers: Annotated[
-        int | None, whole("--answers", "Answers behind each score; its binomial error is then known.")
-    ] = None,
+    x: options.XColumnOption = None,
+    y: options.YColumnOption = None,
+    by: options.ByColumnOption = None,
+    percent: options.PercentOption = False,
+    answers: options.AnswersOption = None,
     end: Annotated[float | None, plain("--end", "Where the run is to end, in x: what is left to win is told.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
     every: Annotated[float, plain("--every", "Seconds between two looks.")] = 10.0,
-    format: FormatOption = Format.TABLE,
+    format: options.FormatOption = Format.TABLE,
 ) -> int:
     """Follow a run: a line a validation, or JSON lines. Exit code 5 on a warning, at which it ends.
 
