@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGABRT")
@@ -56,7 +57,9 @@ def lead(given: dict[str, Any], command: list[str]) -> int:
     token = secrets.token_hex(32)
     show(token)
     address = f"{given['address']}:{port}"
-    ports = [f"--port={port}", f"--ray-client-server-port={client}"]
+    ports = [f"--port={port}"]
+    if find_spec("grpc") is not None:  # a Ray without it has no server for clients, and refuses a port for one
+        ports.append(f"--ray-client-server-port={client}")
     node = Node(given, "--head", "--include-dashboard=false", f"--temp-dir={folder}", *ports)
     try:
         node.wait_until(lambda: answers(given["address"], port))

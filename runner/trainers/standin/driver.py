@@ -81,6 +81,8 @@ class StandinDriver:
         last = course.last_step
         if last is not None and attempt.to_step > last:
             raise InputError(f"the trial was recorded up to step {last}, and step {attempt.to_step} is asked for")
+        assert config.trainer is not None
+        ahead = _AHEAD if config.trainer.python is None else _MOST_AHEAD  # another interpreter may lack what reckons
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
         return {
             **self._form(config, attempt),
@@ -96,7 +98,7 @@ class StandinDriver:
             "response_tokens": (config.simulation or SimulationChoice()).response_tokens,
             "faults": [{"kind": fault.kind, "at_step": fault.at_step} for fault in faults],
             "config": config.model_dump(mode="json"),
-            "rows": rows_of(config, 0, min(_AHEAD * attempt.to_step, attempt.from_step + _MOST_AHEAD)),
+            "rows": rows_of(config, 0, min(ahead * attempt.to_step, attempt.from_step + _MOST_AHEAD)),
         }
 
 
