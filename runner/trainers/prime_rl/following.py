@@ -40,10 +40,10 @@ class StepSource:
 
     def read(self) -> list[Reading]:
         """Return the steps of which all is known now."""
-        for lines in reversed(self._files):  # a trainer's row ends a step: what the other says of it was there before
-            for line in lines.new():
-                if (said := values_of(line)) is not None and said[0] is not None:
-                    self._take(said[0], said[1])
+        trained = self._files[1].new()  # its row ends a step: what the orchestrator says of that was there before
+        for line in (*self._files[0].new(), *trained):
+            if (said := values_of(line)) is not None and said[0] is not None:
+                self._take(said[0], said[1])
         return list(self._released())
 
     def _take(self, step: int, row: dict[str, float]) -> None:
