@@ -190,7 +190,7 @@ class RankedRow:
 
 @dataclass(frozen=True)
 class NewCostRecord:
-    """Seconds per phase that one step was measured to take."""
+    """Seconds per phase that one step was measured to take; of a run elsewhere, where it came from."""
 
     at: datetime
     gpu: str
@@ -208,3 +208,9 @@ class NewCostRecord:
     longest_response_tokens: float
     seconds: dict[str, float]
     trial_id: int | None = None
+    source: str | None = None
+    trainer: str | None = None
+    steps: int | None = None
+    asynchronous: bool | None = None
+    updates_per_step: int | None = None
+    engine_gpus: int | None = None

@@ -115,6 +115,12 @@ class CostRecord(Base):
     longest_response_tokens: Mapped[float]
     seconds: Mapped[dict[str, Any]]
     trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"))
+    source: Mapped[LongText | None]
+    trainer: Mapped[str | None]
+    steps: Mapped[int | None]
+    asynchronous: Mapped[bool | None]
+    updates_per_step: Mapped[int | None]
+    engine_gpus: Mapped[int | None]
 
 
 class SweepStatus(StrEnum):
