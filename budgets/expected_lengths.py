@@ -1,4 +1,4 @@
-"""How long responses are expected to be where nobody has measured them: by the kind of model and the cut."""
+"""How long responses are expected to be where nobody has measured them, by model, difficulty and cut."""
 
 import math
 import tomllib
@@ -10,6 +10,7 @@ from typing import Any
 
 # However tight the cap: thinking can be switched off, and some responses end early.
 LEAST_LOG_SD = 0.25
+GIVEN_LOG_SD = 0.10  # of a mean that somebody gives: responses grow and shrink during training
 SPREAD = 0.6  # log standard deviation of the lengths within a workload
 _NORMAL = NormalDist()
 
@@ -23,10 +24,11 @@ class ExpectedLength:
     kind: str  # of model: reasoning, instruct or base
 
 
-def expected_length(model: str, cap: float) -> ExpectedLength:
+def expected_length(model: str, cap: float, pass_rate: float | None = None) -> ExpectedLength:
     """Expect the mean response of a model by its name, cut at so many tokens; catalogue/lengths.toml has sources."""
     kind = kind_of(model)
-    natural, width = _table()[kind]["mean"], _table()[kind]["width"]
+    known = _table()["kinds"][kind]
+    natural, width = known["mean"] * _times_as_long(pass_rate), known["width"]
     low, middle, high = (_cut(natural * math.exp(sign * width), cap) for sign in (-1, 0, 1))
     return ExpectedLength(middle, max(LEAST_LOG_SD, math.log(high / low) / 2), kind)
 
@@ -34,10 +36,20 @@ def expected_length(model: str, cap: float) -> ExpectedLength:
 def kind_of(model: str) -> str:
     """Return what kind of model a name is of: reasoning, instruct, or base for every other."""
     name = model.casefold()
-    for kind, table in _table().items():
+    for kind, table in _table()["kinds"].items():
         if any(mark in name for mark in table["marks"]) and not any(mark in name for mark in table["but"]):
             return kind
     return "base"
+
+
+def _times_as_long(pass_rate: float | None) -> float:
+    """Return how many times as long responses are as at the reference pass rate: e^(slope · difference in log odds)."""
+    if pass_rate is None:
+        return 1.0
+    known = _table()["difficulty"]
+    rate = min(known["most"], max(known["least"], pass_rate))
+    odds = (math.log(each / (1 - each)) for each in (rate, known["reference"]))
+    return math.exp(known["slope"] * (next(odds) - next(odds)))
 
 
 def _cut(natural: float, cap: float) -> float:

@@ -1,17 +1,18 @@
 """What a proposal takes for granted, each with its value and where that comes from."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from budgets.cost import Z90, StepCost
+from budgets.cost import Z90, StepCost, step_cost
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
 from budgets.workload import RecipeTraits, Workload
 from planner.config.layers import DEFAULT, Resolved, settled
-from planner.config.request import counted_prompts
-from planner.proposals import Proposal, Request
+from planner.config.request import counted_prompts, expected_response
+from planner.proposals import PricedCell, Proposal, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,11 @@ class Assumption:
 def assumptions(proposal: Proposal, resolved: Resolved) -> list[Assumption]:
     """List what the proposal rests on, the most consequential first."""
     request, resolved = proposal.request, settled(resolved)
-    cost = proposal.candidates[0].cell.cost
+    first = proposal.candidates[0].cell
+    cost = first.cost
     return [
+        _response(request, resolved, first),
         _cost(request, cost),
-        _response(request, resolved),
         _pass_rates(request, resolved),
         _score(proposal),
         _hardware(proposal, resolved),
@@ -86,10 +88,29 @@ def told_lengths(workload: Workload, traits: RecipeTraits) -> str:
     )
 
 
-def _response(request: Request, resolved: Resolved) -> Assumption:
+def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumption:
     value = told_lengths(request.workload, request.traits)
     given = resolved.source("workload.mean_response_tokens")
-    return Assumption("responses", value, given if given != DEFAULT else "assumed: 0.4 of the most")
+    if given != DEFAULT:
+        return Assumption("responses", value, given)
+    known = request.coefficients.length_log_sd
+
+    def price(times: float) -> float:
+        workload = request.workload.with_mean_response(times * request.workload.responses.mean)
+        terms = (workload, request.hardware, request.traits, *cell.key, request.coefficients)
+        return step_cost(*terms, placement=cell.cost.placement).step_seconds
+
+    return Assumption("responses", value, asked_for_lengths(request.workload, known, price))
+
+
+def asked_for_lengths(workload: Workload, log_sd: float, price: Callable[[float], float]) -> str:
+    """Ask for the mean response, and say what not knowing it is worth, by the price of so many times as long ones."""
+    kind, factor = expected_response(workload).kind, math.exp(Z90 * log_sd)
+    worth = price(factor) / price(1 / factor)
+    return (
+        f"expected of a {kind} model within × {factor:.2g} (90 %): give --mean-response-tokens, it decides the price "
+        f"by a factor of {worth:.2g}"
+    )
 
 
 def _pass_rates(request: Request, resolved: Resolved) -> Assumption:
@@ -133,7 +154,8 @@ def _model(request: Request, resolved: Resolved) -> Assumption:
     ]
     if len(told) == 1:
         return Assumption("model", told[0], resolved.source("workload.model"))
-    alike = "lengths and pass rates are taken to be the same"
+    given = resolved.source("workload.mean_response_tokens") != DEFAULT
+    alike = f"{'lengths and ' if given else ''}pass rates are taken to be the same"
     return Assumption("models", f"{'; '.join(told)}; {alike}", resolved.source("axes.models"))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from budgets import catalogue
 from budgets.coefficients import RECOMPUTING, Coefficients, prior
 from budgets.errors import ConfigError, InputError, UnknownNameError
+from budgets.expected_lengths import GIVEN_LOG_SD, ExpectedLength, expected_length
 from budgets.growth import NONE, Growth
 from budgets.hardware import Gpu, Hardware
 from budgets.lengths import ResponseLengths
@@ -23,7 +24,6 @@ from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import Recipe, load_recipe
 
-MEAN_RESPONSE_SHARE = 0.4  # of the cap: log-normal lengths of spread 0.6 then have 4 % truncated, as published runs do
 DEFAULT_DIFFICULTY = "easy"
 OF_SWEEPS = ("slurm", "storage")  # where a sweep is driven from and keeps its copies is no matter of the plan
 
@@ -59,12 +59,12 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
     )
 
 
-def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits]:
+def build_step(resolved: Resolved) -> tuple[Workload, Hardware, RecipeTraits, Coefficients]:
     """Return what a step's price depends on beside n and B; a budget is not needed."""
     config = settled(resolved).config
     difficulty, pass_rates = difficulty_and_rates(config)
-    workload = _workload(config, pass_rates, config.workload.model)
-    return workload, _hardware(config), recipe_traits(config, difficulty)
+    workload, hardware = _workload(config, pass_rates, config.workload.model), _hardware(config)
+    return workload, hardware, recipe_traits(config, difficulty), _known(config, workload, hardware.gpu)
 
 
 def _hardware(config: Config) -> Hardware:
@@ -107,7 +107,7 @@ def _variants(
             workload=workload,
             traits=recipe,
             learning_rate_factor=factor,
-            coefficients=coefficients or prior(gpu, workload.model, config.trainer.name),
+            coefficients=coefficients or _known(config, workload, gpu),
         )
         for (workload, _), recipe, growth, factor in product(models, traits, growing, factors)
     )
@@ -183,13 +183,26 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
 
 
 def _workload(config: Config, pass_rates: PassRates, model: str) -> Workload:
-    section = config.workload
-    mean = section.mean_response_tokens or MEAN_RESPONSE_SHARE * section.response_tokens
+    section, shape = config.workload, catalogue.model(model, config.models)
+    cap = section.response_tokens
+    mean = section.mean_response_tokens or expected_length(shape.name, cap, pass_rates.mean).mean
     return Workload(
-        model=catalogue.model(model, config.models),
+        model=shape,
         prompt_tokens=section.prompt_tokens,
-        responses=ResponseLengths(mean, section.response_tokens, section.response_spread),
+        responses=ResponseLengths(mean, cap, section.response_spread),
         prompt_set_size=section.prompt_set_size,
         pass_rates=pass_rates,
         validation=Validation(**config.validation.model_dump(exclude={"metric", "metric_k"})),
     )
+
+
+def _known(config: Config, workload: Workload, gpu: Gpu) -> Coefficients:
+    """Return the coefficients before anything is measured here, with the mean response as well as it is known."""
+    expected = expected_response(workload)
+    sd = GIVEN_LOG_SD if config.workload.mean_response_tokens else expected.log_sd
+    return replace(prior(gpu, workload.model, config.trainer.name), length_log_sd=sd)
+
+
+def expected_response(workload: Workload) -> ExpectedLength:
+    """Return the mean response that is expected where nobody gives one."""
+    return expected_length(workload.model.name, workload.responses.cap, workload.pass_rates.mean)

@@ -50,7 +50,10 @@ class WorkloadSection(Section):
     prompt_tokens: Positive = Field(256, description="mean tokens of a prompt")
     response_tokens: Count = Field(8192, description="most tokens of a response, where it is cut (--response-tokens)")
     mean_response_tokens: Positive | None = Field(
-        None, examples=[3300.0], description="mean tokens of a response; without it, 0.4 of the most"
+        None,
+        examples=[3300.0],
+        description="mean tokens of a response (--mean-response-tokens); without it, what is expected of the kind of "
+        "model, the difficulty and the most",
     )
     response_spread: Annotated[float, Field(ge=0, le=3)] = Field(
         0.6, description="log standard deviation of response lengths; 0 = all alike"

@@ -4,10 +4,9 @@ import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from budgets.coefficients import prior
 from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
-from planner.config.assumptions import told_lengths
+from planner.config.assumptions import asked_for_lengths, told_lengths
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
@@ -32,8 +31,7 @@ class Priced:
 def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -> Priced:
     """Price a step with what the database knows about costs; n and B that are not given are those of the baseline."""
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
-    workload, hardware, traits = build_step(resolved)
-    known = prior(hardware.gpu, workload.model, resolved.config.trainer.name)
+    workload, hardware, traits, known = build_step(resolved)
     asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     place = locate(database)
     if not isinstance(place, Path) or place.exists():  # a database that is not there is not made
@@ -92,10 +90,10 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
 
 
 def _asking(asked: Asked) -> str:
-    """Say what an unknown length is worth: the price of twice the mean over that of half of it."""
-    lengths = asked.workload.responses
-    half, twice = (
-        price(replace(asked, workload=asked.workload.with_mean_response(lengths.mean * times))).seconds[0]
-        for times in (0.5, 2.0)
-    )
-    return f"assumed; give --mean-response-tokens: half to twice as long is a factor of {twice / half:.2g} in the price"
+    """Ask for the mean response, where nobody gives one."""
+    mean = asked.workload.responses.mean
+
+    def seconds(times: float) -> float:
+        return price(replace(asked, workload=asked.workload.with_mean_response(times * mean))).seconds[0]
+
+    return asked_for_lengths(asked.workload, asked.coefficients.length_log_sd, seconds)

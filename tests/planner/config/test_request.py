@@ -189,3 +189,34 @@ def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> Non
     assert values["recipe_traits"]["name"] == "hard"
     again = resolve([Layer("stored", {k: v for k, v in values.items() if k not in ("sources", "recipe_traits")})])
     assert again.config == resolved.config
+
+
+@pytest.mark.parametrize(
+    ("workload", "shortest", "longest"),
+    [
+        ({}, 5000, 8192),  # qwen3-8b thinks
+        ({"model": "qwen2.5-7b"}, 600, 2400),
+        ({"model": "qwen2.5-7b", "difficulty": "hard"}, 1200, 3600),
+        ({"mean_response_tokens": 2400.0}, 2400, 2400),
+    ],
+)
+def test_an_open_mean_response_is_that_of_the_kind_of_model(
+    workload: dict[str, Any], shortest: float, longest: float
+) -> None:
+    assert shortest <= built(workload=workload).workload.responses.mean <= longest
+
+
+def test_a_given_mean_response_makes_the_price_surer_and_an_open_one_is_asked_for_first() -> None:
+    given, left_open = (
+        resolve([Layer("--file", {"budget": {"gpu_hours": 5000.0}, "workload": {"model": "qwen2.5-7b", **each}})])
+        for each in ({"mean_response_tokens": 1500.0}, {})
+    )
+    proposals = [propose(build_request(each)) for each in (given, left_open)]
+    widths = [each.candidates[0].cell.cost.log_sd for each in proposals]
+    told = [assumptions(each, resolved)[0] for each, resolved in zip(proposals, (given, left_open), strict=True)]
+
+    assert widths[0] < widths[1]
+    assert [each.what for each in told] == ["responses", "responses"]
+    assert told[0].source == "--file"
+    assert told[1].source.startswith("expected of a base model")
+    assert "give --mean-response-tokens, it decides the price by a factor of" in told[1].source
