@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from planner.curves.curve import Vector
 from planner.view import Configuration
 
 TOP, MIDDLE, STEEPNESS = 0, 1, 2
+LOCALS = 3
 # Mean and standard deviation of the intercepts: logit A, log(C_mid / target), log B.
 INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
 # Standard deviations per half of the grid's width: slope, curvature, product.
@@ -20,19 +22,44 @@ PRODUCTS = (0.3, 0.3, 0.0)
 OF_A_NAME = (0.6, 0.6, 0.2)  # what a recipe or a model may shift
 
 
+class Line(NamedTuple):
+    """A numeric axis, and what lies at −1 and at 1 of it: base-2 logarithms where `log` is set."""
+
+    name: str
+    low: float
+    high: float
+    log: bool
+
+
+class Term(NamedTuple):
+    """What a coefficient weighs: in which of the three parameters, and the product of which axes.
+
+    None is the intercept, one a slope, the same twice a curvature, two a product; `axis=value` is the shift of a name.
+    """
+
+    local: int
+    of: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Features:
-    """configurations × (logit A, log C_mid, log B) × coefficients, and the coefficients' prior."""
+    """configurations × (logit A, log C_mid, log B) × coefficients, and the coefficients' prior.
+
+    `terms` says what the first coefficients weigh; those beyond belong to what a plan foretold.
+    """
 
     design: Vector
     mean: Vector
     sd: Vector
     top: int  # the coefficients that are the intercepts of logit A and of log C_mid
     middle: int
+    terms: tuple[Term, ...]
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
 class _Column:
+    of: tuple[str, ...]
     values: Vector
     means: tuple[float, float, float]
     sds: tuple[float, float, float]
@@ -40,47 +67,70 @@ class _Column:
 
 def features(configurations: Sequence[Configuration]) -> Features:
     """Return a quadratic in (log n, log B) and in further numeric axes, and a shift for each value of the others."""
-    columns = _columns(configurations)
-    blocks, means, sds = [], [], []
-    for local in range(3):
+    axes = _axes(configurations)
+    columns = _columns(axes, len(configurations))
+    blocks, means, sds, terms = [], [], [], []
+    for local in range(LOCALS):
         used = [column for column in columns if column.sds[local] > 0]
-        block = np.zeros((len(configurations), 3, len(used)))
+        block = np.zeros((len(configurations), LOCALS, len(used)))
         for place, column in enumerate(used):
             block[:, local, place] = column.values
             means.append(column.means[local])
             sds.append(column.sds[local])
+            terms.append(Term(local, column.of))
         blocks.append(block)
-    return Features(np.concatenate(blocks, axis=2), np.array(means), np.array(sds), 0, blocks[0].shape[2])
+    return Features(
+        np.concatenate(blocks, axis=2),
+        np.array(means),
+        np.array(sds),
+        0,
+        blocks[0].shape[2],
+        tuple(terms),
+        tuple(line for line, _ in axes.lines),
+    )
 
 
 def places(configurations: Sequence[Configuration]) -> Vector:
     """Return configurations as points: numeric axes from −1 to 1, and each value of the others as far apart."""
-    lines, names = _axes(configurations)
-    columns = [*lines, *(share for values in names for share in _shares(values))]
+    axes = _axes(configurations)
+    columns = [
+        *(at for _, at in axes.lines),
+        *(share for _, values in axes.names for share in _shares(values).values()),
+    ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(configurations), 1))
 
 
-def _columns(configurations: Sequence[Configuration]) -> list[_Column]:
-    ones = np.ones(len(configurations))
+@dataclass(frozen=True)
+class _Axes:
+    lines: list[tuple[Line, Vector]]  # each with where the configurations lie on it
+    names: list[tuple[str, list[str]]]
+
+
+def _columns(axes: _Axes, known: int) -> list[_Column]:
     means, sds = zip(*INTERCEPTS, strict=True)
-    columns = [_Column(ones, means, sds)]
-    lines, names = _axes(configurations)
-    for place, line in enumerate(lines):
-        columns.append(_Column(line, (0.0, 0.0, 0.0), SLOPES))
-        columns.append(_Column(line**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
-        columns += [_Column(line * other, (0.0, 0.0, 0.0), PRODUCTS) for other in lines[:place]]
-    for values in names:
+    columns = [_Column((), np.ones(known), means, sds)]
+    for place, (line, at) in enumerate(axes.lines):
+        columns.append(_Column((line.name,), at, (0.0, 0.0, 0.0), SLOPES))
+        columns.append(_Column((line.name, line.name), at**2 - 1 / 3, CURVATURE_MEANS, CURVATURES))
+        columns += [
+            _Column((line.name, other.name), at * across, (0.0, 0.0, 0.0), PRODUCTS)
+            for other, across in axes.lines[:place]
+        ]
+    for name, values in axes.names:
         if len(set(values)) > 1:
-            columns += [_Column(share, (0.0, 0.0, 0.0), OF_A_NAME) for share in _shares(values)]
+            columns += [
+                _Column((f"{name}={kind}",), share, (0.0, 0.0, 0.0), OF_A_NAME)
+                for kind, share in _shares(values).items()
+            ]
     return columns
 
 
-def _shares(values: list[str]) -> list[Vector]:
+def _shares(values: list[str]) -> dict[str, Vector]:
     """Return for each kind among the values which of them are of it."""
-    return [np.array([float(value == kind) for value in values]) for kind in sorted(set(values))]
+    return {kind: np.array([float(value == kind) for value in values]) for kind in sorted(set(values))}
 
 
-def _axes(configurations: Sequence[Configuration]) -> tuple[list[Vector], list[list[str]]]:
+def _axes(configurations: Sequence[Configuration]) -> _Axes:
     """Split axes into numbers from −1 to 1, by their logarithm where they are positive, and names.
 
     Numbers of which there is but one are left out.
@@ -91,17 +141,17 @@ def _axes(configurations: Sequence[Configuration]) -> tuple[list[Vector], list[l
     }
     for name in sorted({name for each in configurations for name, _ in each.axes}):
         raw[name] = [dict(each.axes).get(name, "") for each in configurations]
-    lines, names = [], []
-    for values in raw.values():
+    found = _Axes([], [])
+    for name, values in raw.items():
         if not all(isinstance(value, int | float) for value in values):
-            names.append([str(value) for value in values])
+            found.names.append((name, [str(value) for value in values]))
             continue
         positive = all(float(value) > 0 for value in values)
         numbers = np.array([math.log2(float(value)) if positive else float(value) for value in values])
         low, high = float(numbers.min()), float(numbers.max())
         if high - low >= 1e-9:
-            lines.append(2 * (numbers - low) / (high - low) - 1)
-    return lines, names
+            found.lines.append((Line(name, low, high, positive), 2 * (numbers - low) / (high - low) - 1))
+    return found
 
 
 def spread_out(configurations: Sequence[Configuration], number: int) -> list[int]:

@@ -10,6 +10,7 @@ where configurations tell nothing of each other, or curves have hardly risen, th
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.special import expit, logsumexp
 from planner.curves.curve import Vector
 from planner.pooling.features import Features
 from planner.pooling.points import EMPTY, Points, clock
+from planner.pooling.priors import CoefficientPrior, LearntPrior, prior_of
 
 FitState = tuple[Vector, ...]  # base (R0 and the steps of the common departure), coefficients, deviations
 
@@ -69,6 +71,7 @@ class JointFit:
     drift: Vector  # (h,)
     wander: Vector  # (i,) how many times that a curve departs
     log_evidence: Vector  # (h,)
+    source: NDArray[np.intp]  # (h,) 0 without one, else 1 + the place of what was learnt
 
     @property
     def weights(self) -> Vector:
@@ -106,14 +109,17 @@ class JointModel:
     white_steps: Vector  # (h, i, j, k)
     log_noise: Vector  # (h,)
 
-    def __init__(self, features: Features, points: Points, of: NDArray[np.intp]) -> None:
+    def __init__(
+        self, features: Features, points: Points, of: NDArray[np.intp], learnt: Sequence[LearntPrior] = ()
+    ) -> None:
         self.features, self.points, self.of = features, points, of
         top, middle = (each.ravel() for each in np.meshgrid(TOPS, MIDDLES, indexing="ij"))
-        self.mean = np.tile(features.mean, (len(top), 1))
-        self.mean[:, features.top], self.mean[:, features.middle] = top, middle
-        self.log_prior = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
-        self.scatter = np.full((len(top), 1), SCATTERS[1]) * SCATTER  # (h, 3)
-        self.drift = np.full(len(top), DRIFTS[0])
+        self.prior: CoefficientPrior
+        self.prior, of_source = prior_of(features, top, middle, learnt)
+        level = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
+        self.log_prior = np.tile(level, 1 + len(learnt)) + of_source
+        self.scatter = np.full((len(self.log_prior), 1), SCATTERS[1]) * SCATTER  # (h, 3)
+        self.drift = np.full(len(self.log_prior), DRIFTS[0])
         self.steps = alike(points.x)  # (i, j, k)
         with np.errstate(divide="ignore"):
             self.log_x = np.where(points.x > 0, np.log(np.maximum(points.x, 1e-30)), -40.0)
@@ -129,8 +135,8 @@ class JointModel:
 
     def fit(self) -> JointFit:
         """Find the modes by Levenberg's steps, first of few members, then of many, and last of those that matter."""
-        members, known = len(self.mean), len(self.design)
-        state: FitState = np.tile(self.base_mean, (members, 1)), self.mean, np.zeros((members, known, LOCAL))
+        members, known = len(self.log_prior), len(self.design)
+        state: FitState = np.tile(self.base_mean, (members, 1)), self.prior.mean, np.zeros((members, known, LOCAL))
         state, rows, value = self._climbed(state, TRIED)
         state = _of(state, self._spread(self._near(state, rows, value, SCREENED)))
         state, rows, value = self._climbed(state, TRIED)
@@ -155,6 +161,7 @@ class JointModel:
             self.drift,
             self.wander,
             log_evidence,
+            self.prior.source,
         )
 
     def _evidence(self, state: FitState, rows: Vector, value: Vector) -> tuple[Vector, Vector, Vector, Vector]:
@@ -163,6 +170,7 @@ class JointModel:
         shared = shared - _over_configurations(cross, inverse(own) @ cross)
         volume = np.linalg.slogdet(own)[1].sum(axis=1) + np.linalg.slogdet(shared)[1]
         scales = len(self.design) * np.log(self.scatter).sum(axis=1) + np.log(self._base_sd).sum(axis=1)
+        scales = scales + self.prior.half_log_volume
         return self.log_prior - value - self.log_noise - scales - 0.5 * volume, own, cross, shared
 
     @property
@@ -194,7 +202,7 @@ class JointModel:
         return order[: int((log_evidence >= log_evidence.max() - behind).sum())]
 
     def _keep(self, members: NDArray[np.intp]) -> None:
-        self.scatter, self.drift, self.mean = self.scatter[members], self.drift[members], self.mean[members]
+        self.scatter, self.drift, self.prior = self.scatter[members], self.drift[members], self.prior.of(members)
         self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
         self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
 
@@ -203,7 +211,7 @@ class JointModel:
         scale, drift = (each.ravel() for each in np.meshgrid(SCATTERS, DRIFTS, indexing="ij"))
         weight = np.log(np.outer(SCATTER_WEIGHTS, DRIFT_WEIGHTS)).ravel()
         of = np.repeat(members, len(scale))
-        self.mean, self.log_prior = self.mean[of], self.log_prior[of] + np.tile(weight, len(members))
+        self.prior, self.log_prior = self.prior.of(of), self.log_prior[of] + np.tile(weight, len(members))
         self.scatter, self.drift = np.tile(scale, len(members))[:, None] * SCATTER, np.tile(drift, len(members))
         self._whiten()
         return of
@@ -242,7 +250,7 @@ class JointModel:
         residual = white[..., -1]
         value = 0.5 * (residual**2).sum(axis=(1, 2))
         value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
-        value = value + 0.5 * (((coefficients - self.mean) / self.features.sd) ** 2).sum(axis=1)
+        value = value + self.prior.misfit(coefficients)
         return value + 0.5 * (((base - self.base_mean) / self._base_sd) ** 2).sum(axis=1), white
 
     def _curvature(self, state: FitState, rows: Vector) -> tuple[Vector, Vector, Vector, Vector, Vector]:
@@ -258,7 +266,7 @@ class JointModel:
         number = self.design.shape[2]
         size = number + 1 + KNOTS
         shared = np.zeros((len(rows), size, size))
-        shared[:, :number, :number] = _over_configurations(self.design, spread) + np.diag(self.features.sd**-2.0)
+        shared[:, :number, :number] = _over_configurations(self.design, spread) + self.prior.precision
         shared[:, :number, number:] = _over_configurations(self.design, with_base)
         shared[:, number:, :number] = shared[:, :number, number:].swapaxes(1, 2)
         shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(1 + KNOTS)
@@ -266,7 +274,7 @@ class JointModel:
         smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
         shared_slope = np.concatenate(
             [
-                smooth_slope - (coefficients - self.mean) / self.features.sd**2,
+                smooth_slope - self.prior.pull(coefficients),
                 of_base[..., -1] - (base - self.base_mean) * precision,
             ],
             axis=1,

@@ -9,6 +9,7 @@ from planner.pooling.draws import Runs, Worlds, draw
 from planner.pooling.features import Features, features
 from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
+from planner.pooling.priors import NONE, LearntPrior, Teacher
 from planner.pooling.surface import with_foretold
 from planner.view import Configuration, Foretold, Seen, TrialView, View, by_configuration, has_curve
 
@@ -25,11 +26,16 @@ def joint_of(view: View, draws: int = DRAWS) -> Worlds:
 
 
 class Pool:
-    """Fits one view after another; what is kept from call to call saves time and never changes an answer."""
+    """Fits one view after another; what is kept from call to call saves time and never changes an answer.
 
-    def __init__(self) -> None:
+    What a teacher says is part of every fit: two pools with equal teachers give equal answers.
+    """
+
+    def __init__(self, teacher: Teacher | None = None) -> None:
+        self._teacher = teacher
         self._binned: dict[int, tuple[tuple[Seen, ...], Binned]] = {}
         self._features: tuple[tuple[Configuration, ...], Foretold | None, Features] | None = None
+        self._learnt: tuple[tuple[tuple[Configuration, ...], float], tuple[LearntPrior, ...]] | None = None
         self._fit: tuple[tuple[object, ...], JointFit, Runs] | None = None
         self._drawn: dict[int, Worlds] = {}
 
@@ -49,6 +55,13 @@ class Pool:
             )
         return self._drawn[draws]
 
+    def source_weights(self) -> dict[str, float]:
+        """Return what each source weighed in the last fit, and "none" what the prior without any; empty without one."""
+        if self._fit is None or self._learnt is None:
+            return {}
+        fit, names = self._fit[1], [NONE, *(each.name for each in self._learnt[1])]
+        return {name: float(fit.weights[fit.source == place].sum()) for place, name in enumerate(names)}
+
     def _fitted(
         self, view: View, configurations: tuple[Configuration, ...], curves: Sequence[TrialView]
     ) -> tuple[JointFit, Runs]:
@@ -62,7 +75,16 @@ class Pool:
             reached=np.array([each.reached for each in bins]) / view.target_gpu_hours,
             collapsed=np.array([np.nan if each.collapsed is None else each.collapsed for each in bins]),
         )
-        return JointModel(self._design(configurations, view.foretold), points, of).fit(), runs
+        design = self._design(configurations, view.foretold)
+        return JointModel(design, points, of, self._taught(configurations, view.target_gpu_hours)).fit(), runs
+
+    def _taught(self, configurations: tuple[Configuration, ...], target: float) -> tuple[LearntPrior, ...]:
+        if self._teacher is None:
+            return ()
+        key = configurations, target
+        if self._learnt is None or self._learnt[0] != key:
+            self._learnt = key, self._teacher.priors(features(configurations), target)
+        return self._learnt[1]
 
     def _design(self, configurations: tuple[Configuration, ...], foretold: Foretold | None) -> Features:
         if self._features is None or self._features[:2] != (configurations, foretold):

@@ -7,6 +7,7 @@ What a plan says of the level is left out: it is uncertain of that by far more t
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -45,12 +46,11 @@ def with_foretold(smooth: Features, configurations: Sequence[Configuration], for
     columns[known, :, 0] = mean
     columns[known, :, 1:] = _directions((surfaces - mean[:, None]) * np.sqrt(weights)[:, None])
     level = (smooth.design == 1).all(axis=0).any(axis=0)
-    return Features(
+    return replace(
+        smooth,
         design=np.concatenate([smooth.design, columns], axis=2),
         mean=np.concatenate([np.where(level, smooth.mean, 0.0), [1.0], np.zeros(DIRECTIONS)]),
         sd=np.concatenate([np.where(level, 1.0, FREEDOM) * smooth.sd, [TRUST_SD], np.ones(DIRECTIONS)]),
-        top=smooth.top,
-        middle=smooth.middle,
     )
 
 

@@ -1,0 +1,99 @@
+"""Reads the experience out of curves, by the same joint model that decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgets.errors import InputError
+from planner.curves.curve import Vector
+from planner.experience.experience import Experience, widened
+from planner.pooling.features import features
+from planner.pooling.model import JointFit, JointModel
+from planner.pooling.points import binned, stacked
+from planner.pooling.pool import MOST_CURVES, MOST_RUNS
+from planner.replaying.recorded import Recorded, RecordedRun
+from planner.view import Configuration, Seen
+
+SETTLED_BY = 0.1  # share of the runs that may end before the compute at which a table is read
+FEWEST = 3  # configurations; fewer tell no slope along two axes
+
+Curves = Sequence[tuple[Configuration, tuple[Seen, ...]]]
+
+
+def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Mapping[str, str]) -> Experience:
+    """Fit a surface to curves, with slopes and products as free as sources need it; their order changes nothing."""
+    chosen = _chosen(curves)
+    configurations = tuple(dict.fromkeys(configuration for configuration, _ in chosen))
+    if len(configurations) < FEWEST:
+        raise InputError(
+            f"'{name}' has curves of {len(configurations)} configurations: at least {FEWEST} are needed to learn how "
+            "scores depend on them; leave it out of what is learnt from"
+        )
+    smooth = features(configurations)
+    smooth = replace(smooth, sd=widened(smooth))
+    place = {configuration: number for number, configuration in enumerate(configurations)}
+    of: NDArray[np.intp] = np.array([place[configuration] for configuration, _ in chosen], dtype=np.intp)
+    points = stacked([binned(scores) for _, scores in chosen], target_gpu_hours)
+    fit = JointModel(smooth, points, of).fit()
+    mean, covariance = _moments(fit)
+    return Experience(
+        name=name,
+        lines=smooth.lines,
+        terms=smooth.terms,
+        mean=mean,
+        covariance=covariance,
+        prior_mean=smooth.mean,
+        prior_sd=smooth.sd,
+        target_gpu_hours=target_gpu_hours,
+        start=float(fit.weights @ fit.base[:, 0]),
+        configurations=len(configurations),
+        curves=len(chosen),
+        about=dict(about),
+    )
+
+
+def experience_of_runs(name: str, recorded: Recorded, about: Mapping[str, str]) -> Experience:
+    """Read recorded runs at the compute that nine tenths of them reach."""
+    reached = float(np.quantile([run.length for run in recorded.runs], SETTLED_BY))
+    return experience_of(name, [(run.configuration, _seen(run)) for run in recorded.runs], reached, about)
+
+
+def _seen(run: RecordedRun) -> tuple[Seen, ...]:
+    errors = [None] * len(run.scores) if run.standard_errors is None else run.standard_errors.tolist()
+    points = zip(run.gpu_hours.tolist(), np.clip(run.scores, 0.0, 1.0).tolist(), errors, strict=True)
+    return tuple(Seen(step, hours, score, error) for step, (hours, score, error) in enumerate(points))
+
+
+def _chosen(curves: Curves) -> Curves:
+    """Return the curves that say something, in an order of their own, of each configuration the few longest."""
+    told = [each for each in curves if any(seen.gpu_hours > 0 for seen in each[1])]
+    ordered = sorted(told, key=_order)
+    runs: dict[Configuration, int] = {}
+    for configuration, _ in ordered:
+        runs[configuration] = runs.get(configuration, 0) + 1
+    most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
+    had: dict[Configuration, int] = {}
+    chosen = []
+    for each in ordered:
+        had[each[0]] = had.get(each[0], 0) + 1
+        if had[each[0]] <= most:
+            chosen.append(each)
+    return chosen
+
+
+def _order(each: tuple[Configuration, tuple[Seen, ...]]) -> tuple[object, ...]:
+    (n, B, axes), scores = each
+    kinds = tuple((name, isinstance(value, str), value) for name, value in axes)
+    return n, B, kinds, -scores[-1].gpu_hours, [(seen.gpu_hours, seen.score) for seen in scores]
+
+
+def _moments(fit: JointFit) -> tuple[Vector, Vector]:
+    """Return mean and covariance of the coefficients over all members, the deviations of cells marginalised."""
+    number = fit.coefficients.shape[1]
+    mean = fit.weights @ fit.coefficients
+    within = np.linalg.inv(fit.shared)[:, :number, :number]
+    away = fit.coefficients - mean
+    covariance = np.einsum("h,hpq->pq", fit.weights, within) + np.einsum("h,hp,hq->pq", fit.weights, away, away)
+    return mean, 0.5 * (covariance + covariance.T)

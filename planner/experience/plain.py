@@ -1,0 +1,116 @@
+"""Experience as plain data, as it is stored and carried from one database to another."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from budgets.errors import InputError
+from planner.curves.curve import Vector
+from planner.experience.experience import Experience
+from planner.pooling.features import LOCALS, Line, Term
+
+MARK: Final = "rlplan_experience"
+VERSION: Final = 1
+NUMBERS: Final = ("target_gpu_hours", "start")
+COUNTS: Final = ("configurations", "curves")
+VECTORS: Final = ("mean", "prior_mean", "prior_sd")
+
+
+def document(experiences: Sequence[Experience]) -> str:
+    """Return the text of a file of experience."""
+    return json.dumps({MARK: VERSION, "sources": [to_plain(each) for each in experiences]}, indent=1) + "\n"
+
+
+def read_document(text: str, place: str) -> tuple[Experience, ...]:
+    """Read a file of experience; InputError says what is wrong with it, `place` is how it is named."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"'{place}' is no JSON (line {error.lineno}): give {ALLOWED}") from None
+    if not isinstance(data, dict) or MARK not in data:
+        raise InputError(f"'{place}' is JSON, but holds no experience: give {ALLOWED}")
+    if data[MARK] != VERSION:
+        raise InputError(
+            f"'{place}' has experience of version {data[MARK]}, and this rlplan reads version {VERSION}: write it anew "
+            "from its table"
+        )
+    sources = data.get("sources")
+    if not isinstance(sources, list) or not sources:
+        raise InputError(f"'{place}' holds no source of experience: write it anew from its table")
+    return tuple(from_plain(each, place) for each in sources)
+
+
+ALLOWED: Final = "a table of recorded runs (CSV), a file of experience that rlplan wrote (JSON), or none"
+
+
+def to_plain(experience: Experience) -> dict[str, Any]:
+    """Return what JSON can hold; numbers come back bit by bit."""
+    return {
+        "name": experience.name,
+        "about": dict(experience.about),
+        **{name: getattr(experience, name) for name in (*NUMBERS, *COUNTS)},
+        "lines": [line._asdict() for line in experience.lines],
+        "terms": [term._asdict() for term in experience.terms],
+        **{name: getattr(experience, name).tolist() for name in VECTORS},
+        "covariance": experience.covariance.tolist(),
+    }
+
+
+def from_plain(data: object, place: str) -> Experience:
+    """Return the experience; InputError when a part is missing or is not what it should be."""
+    try:
+        found = _parsed(data)
+        _check(found)
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"'{place}' holds broken experience ({what}): write it anew from its table") from None
+    return found
+
+
+def _parsed(data: Any) -> Experience:
+    if not isinstance(data, dict):
+        raise TypeError("a source is no object")
+    return Experience(
+        name=str(data["name"]),
+        about={str(name): str(value) for name, value in dict(data["about"]).items()},
+        lines=tuple(
+            Line(str(each["name"]), float(each["low"]), float(each["high"]), bool(each["log"]))
+            for each in data["lines"]
+        ),
+        terms=tuple(Term(int(each["local"]), tuple(str(name) for name in each["of"])) for each in data["terms"]),
+        mean=_vector(data["mean"]),
+        prior_mean=_vector(data["prior_mean"]),
+        prior_sd=_vector(data["prior_sd"]),
+        covariance=_vector(data["covariance"]),
+        target_gpu_hours=float(data["target_gpu_hours"]),
+        start=float(data["start"]),
+        configurations=int(data["configurations"]),
+        curves=int(data["curves"]),
+    )
+
+
+def _vector(values: Any) -> Vector:
+    return np.asarray(values, dtype=float)
+
+
+def _check(found: Experience) -> None:
+    size = len(found.terms)
+    if any(getattr(found, name).shape != (size,) for name in VECTORS) or found.covariance.shape != (size, size):
+        raise ValueError(f"not every vector is of its {size} coefficients")
+    if not all(np.isfinite(getattr(found, name)).all() for name in (*VECTORS, "covariance")):
+        raise ValueError("a coefficient is no number")
+    if not ((found.prior_sd > 0).all() and np.allclose(found.covariance, found.covariance.T)):
+        raise ValueError("a spread is not above 0, or the covariance is not symmetric")
+    if size and np.linalg.eigvalsh(found.covariance).min() <= 0:
+        raise ValueError("the covariance is not positive definite")
+    if not (math.isfinite(found.target_gpu_hours) and found.target_gpu_hours > 0):
+        raise ValueError("target_gpu_hours is not above 0")
+    names = {line.name for line in found.lines}
+    if any(not line.low < line.high or not math.isfinite(line.high - line.low) for line in found.lines):
+        raise ValueError("an axis has no width")
+    for term in found.terms:
+        if not 0 <= term.local < LOCALS or any("=" not in name and name not in names for name in term.of):
+            raise ValueError(f"the coefficient {term.local}, {'·'.join(term.of)} belongs to no axis")

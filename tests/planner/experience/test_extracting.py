@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgets.errors import InputError
+from planner.experience.extracting import experience_of, experience_of_runs
+from planner.pooling.features import MIDDLE
+from planner.view import Configuration, Seen
+from tests.planner.experience.makers import curves, learnt, signs, turned_round
+from tests.planner.pooling.sweeps import TARGET, smooth
+from tests.planner.replaying.tables import LENGTH, grid
+
+
+@given(st.integers(0, 20), st.randoms(use_true_random=False))
+@settings(max_examples=8)
+def test_the_order_of_runs_changes_nothing(seed: int, random: object) -> None:
+    found = list(curves(seed))
+    mixed = list(found)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    one, other = (experience_of("a", each, TARGET, {}) for each in (found, mixed))
+    assert one.terms == other.terms
+    assert (one.mean == other.mean).all()
+    assert (one.covariance == other.covariance).all()
+
+
+@pytest.mark.parametrize(("axis", "name"), [(0, "n"), (1, "B")])
+@pytest.mark.parametrize("seed", [0, 3, 8])
+def test_a_mirrored_table_has_mirrored_slopes(seed: int, axis: int, name: str) -> None:
+    found = curves(seed)
+    plain = experience_of("a", found, TARGET, {})
+    mirrored = experience_of("a", turned_round(found, axis), TARGET, {})
+    sign = signs(plain, (name,))
+    assert (sign < 0).sum() == 5  # three slopes, two products
+    assert mirrored.mean == pytest.approx(sign * plain.mean, abs=0.02)
+    assert np.diag(mirrored.covariance) == pytest.approx(np.diag(plain.covariance), rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_slopes_of_the_midpoint_are_those_of_the_truth(seed: int) -> None:
+    found = learnt(seed)
+    truth = {cell: np.log(curve.middle) for cell, curve in smooth(seed).items()}
+    at = np.log2(np.array(list(truth)))
+    places = 2 * (at - at.min(axis=0)) / np.ptp(at, axis=0) - 1
+    design = np.column_stack([np.ones(len(at)), places, places[:, :1] * places[:, 1:]])
+    slopes = np.linalg.lstsq(design, np.array(list(truth.values())), rcond=None)[0][1:3]
+    for name, slope in zip(("n", "B"), slopes, strict=True):
+        (place,) = [number for number, term in enumerate(found.terms) if term == (MIDDLE, (name,))]
+        assert found.mean[place] == pytest.approx(slope, abs=0.25)
+
+
+def test_a_table_is_read_at_the_compute_that_most_runs_reach() -> None:
+    found = experience_of_runs("grid", grid(), {"task": "sums"})
+    assert found.target_gpu_hours == pytest.approx(LENGTH)
+    assert (found.configurations, found.curves, dict(found.about)) == (12, 24, {"task": "sums"})
+
+
+def test_too_few_configurations_teach_nothing() -> None:
+    rising = tuple(Seen(step, float(step), 0.1 * step, None) for step in range(8))
+    only_start = (Seen(0, 0.0, 0.1, None),)
+    few = [(Configuration(8, 16), rising), (Configuration(16, 16), rising), (Configuration(32, 16), only_start)]
+    with pytest.raises(InputError, match="'short' has curves of 2 configurations: at least 3"):
+        experience_of("short", few, TARGET, {})

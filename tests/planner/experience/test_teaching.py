@@ -1,0 +1,118 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.experience.experience import Experience, is_transferred, widened
+from planner.experience.frames import between
+from planner.experience.likeness import likeness
+from planner.experience.teaching import ALL, CORRELATION, TRUSTED, Experienced
+from planner.pooling.features import TOP, Line, Term, features
+from planner.view import Configuration
+from tests.planner.experience.makers import against, learnt
+from tests.planner.pooling.sweeps import TARGET
+from tests.planner.sweeping.views import CELLS
+
+SMOOTH = features([Configuration(*cell) for cell in CELLS])
+CARRIED = np.array([is_transferred(term) for term in SMOOTH.terms])
+SOURCE = learnt(1)
+
+
+def test_one_source_leaves_the_conditional_variance() -> None:
+    (prior,) = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)
+    spread = np.diag(widened(SMOOTH)[CARRIED] ** 2)
+    theirs = SOURCE.covariance[np.ix_(CARRIED, CARRIED)]
+    expected = spread * (1 - CORRELATION**2) + CORRELATION**2 * theirs
+    assert prior.covariance[np.ix_(CARRIED, CARRIED)] == pytest.approx(expected, abs=5e-3)
+    away = SMOOTH.mean[CARRIED] + CORRELATION * (SOURCE.mean - SOURCE.prior_mean)[CARRIED]
+    assert prior.mean[CARRIED] == pytest.approx(away, abs=5e-3)
+
+
+def test_levels_stay_as_they_were() -> None:
+    (prior,) = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)
+    assert (prior.mean[~CARRIED] == SMOOTH.mean[~CARRIED]).all()
+    assert (np.diag(prior.covariance)[~CARRIED] == SMOOTH.sd[~CARRIED] ** 2).all()
+    assert not prior.covariance[np.ix_(~CARRIED, CARRIED)].any()
+
+
+def test_a_second_source_that_says_the_same_narrows() -> None:
+    one = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)[0]
+    both = Experienced((SOURCE, replace(SOURCE, name="again")), {}).priors(SMOOTH, TARGET)
+    assert [each.name for each in both] == ["earlier", "again", ALL]
+    narrower = np.diag(both[2].covariance)[CARRIED] / np.diag(one.covariance)[CARRIED]
+    assert (narrower < 1).all()
+    assert narrower.min() > 0.4
+
+
+def test_weights_leave_room_for_none_and_more_of_it_the_less_alike() -> None:
+    like, unlike = learnt(1, task="sums", model="a"), learnt(2, task="code", model="b")
+    about = {"task": "sums", "model": "a"}
+    (alone,) = Experienced((like,), about).priors(SMOOTH, TARGET)
+    (far,) = Experienced((unlike,), about).priors(SMOOTH, TARGET)
+    (scale,) = Experienced((like,), about).priors(SMOOTH, 1e4 * TARGET)
+    assert alone.weight == pytest.approx(TRUSTED)
+    assert far.weight < 0.6 * alone.weight
+    assert scale.weight < 0.3 * alone.weight
+    among = Experienced((like, unlike), about).priors(SMOOTH, TARGET)
+    assert sum(each.weight for each in among) == pytest.approx(TRUSTED)
+    assert among[0].weight > among[1].weight
+
+
+def test_a_grid_elsewhere_is_less_alike() -> None:
+    beside = tuple(line._replace(low=line.high, high=line.high + 4) for line in SMOOTH.lines)
+    half = tuple(line._replace(high=(line.low + line.high) / 2) for line in SMOOTH.lines)
+    one, other, none = (
+        likeness(replace(SOURCE, lines=each), SMOOTH.lines, TARGET, {}) for each in (SMOOTH.lines, half, beside)
+    )
+    assert one == 1.0
+    assert other == pytest.approx(0.5)
+    assert 0 < none < other
+
+
+def test_a_surface_is_the_same_in_another_frame() -> None:
+    rng = np.random.default_rng(0)
+    ours = (Line("n", 1.0, 7.0, True), Line("B", 2.0, 6.0, True))
+    theirs = (Line("n", 2.0, 5.0, True), Line("B", 0.0, 9.0, True))
+    terms = [Term(TOP, of) for of in (("n",), ("n", "n"), ("B",), ("B", "B"), ("B", "n"))]
+    there = rng.normal(size=5)
+    here = between(theirs, terms, ours, TOP) @ there
+
+    def at(lines: tuple[Line, ...], weights: np.ndarray, n: float, B: float) -> float:
+        u, v = (2 * (x - line.low) / (line.high - line.low) - 1 for x, line in zip((n, B), lines, strict=True))
+        return float(weights @ np.array([u, u * u - 1 / 3, v, v * v - 1 / 3, u * v]))
+
+    places = rng.uniform(0, 9, (6, 2))
+    apart = [at(theirs, there, *place) - at(ours, here, *place) for place in places]
+    assert apart == pytest.approx([apart[0]] * 6)  # but for the level
+
+
+def test_axes_that_only_one_of_both_has_are_left_alone() -> None:
+    more = features([Configuration(n, B, (("lr", factor),)) for n, B in CELLS for factor in (0.5, 1.0, 2.0)])
+    (prior,) = Experienced((SOURCE,), {}).priors(more, TARGET)
+    own = np.array(["lr" in term.of for term in more.terms])
+    assert own.any()
+    assert (prior.mean[own] == more.mean[own]).all()
+    assert (np.diag(prior.covariance)[own] == more.sd[own] ** 2).all()
+    assert (
+        Experienced((SOURCE,), {}).priors(features([Configuration(8, 16, (("lr", x),)) for x in (1.0, 2.0)]), 1.0) == ()
+    )
+
+
+def test_a_mirrored_source_takes_back_what_the_other_says() -> None:
+    priors = Experienced((SOURCE, against(SOURCE)), {}).priors(SMOOTH, TARGET)
+    slopes = np.array([len(term.of) == 1 for term in SMOOTH.terms])
+    assert priors[0].mean[slopes] == pytest.approx(-priors[1].mean[slopes], abs=1e-6)
+    assert priors[2].mean[slopes] == pytest.approx(np.zeros(slopes.sum()), abs=1e-6)
+
+
+def test_what_curves_do_not_say_is_not_carried() -> None:
+    silent = Experience(
+        **{
+            **{name: getattr(SOURCE, name) for name in SOURCE.__dataclass_fields__},
+            "mean": SOURCE.prior_mean,
+            "covariance": np.diag(SOURCE.prior_sd**2),
+        }
+    )
+    (prior,) = Experienced((silent,), {}).priors(SMOOTH, TARGET)
+    assert prior.mean == pytest.approx(SMOOTH.mean)
+    assert prior.covariance == pytest.approx(np.diag(np.where(CARRIED, widened(SMOOTH), SMOOTH.sd) ** 2))

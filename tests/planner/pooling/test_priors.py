@@ -1,0 +1,105 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from planner.experience.teaching import Experienced
+from planner.pooling.draws import Worlds
+from planner.pooling.features import Features, features
+from planner.pooling.pool import Pool, joint_of
+from planner.pooling.priors import NONE, IndependentPrior, LearntPrior, prior_of
+from planner.view import Configuration, View
+from tests.planner.experience.makers import against, learnt
+from tests.planner.pooling.sweeps import smooth, sweep
+from tests.planner.sweeping.views import CELLS
+
+FEW = dict.fromkeys(((4, 16), (64, 16), (4, 256), (64, 256)), 40)
+PAIRS = np.array([0.5, 1.0]), np.array([-3.0, -1.0])
+
+
+@dataclass
+class Says:
+    """Teaches whatever it is given."""
+
+    learnt: tuple[LearntPrior, ...]
+
+    def priors(self, smooth: Features, target_gpu_hours: float) -> tuple[LearntPrior, ...]:
+        return self.learnt
+
+
+def view(seed: int = 0) -> View:
+    return sweep(smooth(seed), FEW)
+
+
+def same(one: Worlds, other: Worlds) -> bool:
+    return bool((one.local == other.local).all() and (one.departed == other.departed).all())
+
+
+def as_today(weight: float) -> LearntPrior:
+    made = features([Configuration(*cell) for cell in CELLS])
+    return LearntPrior("same", made.mean, np.diag(made.sd**2), weight)
+
+
+def test_without_sources_coefficients_know_nothing_of_each_other() -> None:
+    made = features([Configuration(*cell) for cell in CELLS])
+    prior, weight = prior_of(made, *PAIRS, ())
+    assert isinstance(prior, IndependentPrior)
+    assert not weight.any()
+    assert not prior.half_log_volume.any()
+    assert (prior.precision == np.diag(made.sd**-2.0)).all()
+
+
+def test_nobody_who_teaches_and_nothing_that_is_taught_are_bit_equal() -> None:
+    assert same(joint_of(view(), 200), Pool(Says(())).worlds(view(), 200))
+    assert Pool().source_weights() == {}
+
+
+def test_a_source_that_says_what_is_believed_anyway_changes_nothing_but_chance() -> None:
+    plain, pool = joint_of(view(), 400), Pool(Says((as_today(0.4),)))
+    told = pool.worlds(view(), 400)
+    weights = {
+        NONE: pytest.approx(0.6, abs=0.01),
+        "same": pytest.approx(0.4, abs=0.01),
+    }  # members far behind are left out
+    assert pool.source_weights() == weights
+    assert told.at(1.0).mean(axis=0) == pytest.approx(plain.at(1.0).mean(axis=0), abs=0.02)
+
+
+def test_priors_of_both_kinds_agree_on_the_same_prior() -> None:
+    made = features([Configuration(*cell) for cell in CELLS])
+    one, (other, _) = prior_of(made, *PAIRS, ())[0], prior_of(made, *PAIRS, (as_today(0.5),))
+    at = np.random.default_rng(0).normal(size=one.mean.shape)
+    both = np.tile(at, (2, 1))
+    assert other.misfit(both) == pytest.approx(np.tile(one.misfit(at), 2))
+    assert other.pull(both) == pytest.approx(np.tile(one.pull(at), (2, 1)))
+    assert other.of(np.array([3])).mean == pytest.approx(one.mean[1:])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_a_source_of_the_same_surface_is_believed_and_its_mirror_image_is_not(seed: int) -> None:
+    source = learnt(seed)
+    pool = Pool(Experienced((source, against(source)), {}))
+    pool.worlds(sweep(smooth(seed), dict.fromkeys(CELLS[::2], 80)), 200)
+    weights = pool.source_weights()
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert weights["earlier"] > 3 * weights["mirrored"]
+    assert weights["mirrored"] < 0.1
+
+
+def test_a_source_tells_of_cells_that_no_curve_does() -> None:
+    missed: dict[str, list[float]] = {"with": [], "without": []}
+    for seed in range(6):
+        truth, short = smooth(seed), sweep(smooth(seed), dict.fromkeys(((16, 64), (32, 64)), 30))
+        for name, worlds in (
+            ("without", joint_of(short, 300)),
+            ("with", Pool(Experienced((learnt(seed),), {})).worlds(short, 300)),
+        ):
+            expected, real = worlds.at(1.0).mean(axis=0), [truth[each[:2]].at(1.0) for each in worlds.configurations]
+            missed[name].append(float(np.std(expected - np.array(real))))
+    assert np.mean(missed["with"]) < 0.75 * np.mean(missed["without"])
+
+
+def test_equal_teachers_give_bit_equal_worlds() -> None:
+    one, other = (Pool(Experienced((learnt(2),), {})) for _ in range(2))
+    one.worlds(view(5), 200)  # what was fitted before leaves no trace
+    assert same(one.worlds(view(), 200), other.worlds(view(), 200))
