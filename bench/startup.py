@@ -15,6 +15,7 @@ RUNS = 15
 RLPLAN = str(Path(sys.executable).with_name("rlplan"))
 COMMANDS = {
     "rlplan --help": ([RLPLAN, "--help"], 0.5),
+    "rlplan price": ([RLPLAN, "price"], 0.6),
     "rlplan propose --budget 5000": ([RLPLAN, "propose", "--budget", "5000"], 1.0),
 }
 PYTHON = [sys.executable, "-c", "pass"]

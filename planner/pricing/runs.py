@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from budgets.cost import Z90
 from budgets.errors import RlplanError
 from budgets.measured_runs import MeasuredRun, measured_run
@@ -58,6 +56,8 @@ def summary(runs: Sequence[PricedRun]) -> Summary:
     inside = [run.inside for run in runs if run.inside is not None]
     if not misses:
         return Summary(0, None, None, None)
+    import numpy as np  # noqa: PLC0415 (for tables alone)
+
     typical, most = np.exp(np.quantile(misses, [0.5, 0.9]))
     return Summary(len(misses), float(typical), float(most), sum(inside) / len(inside))
 

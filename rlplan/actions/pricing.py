@@ -1,9 +1,11 @@
 """What `rlplan price` does, callable from Python: one configuration, or the rows of a table, priced."""
 
 import csv
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from budgets.coefficients import Coefficients
 from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
 from planner.config.assumptions import asked_for_lengths, told_lengths
@@ -11,9 +13,6 @@ from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
-from planner.store import open_store
-from planner.store.engine import locate
-from rlplan.actions.calibrating import coefficients_of
 from rlplan.wording.numbers import count
 
 NEEDED = ("model_shape", "gpu_kind", "gpu_count", "rollouts_per_prompt")  # columns that nothing can be assumed for
@@ -33,12 +32,24 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
     workload, hardware, traits, known = build_step(resolved)
     asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
-    place = locate(database)
-    if not isinstance(place, Path) or place.exists():  # a database that is not there is not made
-        with open_store(database, read_only=True) as store:
-            asked = replace(asked, coefficients=coefficients_of(store, workload, hardware.gpu, traits, known))
+    asked = replace(asked, coefficients=_measured(asked, database))
     found = price(asked)
     return Priced(found, changes(found), _assumptions(found, resolved))
+
+
+def _measured(asked: Asked, database: str) -> Coefficients:
+    """Return the coefficients with what the database knows about costs; one that is not there is not made."""
+    if "://" not in database and not os.path.exists(os.path.expanduser(database)):
+        return asked.coefficients  # without the store, which takes longer to import than all else
+    from planner.store import open_store  # noqa: PLC0415
+    from planner.store.engine import locate  # noqa: PLC0415
+    from rlplan.actions.calibrating import coefficients_of  # noqa: PLC0415
+
+    place = locate(database)
+    if isinstance(place, Path) and not place.exists():
+        return asked.coefficients
+    with open_store(database, read_only=True) as store:
+        return coefficients_of(store, asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
 
 
 def price_table(path: Path) -> list[PricedRun]:

@@ -17,7 +17,7 @@ from planner.store.driving import GRACE, is_driven
 from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
-from rlplan.actions.proposing import load_configuration
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from runner.processes import is_dead

@@ -11,7 +11,8 @@ from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
-from rlplan.actions.proposing import AskedSection, flagged, load_configuration, make_plan
+from rlplan.actions.configuring import AskedSection, flagged, load_configuration
+from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell

@@ -17,7 +17,7 @@ from planner.config.request import difficulty_and_rates, recipe_traits
 from planner.config.trainer import BUILTIN
 from planner.layering import merged
 from planner.recipes import Recipe, load_recipe
-from rlplan.actions.proposing import DEFAULT_FILE, AskedSection, load_configuration
+from rlplan.actions.configuring import DEFAULT_FILE, AskedSection, load_configuration
 from rlplan.wording.terminal import tell
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.machine import cpu_cores

@@ -176,6 +176,7 @@ def propose(
     gpu: str | None = None,
     gpus: int | None = None,
     gpus_per_trial: int | None = None,
+    within: str | None = None,
     response_tokens: int | None = None,
     mean_response_tokens: float | None = None,
     recipe: str | None = None,
@@ -201,7 +202,8 @@ def propose(
         model: A model of the catalogue, or a path to a config.json.
         gpu: A GPU of the catalogue, or one that the configuration file describes.
         gpus: How many GPUs there are.
-        gpus_per_trial: How many GPUs the final run gets.
+        gpus_per_trial: How many GPUs the final run gets; by default those on which it ends highest within a week.
+        within: Wall time by whose end pilots and final run are to be done, such as "5d" or "36h".
         response_tokens: Most tokens of a response.
         mean_response_tokens: Mean tokens of a response, what a price depends on most.
         recipe: A recipe, such as grpo or scalerl, or a path to a .toml file.
@@ -232,7 +234,8 @@ def propose(
         True
     """
     asked = dict(locals())
-    from rlplan.actions.proposing import flagged, load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.proposing import make_plan  # noqa: PLC0415
     from rlplan.reading.plan_data import plan_data  # noqa: PLC0415 (half the time that a cold import takes)
 
     database = database_at(db)

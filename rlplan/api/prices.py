@@ -55,8 +55,8 @@ def price(
         True
     """
     asked = dict(locals())
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
     from rlplan.actions.pricing import price_one  # noqa: PLC0415
-    from rlplan.actions.proposing import flagged, load_configuration  # noqa: PLC0415
     from rlplan.reading.price_data import price_data  # noqa: PLC0415
 
     with arguments_named():

@@ -42,8 +42,8 @@ def price(
     Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
     """
     asked = dict(locals())
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
     from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
-    from rlplan.actions.proposing import flagged, load_configuration  # noqa: PLC0415
     from rlplan.printing.price_output import print_price, print_runs  # noqa: PLC0415
 
     if runs is not None:

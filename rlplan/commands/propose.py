@@ -16,6 +16,7 @@ def propose(
     gpus_per_trial: Annotated[
         int | None, options.whole("--gpus-per-trial", "How many GPUs the final run gets.")
     ] = None,
+    within: options.WithinOption = None,
     response_tokens: options.ResponseTokensOption = None,
     mean_response_tokens: options.MeanResponseOption = None,
     recipe: options.RecipeOption = None,
@@ -40,7 +41,8 @@ def propose(
     Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
     """
     asked = dict(locals())
-    from rlplan.actions.proposing import flagged, load_configuration, make_plan  # noqa: PLC0415
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.proposing import make_plan  # noqa: PLC0415
     from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
     print_plan(make_plan(load_configuration(config, task, flagged(asked)), db), format, top, db)

@@ -50,7 +50,7 @@ def test_an_internal_error_is_one_line_and_debug_shows_where(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nobody expected this")
 
-    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", broken)
+    monkeypatch.setattr("rlplan.actions.configuring.load_configuration", broken)
     ran = run("propose", "--budget", "5000")
     assert ran.code == 1
     assert ran.err == (
@@ -68,7 +68,7 @@ def test_ctrl_c_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rlplan.actions.proposing.load_configuration", interrupted)
+    monkeypatch.setattr("rlplan.actions.configuring.load_configuration", interrupted)
     assert run("propose", "--budget", "5000").code == 130
 
 
@@ -109,11 +109,16 @@ def test_colour_comes_only_where_it_is_wanted(process: Run) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "needed"),
-    [(["propose", "--help"], set()), (["propose", "--budget", "5000", "--format", "json"], {"numpy"})],
+    [
+        (["propose", "--help"], set()),
+        (["price"], {"numpy"}),  # no database is there, so none is read
+        (["propose", "--budget", "5000", "--format", "json"], {"numpy", "sqlalchemy"}),
+    ],
 )
-def test_help_and_propose_import_nothing_heavy(arguments: list[str], needed: set[str]) -> None:
+def test_help_price_and_propose_import_nothing_heavy(arguments: list[str], needed: set[str]) -> None:
     """What the start-up bar rests on, checked without a clock; the scores of all cells at all lengths are arrays."""
-    heavy = {"torch", "ray", "transformers", "plotly", "pandas", "scipy", "numpy", "alembic", "psycopg"} - needed
+    heavy = {"torch", "ray", "transformers", "plotly", "pandas", "scipy", "numpy", "alembic", "psycopg", "sqlalchemy"}
+    heavy -= needed
     code = (
         "import sys\nfrom rlplan.cli import app\n"
         f"try: app({arguments!r})\nexcept SystemExit: pass\n"

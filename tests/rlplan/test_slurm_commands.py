@@ -11,7 +11,8 @@ from planner.store import open_store
 from planner.store.driving import Driver, take_lease
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.trials import TrialState
-from rlplan.actions.proposing import load_configuration, make_plan
+from rlplan.actions.configuring import load_configuration
+from rlplan.actions.proposing import make_plan
 from tests.rlplan.conftest import Run
 
 SWEEP = ("sweep", "--slurm")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from rlplan.actions.proposing import load_configuration
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.train_request import TrainRequest, new_run, validation_steps
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.train_backend import Scripted

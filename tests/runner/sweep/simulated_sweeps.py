@@ -15,7 +15,7 @@ from planner.store.records import NewSweep
 from planner.store.schema import Plan
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Policy
-from rlplan.actions.proposing import load_configuration
+from rlplan.actions.configuring import load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 from runner.ports.executor import Executor
 from runner.ports.simulation import SimulationChoice
