@@ -142,7 +142,10 @@ def _hardware(proposal: Proposal, resolved: Resolved) -> Assumption:
     share = "all for one trial" if hardware.parallel_trials == 1 else f"{hardware.gpus_per_trial} a trial"
     if proposal.pilot_gpu_hours and (each := proposal.request.pilots.gpus) != hardware.gpus_per_trial:
         share = f"{share.replace('one trial', 'the final run').replace('a trial', 'for the final run')}, {each} a pilot"
-    return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", resolved.source("hardware.gpu"))
+    source = resolved.source("hardware.gpu")
+    if proposal.request.chooses_gpus and hardware.gpus > 1:
+        source += "; how they are shared was chosen"
+    return Assumption("hardware", f"{hardware.gpus} {hardware.gpu.name}, {share}", source)
 
 
 def _model(request: Request, resolved: Resolved) -> Assumption:

@@ -19,7 +19,7 @@ from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
 from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
 from planner.config.pass_rates import read_pass_rates
-from planner.config.schema import Config, named_sizes
+from planner.config.schema import Config, named_hours, named_sizes
 from planner.config.trainer import BUILTIN
 from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request, Variant
 from planner.recipes import Recipe, load_recipe
@@ -56,6 +56,8 @@ def build_request(resolved: Resolved, coefficients: Coefficients | None = None) 
         variants=variants if len(variants) > 1 or variants[0].axes else (),
         usual=named_sizes(config.proposal.baseline),
         learning_rate_range=(searched[0], searched[1]) if searched else None,
+        chooses_gpus=config.hardware.gpus_per_trial is None and not hardware.gpu.one_process,
+        within_hours=None if config.budget.within is None else named_hours(config.budget.within),
     )
 
 
@@ -177,6 +179,7 @@ def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:
     if counts.config.trainer.name == BUILTIN:
         del values["trainer"]
     values["workload"]["prompt_set_size"] = request.workload.prompt_set_size
+    values["hardware"]["gpus_per_trial"] = request.hardware.gpus_per_trial
     values["recipe_traits"] = asdict(request.traits)
     values["sources"] = {key: source for key, source in counts.sources.items() if key.split(".")[0] not in OF_SWEEPS}
     return values

@@ -26,6 +26,20 @@ def named_sizes(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+HOURS = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
+WALL_TIME = re.compile(r"\s*(?:\d+(?:\.\d+)?\s*[mhdw]\s*)+", re.IGNORECASE)
+
+
+def named_hours(text: str) -> float:
+    """Return the hours of a wall time such as 5d, 36h or 1d12h; ValueError for anything else, and for none."""
+    if WALL_TIME.fullmatch(text):
+        parts = re.findall(r"(\d+(?:\.\d+)?)\s*([mhdw])", text, re.IGNORECASE)
+        hours = sum(float(number) * HOURS[unit.lower()] for number, unit in parts)
+        if 0 < hours < 1e6:
+            return float(hours)
+    raise ValueError(f"'{text[:40]}' is no wall time: write it like 5d, 36h, 1d12h or 90m, more than none")
+
+
 AUTO = "auto"  # a file that overrides a share with the one that is chosen says so
 Share = Annotated[float | None, Field(ge=0, lt=1), BeforeValidator(lambda given: None if given == AUTO else given)]
 
@@ -36,6 +50,18 @@ class BudgetSection(Section):
     gpu_hours: Positive | None = Field(
         None, examples=[5000.0], description="GPU-hours for pilots and final run together (--budget)"
     )
+    within: str | None = Field(
+        None,
+        examples=["5d"],
+        description="wall time by whose end pilots and final run are to be done, on the GPUs that there are (--within)",
+    )
+
+    @field_validator("within")
+    @classmethod
+    def _wall_time(cls, given: str | None) -> str | None:
+        if given is not None:
+            named_hours(given)
+        return given
 
 
 class WorkloadSection(Section):
@@ -109,7 +135,10 @@ class HardwareSection(Section):
     gpu: str = Field("h100", description="a GPU of the catalogue, or one of your own below (--gpu)")
     gpus: Count = Field(64, description="how many there are (--gpus)")
     gpus_per_trial: Count | None = Field(
-        None, examples=[8], description="how many the final run gets; without it, all of them (--gpus-per-trial)"
+        None,
+        examples=[8],
+        description="how many the final run gets (--gpus-per-trial); without it, those on which it is expected "
+        "to end highest: by the deadline, else within a week",
     )
     gpus_per_node: Count | None = Field(
         None, examples=[4], description="how many a node has; without it, the catalogue's figure, 8"

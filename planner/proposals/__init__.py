@@ -1,30 +1,28 @@
 """Proposals: the priced and ranked grid, the pilot plan, and what published studies let one expect."""
 
+from planner.proposals.proposal import Candidate, Deadline, Doubt, Layout, Outlook, Proposal, Sharing
 from planner.proposals.propose import propose
 from planner.proposals.request import (
-    Candidate,
     GridBounds,
     Ground,
     LearningRateRule,
-    NarrowerTrial,
-    Outlook,
     PilotGrant,
     PilotRules,
     PricedCell,
-    Proposal,
     Request,
     ScoreInterval,
-    Sharing,
     Standing,
     Variant,
 )
 
 __all__ = [
     "Candidate",
+    "Deadline",
+    "Doubt",
     "GridBounds",
     "Ground",
+    "Layout",
     "LearningRateRule",
-    "NarrowerTrial",
     "Outlook",
     "PilotGrant",
     "PilotRules",

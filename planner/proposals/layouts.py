@@ -49,7 +49,7 @@ def _chosen(request: Request) -> int:
     hardware = request.hardware
     full, even = hardware.gpus_per_trial, set(hardware.even_shares)
     offered = [
-        gpus for gpus in legal_layouts(request) if gpus == full or (gpus in even and not _is_tight(request, gpus))
+        gpus for gpus in legal_layouts(request) if gpus == full or (gpus in even and not is_tight(request, gpus))
     ]
     if offered == [full]:
         return full
@@ -60,7 +60,8 @@ def _chosen(request: Request) -> int:
     return next((gpus for gpus in near if hardware.gpus // gpus <= request.pilots.most_pilots), near[-1])
 
 
-def _is_tight(request: Request, gpus: int) -> bool:
+def is_tight(request: Request, gpus: int) -> bool:
+    """Whether training fills so many GPUs further than anybody is put unasked."""
     return any(
         memory_share(variant.workload, variant.traits, request.hardware.gpu, gpus) > TIGHT_MEMORY
         for variant in request.all_variants

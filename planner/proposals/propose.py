@@ -9,10 +9,14 @@ from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
 from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
-from planner.proposals.elsewhere import fewer_gpus, other_budgets, other_workloads
+from planner.proposals.deadline import deadline_of, too_late
+from planner.proposals.doubt import doubt_of
+from planner.proposals.elsewhere import other_budgets, other_workloads
+from planner.proposals.final_layout import layouts, with_final_layout
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import TIGHT_MEMORY, with_layout
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
+from planner.proposals.proposal import Candidate, Proposal
 from planner.proposals.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
@@ -20,15 +24,8 @@ from planner.proposals.published import (
     LARGEST_STEP_ROLLOUTS,
     STUDIED_ROLLOUTS,
 )
-from planner.proposals.request import (
-    Candidate,
-    PilotGrant,
-    PricedCell,
-    Proposal,
-    Request,
-    Standing,
-)
-from planner.proposals.sharing import SHARES, Shares, rounded_up
+from planner.proposals.request import PilotGrant, PricedCell, Request, Standing
+from planner.proposals.sharing import SHARES, Shares, Split, rounded_up
 from planner.view import Configuration
 
 
@@ -93,32 +90,44 @@ def notes_on(cell: PricedCell, request: Request) -> tuple[str, ...]:
 
 def propose(request: Request) -> Proposal:
     """Price and rank every legal cell, choose pilots, and split the budget; BudgetError when it pays for no pilots."""
-    request = with_layout(request)
+    asked, request = request, with_layout(with_final_layout(request))
     costs = price_cells(request)
     _require_signal(request, costs)
     grid = PricedGrid(costs)
     decided = Shares(request, grid).decided()
     if decided is None:
+        if (late := too_late(asked)) is not None:
+            raise BudgetError(late)
         most = max(SHARES) if request.pilots.fraction is None else request.pilots.fraction
         raise BudgetError(_too_small(request.with_share(most), costs))
     split, sharing = decided
     weights = tuple(grid.prior.weights.tolist())
     request = request.with_share(split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
-    final_gpu_hours = request.budget_gpu_hours - pilot_gpu_hours
+    left = request.budget_gpu_hours - pilot_gpu_hours
+    final_gpu_hours = left if request.within_hours is None else split.final_gpu_hours
     return Proposal(
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
         candidates=_candidates(request, split.ranked, split.grants, standings(split.ranked, weights, request.usual)),
-        outlooks=tuple(other_budgets(request, grid, split.fraction)),
-        narrower=tuple(fewer_gpus(request, grid, split.ranked[0], final_gpu_hours)),
+        outlooks=tuple(other_budgets(request, grid, split.fraction, _most_in_time(request, split))),
+        layouts=tuple(layouts(request, grid, split.ranked[0], split)),
         ranked_by="expected score",
         world_weights=weights,
         sharing=sharing,
         grounds=grounds(split.ranked, weights),
         elsewhere=tuple(other_workloads(costs, final_gpu_hours)),
+        pilot_wall_hours=split.pilot_wall_hours,
+        doubt=doubt_of(grid, split.ranked, final_gpu_hours),
+        deadline=deadline_of(asked, split),
     )
+
+
+def _most_in_time(request: Request, split: Split) -> float:
+    """Return the GPU-hours that a final run can take by the deadline, whatever the budget."""
+    within = request.within_hours
+    return math.inf if within is None else request.hardware.gpus_per_trial * (within - split.pilot_wall_hours)
 
 
 def smallest_budget(request: Request, costs: list[CellCost]) -> float:

@@ -1,4 +1,4 @@
-"""What a proposal is asked for, and what it answers with."""
+"""What a proposal is asked for, and the priced cells that it weighs."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -101,6 +101,8 @@ class Request:
     variants: tuple[Variant, ...] = ()
     usual: tuple[int, int] = USUAL  # the n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
+    chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
+    within_hours: float | None = None  # of wall time, by whose end pilots and final run are to be done
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.budget_gpu_hours) and 0 < self.budget_gpu_hours <= LARGEST_BUDGET_GPU_HOURS):
@@ -216,100 +218,3 @@ class PilotGrant:
     gpu_hours: float
     segment_steps: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A priced cell with its place in the ranking, its pilot and what to mind about it."""
-
-    rank: int
-    cell: PricedCell
-    pilot: PilotGrant
-    learning_rate: float
-    epochs: float
-    notes: tuple[str, ...]
-    standing: Standing
-    axes: Axes = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """The best cell if the budget were so many times as large, and the published n* at that compute."""
-
-    factor: float
-    budget_gpu_hours: float
-    best: PricedCell | None
-    published_rollouts_per_prompt: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The best cell for the same GPU-hours in other circumstances."""
-
-    what: str
-    best: PricedCell
-
-
-@dataclass(frozen=True, slots=True)
-class NarrowerTrial:
-    """The best cell run on fewer GPUs: cheaper per step, for a step waits for its longest response, but slower."""
-
-    gpus_per_trial: int
-    gpu_hours_per_step: float
-    update_steps: int
-    final_wall_hours: float
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """What the share of the pilots is expected to bring: the final run's score, with them and without."""
-
-    fraction: float
-    given: bool  # else it is the best one
-    expected_score: float
-    score_without: float  # of the first row with the whole budget
-    best_fraction: float  # of those above nought, where others than the share were looked at
-    best_score: float
-    pays_from: float | None  # GPU-hours, where pilots are not expected to pay and a budget was found at which they are
-
-    @property
-    def pays(self) -> bool:
-        """Whether the share is expected to add anything to speak of."""
-        return self.expected_gain >= LEAST_GAIN
-
-    @property
-    def best_pays(self) -> bool:
-        """Whether any share is."""
-        return self.best_score - self.score_without >= LEAST_GAIN
-
-    @property
-    def expected_gain(self) -> float:
-        """What the pilots are expected to add to the final run's score."""
-        return self.expected_score - self.score_without
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """The ranked candidates, how the budget is split, and what other budgets would choose."""
-
-    request: Request
-    pilot_gpu_hours: float
-    final_gpu_hours: float
-    candidates: tuple[Candidate, ...]
-    outlooks: tuple[Outlook, ...]
-    narrower: tuple[NarrowerTrial, ...]
-    ranked_by: str
-    world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
-    sharing: Sharing
-    grounds: tuple[Ground, ...]  # the weightiest first
-    elsewhere: tuple[Elsewhere, ...]
-
-    @property
-    def level(self) -> tuple[Candidate, ...]:
-        """The candidates that the prior can hardly tell from the first, which is one of them."""
-        return tuple(candidate for candidate in self.candidates if candidate.standing.level)
-
-    @property
-    def usual(self) -> Candidate:
-        """The usual choice, or the cell of the grid that is nearest to it."""
-        return next(candidate for candidate in self.candidates if candidate.standing.usual)

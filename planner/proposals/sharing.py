@@ -1,13 +1,15 @@
 """The share of the budget that is for pilots: the smallest whose final run is expected to end as high as any's."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from budgets.hardware import Hardware
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots
-from planner.proposals.request import LEAST_GAIN, PilotGrant, PricedCell, Request, Sharing
+from planner.proposals.proposal import Sharing
+from planner.proposals.request import LEAST_GAIN, PilotGrant, PricedCell, Request
 from planner.proposals.worth import score_after_pilots
 from planner.view import Configuration
 
@@ -25,6 +27,13 @@ class Split:
     ranked: list[PricedCell]
     grants: dict[Configuration, PilotGrant]
     score: float
+    final_gpu_hours: float
+    pilot_wall_hours: float
+
+    @property
+    def wall_hours(self) -> float:
+        """Hours until the first cell's final run would end, the pilots before it."""
+        return self.pilot_wall_hours + self.ranked[0].gpu_hours / self.ranked[0].cost.placement.gpus
 
 
 class Shares:
@@ -38,13 +47,25 @@ class Shares:
         """Split the budget, or another; None where that pays for no comparison, or without pilots for no run."""
         budget = self._request.budget_gpu_hours if budget is None else budget
         rules, validation = self._request.pilots, self._request.workload.validation
-        ranked = self._grid.ranked((1 - fraction) * budget)
+        left = (1 - fraction) * budget
+        ranked = self._grid.ranked(self._in_time(left, 0.0))
         grants = grant_pilots(ranked, self._weights, fraction * budget, rules, validation)
+        took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
+        if self._request.within_hours is not None:
+            left = self._in_time(left, took)
+            ranked = self._grid.ranked(left)
+            grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
         if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
             return None
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
-        return Split(fraction, ranked, grants, score_after_pilots(ranked, grants, self._weights))
+        score = score_after_pilots(ranked, grants, self._weights)
+        return Split(fraction, ranked, grants, score, left, took)
+
+    def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
+        """Return what of the final run's GPU-hours its GPUs can take by the deadline."""
+        within, gpus = self._request.within_hours, self._request.hardware.gpus_per_trial
+        return gpu_hours if within is None else max(0.0, min(gpu_hours, gpus * (within - pilot_wall_hours)))
 
     def decided(self) -> tuple[Split, Sharing] | None:
         """Return the split that is given, or else the best one, and what it is worth; None where there is none."""
@@ -88,6 +109,15 @@ class Shares:
         return none is not None and any(
             split.score - none.score >= LEAST_GAIN for split in self._piloted(FIRST_TO_PAY, budget)
         )
+
+
+def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
+    """Return the hours that pilots take which run side by side."""
+    taken = [grant.gpu_hours for grant in grants if grant.steps]
+    if not taken:
+        return 0.0
+    at_once = min(hardware.parallel_trials, len(taken))
+    return max(math.fsum(taken) / at_once, *taken) / hardware.gpus_per_trial
 
 
 def _smallest_of_the_best(piloted: Sequence[Split], none: Split) -> Split:

@@ -87,6 +87,9 @@ PolicyOption = Annotated[
 PilotFractionOption = Annotated[
     float | None, plain("--pilot-fraction", "Share of the budget for pilots; 0: none. Without it, the best one.")
 ]
+WithinOption = Annotated[
+    str | None, typer.Option(metavar="<5d|36h>", help="Wall time by whose end pilots and final run are to be done.")
+]
 PilotGpusOption = Annotated[
     int | None, whole("--pilot-gpus", "How many GPUs a pilot gets; else the fewest at nearly the best price.")
 ]

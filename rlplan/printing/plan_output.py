@@ -5,9 +5,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
-from planner.proposals import Candidate, NarrowerTrial, Outlook, PilotGrant, Proposal
+from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
 from rlplan.actions.proposing import StoredPlan
+from rlplan.printing.plan_layouts import layouts_table, said_of_deadline, said_of_doubt, said_of_layouts
 from rlplan.printing.plan_standing import marked_rank, runs, said_of_the_grounds, said_of_the_ranking
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
 from rlplan.wording.console import print_csv, print_drawn, print_json
@@ -61,12 +62,15 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
         ("How the budget is split", _split(proposal)),
         ("What the first place rests on, and what each alone would put first", said_of_the_grounds(proposal)),
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
-        ("The best of them on fewer GPUs per trial", [_narrower(option) for option in proposal.narrower]),
         ("Mind", _reminders(shown, proposal.candidates)),
     ):
         if lines:
             yield Text(f"\n{heading}", style="bold")
             yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+    if len(proposal.layouts) > 1:
+        yield Text("\nRow 1 on other numbers of GPUs", style="bold")
+        yield layouts_table(proposal, canvas)
+        yield from (Text(line, style="dim") for line in said_of_layouts(proposal))
     yield Text("\nWhat this takes for granted", style="bold")
     yield _assumptions(plan)
     yield f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this."
@@ -160,6 +164,8 @@ def _split(proposal: Proposal) -> list[str]:
             f"gain    the final run is expected to end at {sharing.expected_score:.3f} with pilots, at "
             f"{sharing.score_without:.3f} without"
         )
+    lines += [f"time    {line}" for line in said_of_deadline(proposal)]
+    lines.append(f"doubt   of the price: {said_of_doubt(proposal)}")
     if price >= 1:
         lines.append(
             f"price   about ${price:,.0f} at ${hardware.gpu.dollars_per_hour:g} a GPU-hour, the catalogue's figure"
@@ -200,13 +206,6 @@ def _outlook(outlook: Outlook) -> str:
     return (
         f"{budget}: n = {allocation.rollouts_per_prompt}, B = {allocation.prompts_per_batch}, "
         f"M = {steps(allocation.update_steps)}{axes}{expected}{published}"
-    )
-
-
-def _narrower(option: NarrowerTrial) -> str:
-    return (
-        f"{option.gpus_per_trial} GPUs: {aligned_hours(option.gpu_hours_per_step)} GPU-hours a step, "
-        f"M = {steps(option.update_steps)}; the final run takes {duration(option.final_wall_hours)}"
     )
 
 

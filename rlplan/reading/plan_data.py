@@ -6,8 +6,9 @@ from typing import Any
 
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
-from planner.proposals import Candidate, Outlook, PricedCell, Proposal, Request, Sharing
+from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing
 from planner.store.records import NewCandidate, NewPlan
+from planner.view import Configuration
 
 # Of a stored candidate, by the names that `propose` prints too.
 STORED = (
@@ -59,7 +60,9 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "pilots": pilots_data(proposal.sharing),
         "candidates": [candidate_data(candidate) for candidate in proposal.candidates],
         "outlook": [outlook_data(outlook) for outlook in proposal.outlooks],
-        "narrower_trials": [asdict(narrower) for narrower in proposal.narrower],
+        "layouts": [asdict(layout) for layout in proposal.layouts],
+        "price_of_doubt": doubt_data(proposal.doubt),
+        "deadline": None if proposal.deadline is None else asdict(proposal.deadline) | {"cost": proposal.deadline.cost},
         "assumptions": [asdict(assumption) for assumption in taken_for_granted],
     }
 
@@ -67,6 +70,25 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
 def pilots_data(sharing: Sharing) -> dict[str, Any]:
     """Return the share of the pilots, and what they are expected to bring."""
     return asdict(sharing) | {"expected_gain": sharing.expected_gain, "expected_to_pay": sharing.best_pays}
+
+
+def doubt_data(doubt: Doubt) -> dict[str, Any]:
+    """Return what the interval of the price means for the steps and for the ranking."""
+
+    def named(configuration: Configuration | None) -> dict[str, Any] | None:
+        if configuration is None:
+            return None
+        axes = {"axes": dict(configuration.axes)} if configuration.axes else {}
+        n, B = configuration.rollouts_per_prompt, configuration.prompts_per_batch
+        return {"rollouts_per_prompt": n, "prompts_per_batch": B, **axes}
+
+    return {
+        "update_steps": {"low": doubt.fewest_steps, "high": doubt.most_steps},
+        "rows_that_do_not_depend_on_it": doubt.firm,
+        "score_lost_by_the_first": doubt.lost if math.isfinite(doubt.lost) else None,
+        "first_if_dear": named(doubt.first_if_dear),
+        "first_if_cheap": named(doubt.first_if_cheap),
+    }
 
 
 def candidate_data(candidate: Candidate) -> dict[str, Any]:

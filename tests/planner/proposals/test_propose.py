@@ -213,11 +213,11 @@ def test_a_study_alone_would_choose_by_its_own_law() -> None:
     assert alone["2-GRPO and RL-excursions"] <= 32
 
 
-def test_a_run_that_stops_early_stops_on_fewer_gpus_too_and_its_standing_is_noted() -> None:
+def test_a_run_that_stops_early_stops_on_other_gpus_too_and_its_standing_is_noted() -> None:
     proposal = propose(request(100_000.0))
     first = proposal.candidates[0]
     assert first.cell.allocation.update_steps < first.cell.affordable_steps
-    assert proposal.narrower
-    assert {each.update_steps for each in proposal.narrower} == {first.cell.allocation.update_steps}
+    assert len(proposal.layouts) > 1
+    assert {each.update_steps for each in proposal.layouts} == {first.cell.allocation.update_steps}
     assert all("level with the first" in each.notes for each in proposal.level[1:])
     assert any(note.startswith("the usual choice") for note in proposal.usual.notes)

@@ -1,0 +1,140 @@
+"""What a proposal answers with: the ranked candidates, and what they rest on."""
+
+from dataclasses import dataclass
+
+from planner.proposals.request import LEAST_GAIN, Ground, PilotGrant, PricedCell, Request, Standing
+from planner.view import Axes, Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A priced cell with its place in the ranking, its pilot and what to mind about it."""
+
+    rank: int
+    cell: PricedCell
+    pilot: PilotGrant
+    learning_rate: float
+    epochs: float
+    notes: tuple[str, ...]
+    standing: Standing
+    axes: Axes = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The best cell if the budget were so many times as large, and the published n* at that compute."""
+
+    factor: float
+    budget_gpu_hours: float
+    best: PricedCell | None
+    published_rollouts_per_prompt: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The best cell for the same GPU-hours in other circumstances."""
+
+    what: str
+    best: PricedCell
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The best cell on so many GPUs: more of them end sooner, fewer are cheaper, for a step waits for its longest."""
+
+    gpus_per_trial: int
+    at_once: int  # trials of that size that fit the machine side by side
+    gpu_hours_per_step: float
+    step_seconds: float
+    update_steps: int
+    final_wall_hours: float
+    otherwise_gpu_hours_per_step: float | None  # split where the recipe works in turn, and in turn where it is split
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """What being done by a time costs, against the same budget without it."""
+
+    within_hours: float
+    takes_hours: float  # of pilots and the first row's final run
+    unspent_gpu_hours: float
+    expected_score: float
+    score_without: float
+    gpus_without: int
+    hours_without: float
+
+    @property
+    def cost(self) -> float:
+        """What of the expected score the deadline costs."""
+        return max(0.0, self.score_without - self.expected_score)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What the 90 % interval of the price means for the answer."""
+
+    fewest_steps: int  # of the first row, at the dearest
+    most_steps: int  # and at the cheapest
+    firm: int  # rows from the top whose place does not depend on it
+    lost: float  # what the first row falls short of the best at the worse end; infinite if it buys no step of it
+    first_if_dear: Configuration | None  # None where no cell could be bought
+    first_if_cheap: Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What the share of the pilots is expected to bring: the final run's score, with them and without."""
+
+    fraction: float
+    given: bool  # else it is the best one
+    expected_score: float
+    score_without: float  # of the first row with the whole budget
+    best_fraction: float  # of those above nought, where others than the share were looked at
+    best_score: float
+    pays_from: float | None  # GPU-hours, where pilots are not expected to pay and a budget was found at which they are
+
+    @property
+    def pays(self) -> bool:
+        """Whether the share is expected to add anything to speak of."""
+        return self.expected_gain >= LEAST_GAIN
+
+    @property
+    def best_pays(self) -> bool:
+        """Whether any share is."""
+        return self.best_score - self.score_without >= LEAST_GAIN
+
+    @property
+    def expected_gain(self) -> float:
+        """What the pilots are expected to add to the final run's score."""
+        return self.expected_score - self.score_without
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The ranked candidates, how the budget is split, and what other budgets would choose."""
+
+    request: Request
+    pilot_gpu_hours: float
+    final_gpu_hours: float
+    candidates: tuple[Candidate, ...]
+    outlooks: tuple[Outlook, ...]
+    layouts: tuple[Layout, ...]  # the widest first
+    ranked_by: str
+    world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
+    sharing: Sharing
+    grounds: tuple[Ground, ...]  # the weightiest first
+    elsewhere: tuple[Elsewhere, ...]
+    pilot_wall_hours: float
+    doubt: Doubt
+    deadline: Deadline | None = None
+
+    @property
+    def level(self) -> tuple[Candidate, ...]:
+        """The candidates that the prior can hardly tell from the first, which is one of them."""
+        return tuple(candidate for candidate in self.candidates if candidate.standing.level)
+
+    @property
+    def usual(self) -> Candidate:
+        """The usual choice, or the cell of the grid that is nearest to it."""
+        return next(candidate for candidate in self.candidates if candidate.standing.usual)

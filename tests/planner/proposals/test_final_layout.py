@@ -1,0 +1,128 @@
+"""How many GPUs the final run gets, what a deadline costs, and what the price's interval means."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from budgets.errors import BudgetError
+from planner.proposals import PilotRules, Proposal, Request, propose
+from tests.planner.proposals.requests import request
+
+
+def open_request(budget: float = 5000.0, *, within: float | None = None, **given: object) -> Request:
+    asked = request(budget, pilots=PilotRules(), **given)  # type: ignore[arg-type]
+    return replace(asked, chooses_gpus=True, within_hours=within)
+
+
+def wall_hours(proposal: Proposal) -> float:
+    first = proposal.candidates[0].cell
+    return proposal.pilot_wall_hours + first.gpu_hours / first.cost.placement.gpus
+
+
+@pytest.mark.parametrize("recipe", ["easy", "scalerl"])
+def test_the_layout_that_is_chosen_ends_no_lower_than_others_that_end_within_a_week(recipe: str) -> None:
+    proposal = propose(open_request(recipe=recipe))
+    chosen = proposal.request.hardware.gpus_per_trial
+    others = {
+        gpus: propose(replace(open_request(recipe=recipe), chooses_gpus=False, hardware=hardware))
+        for gpus in (each.gpus_per_trial for each in proposal.layouts)
+        for hardware in (replace(proposal.request.hardware, gpus_per_trial=gpus),)
+    }
+    soon = {gpus: each for gpus, each in others.items() if wall_hours(each) <= 168}
+
+    scores = {gpus: each.candidates[0].cell.expected_score.median for gpus, each in soon.items()}
+
+    assert max(scores.values()) - scores[chosen] < 0.005
+
+
+def test_without_a_layout_that_ends_within_a_week_the_fastest_is_taken() -> None:
+    proposal = propose(open_request(40_000.0))
+
+    assert proposal.request.hardware.gpus_per_trial == 64
+    assert [each.final_wall_hours for each in proposal.layouts] == sorted(
+        each.final_wall_hours for each in proposal.layouts
+    )
+
+
+def test_layouts_are_compared_by_price_and_time_and_one_is_marked() -> None:
+    proposal = propose(open_request())
+    prices = [each.gpu_hours_per_step for each in proposal.layouts]
+    seconds = [each.step_seconds for each in proposal.layouts]
+
+    assert [each.gpus_per_trial for each in proposal.layouts if each.chosen] == [
+        proposal.request.hardware.gpus_per_trial
+    ]
+    assert all(each.at_once * each.gpus_per_trial <= 64 for each in proposal.layouts)
+    assert prices == sorted(prices, reverse=True)  # the widest first, and it wastes most
+    assert seconds == sorted(seconds)
+    assert all(each.otherwise_gpu_hours_per_step for each in proposal.layouts)
+
+
+def test_a_number_of_gpus_that_is_given_is_kept() -> None:
+    given = replace(open_request(), chooses_gpus=False)
+
+    assert propose(given).request.hardware.gpus_per_trial == 64
+
+
+@pytest.mark.parametrize("within", [24.0, 120.0, 2000.0])
+def test_pilots_and_final_run_end_by_the_deadline_and_its_cost_is_told(within: float) -> None:
+    proposal = propose(open_request(within=within))
+    deadline, first = proposal.deadline, proposal.candidates[0].cell
+
+    assert deadline is not None
+    assert wall_hours(proposal) <= within * (1 + 1e-9)
+    assert deadline.takes_hours == pytest.approx(wall_hours(proposal))
+    assert first.gpu_hours <= proposal.final_gpu_hours * (1 + 1e-9)
+    assert proposal.final_gpu_hours + proposal.pilot_gpu_hours <= 5000.0 * (1 + 1e-9)
+    assert deadline.cost == pytest.approx(max(0.0, deadline.score_without - deadline.expected_score))
+    if within == 2000.0:
+        assert deadline.cost < 0.005
+    else:
+        assert deadline.unspent_gpu_hours > 500
+
+
+def test_a_nearer_deadline_costs_more() -> None:
+    costs = [propose(open_request(within=within)).deadline for within in (24.0, 72.0, 168.0)]
+    scores = [each.expected_score for each in costs if each is not None]
+
+    assert scores == sorted(scores)
+
+
+def test_a_deadline_that_nothing_meets_is_refused_with_what_would() -> None:
+    with pytest.raises(BudgetError, match=r"64 h100 cannot do pilots and .* in 1 h. Give --within \d+h or more"):
+        propose(open_request(within=1.0))
+
+
+def test_what_is_offered_for_a_deadline_that_nothing_meets_meets_it() -> None:
+    with pytest.raises(BudgetError, match=r"Give --within (\d+)h or more") as refused:
+        propose(open_request(within=1.0))
+    hours = float(str(refused.value).split("--within ")[1].split("h")[0])
+
+    assert wall_hours(propose(open_request(within=hours))) <= hours
+
+
+def test_the_interval_of_the_price_is_turned_into_steps_and_rows() -> None:
+    proposal = propose(open_request())
+    doubt, first = proposal.doubt, proposal.candidates[0].cell
+
+    assert doubt.fewest_steps <= first.allocation.update_steps <= doubt.most_steps
+    assert doubt.most_steps > doubt.fewest_steps
+    assert 0 <= doubt.firm <= len(proposal.candidates)
+    assert math.isfinite(doubt.lost)
+    assert doubt.lost >= 0
+
+
+def test_a_price_that_is_known_leaves_no_doubt() -> None:
+    asked = open_request()
+    sure = replace(
+        asked.coefficients,
+        log_covariance=dict.fromkeys(asked.coefficients.log_covariance, 0.0),
+        length_log_sd=0.0,
+        unmodelled_log_sd=0.0,
+        records=10**9,
+    )
+    doubt = propose(replace(asked, coefficients=sure)).doubt
+
+    assert doubt.most_steps / doubt.fewest_steps < 1.25
+    assert doubt.firm >= 5
