@@ -8,7 +8,7 @@ from planner.experience.experience import Experience
 from planner.pooling.features import Line
 
 # What remains of a source's weight for each property that both name and that differs.
-DIFFERENT: Final = {"model": 0.5, "task": 0.8, "difficulty": 0.5, "recipe": 0.8, "trainer": 0.9}
+DIFFERENT: Final = {"model": 0.5, "task": 0.8, "difficulty": 0.5, "recipe": 0.9, "trainer": 0.9}
 PER_DECADE: Final = (
     0.6  # and for each factor of ten between the final runs, or the sizes of the models, beyond the first
 )

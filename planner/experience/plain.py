@@ -10,7 +10,9 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience
+from planner.experience.teaching import ALL
 from planner.pooling.features import LOCALS, Line, Term
+from planner.pooling.priors import NONE
 
 MARK: Final = "rlplan_experience"
 VERSION: Final = 1
@@ -97,6 +99,8 @@ def _vector(values: Any) -> Vector:
 
 
 def _check(found: Experience) -> None:
+    if found.name in (NONE, ALL):
+        raise ValueError(f"no source may be called {found.name}")
     size = len(found.terms)
     if any(getattr(found, name).shape != (size,) for name in VECTORS) or found.covariance.shape != (size, size):
         raise ValueError(f"not every vector is of its {size} coefficients")

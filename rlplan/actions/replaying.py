@@ -1,11 +1,14 @@
 """What `rlplan replay` does, callable from Python: read a table of runs and play a policy over it, once or often."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from budgets.errors import BudgetError, InputError
+from planner.experience.experience import Experience
+from planner.experience.teaching import Experienced
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
@@ -13,8 +16,11 @@ from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
+from rlplan.actions.learning import learnt_from
 from rlplan.wording.progress import Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
+
+BELIEVES: Final = "rlplan"  # the policy whose decisions rest on beliefs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class ReplayRequest:
     workers: int = 1
     repeat: int = 1
     budget_is_share: bool = False
+    learn_from: tuple[str, ...] = ()  # files, or none
 
     def __post_init__(self) -> None:
         for flag, value, remedy in (
@@ -64,6 +71,8 @@ class Replays:
     best: Configuration
     played: tuple[Played, ...] = field(repr=False)
     notes: tuple[str, ...]
+    learnt: tuple[Experience, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)  # of sources, at the end of the first seed's replay
 
     @property
     def mean_regret(self) -> float:
@@ -88,11 +97,14 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     read = read or read_recorded(request.table)
     recorded = read.recorded
+    learnt = _learnt(request)
+    teacher = Experienced(learnt, read.about) if learnt else None
     _require_reached(request, recorded)
     full_cost = recorded.full_cost(request.target)
     budget = request.budget * full_cost if request.budget_is_share else request.budget
     with progress_shown(f"replaying {request.policy}", request.repeat * budget) as progress:
-        played = tuple(_play_all(request, recorded, budget, progress))
+        replays = tuple(_play_all(request, recorded, budget, teacher, progress))
+    played = tuple(one for one, _ in replays)
     if all(one.guessed for one in played):
         first = min(float(run.gpu_hours[run.gpu_hours > 0][0]) for run in recorded.runs if run.length > 0)
         raise BudgetError(
@@ -109,7 +121,20 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
         best=max(truth, key=lambda configuration: truth[configuration]),
         played=played,
         notes=(*read.notes, *_notes(request, recorded, played)),
+        learnt=learnt,
+        weights=replays[0][1],
     )
+
+
+def _learnt(request: ReplayRequest) -> tuple[Experience, ...]:
+    """Read what is to be learnt from; only the policy that believes anything can."""
+    learnt = learnt_from(request.learn_from, apart_from=request.table)
+    if learnt and request.policy != BELIEVES:
+        raise InputError(
+            f"--learn-from {request.learn_from[0]}: {request.policy} decides by scores alone and cannot learn from "
+            f"earlier runs; leave it out, or play --policy {BELIEVES}"
+        )
+    return learnt
 
 
 def _require_reached(request: ReplayRequest, recorded: Recorded) -> None:
@@ -122,14 +147,17 @@ def _require_reached(request: ReplayRequest, recorded: Recorded) -> None:
         )
 
 
-def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progress: Progress) -> Iterator[Played]:
+def _play_all(
+    request: ReplayRequest, recorded: Recorded, budget: float, teacher: Experienced | None, progress: Progress
+) -> Iterator[tuple[Played, Mapping[str, float]]]:
+    """Yield the replay of each seed, with what the sources weighed at its end."""
     for turn in range(request.repeat):
-        pool = Pool()
+        pool = Pool(teacher)
 
         def told(spent: float, before: float = turn * budget) -> None:
             progress(before + spent)
 
-        yield play(
+        one = play(
             recorded,
             open_policy(request.policy, search=None, pool=pool),
             budget=budget,
@@ -140,6 +168,7 @@ def _play_all(request: ReplayRequest, recorded: Recorded, budget: float, progres
             trace=turn == 0,
             progress=told,
         )
+        yield one, pool.source_weights()
 
 
 def _notes(request: ReplayRequest, recorded: Recorded, played: tuple[Played, ...]) -> list[str]:

@@ -1,5 +1,6 @@
 """Plays policies over recorded curves from Python: what `rlplan replay` does."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def replay(
     seed: int = 0,
     workers: int = 1,
     repeat: int = 1,
+    learn_from: Sequence[str | Path] = (),
 ) -> Replay:
     """Play a policy over recorded curves; it sees a point only once it has paid for it.
 
@@ -92,6 +94,7 @@ def replay(
         seed: Decides every random number.
         workers: Trials that run at once.
         repeat: How many seeds to play, one after another.
+        learn_from: Files of recorded runs, or of experience, of related sweeps.
 
     Raises:
         InputError: The table cannot be read, or what is given is not allowed.
@@ -109,6 +112,7 @@ def replay(
             seed=seed,
             workers=workers,
             repeat=repeat,
+            learn_from=tuple(str(each) for each in learn_from),
         )
         read = None if is_path(data) else recorded_in(table_of(data), table)
         return Replay(replay_table(request, read))

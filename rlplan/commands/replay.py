@@ -22,6 +22,14 @@ def replay(
     seed: SeedOption = 0,
     workers: Annotated[int, whole("--workers", "Trials that are trained at once.")] = 1,
     repeat: Annotated[int, whole("--repeat", "Play it so often, each with the next seed; reports the mean.")] = 1,
+    learn_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--learn-from",
+            metavar="<file>|none",
+            help="Recorded runs or experience of a related sweep; may be repeated.",
+        ),
+    ] = None,
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?
@@ -41,5 +49,6 @@ def replay(
         seed=seed,
         workers=workers,
         repeat=repeat,
+        learn_from=tuple(learn_from or ()),
     )
     print_replays(replay_table(request), format)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
+from planner.pooling.priors import NONE
 from planner.replaying.play import ChoiceMark, Played
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
@@ -44,6 +45,8 @@ def replay_data(replays: Replays) -> dict[str, Any]:
         ],
         "decisions": first.decisions,
     }
+    if replays.learnt:
+        document["sources"] = [{"source": name, "weight": weight} for name, weight in replays.weights.items()]
     if len(replays.played) > 1:
         document["repeats"] = {
             "seeds": [replays.request.seed + turn for turn in range(len(replays.played))],
@@ -87,6 +90,8 @@ def _drawn(replays: Replays, canvas: Canvas) -> "Iterator[RenderableType]":
         f"{hours(replays.budget)} ({replays.budget / replays.full_cost:.0%}).",
         "dim",
     )
+    if replays.learnt:
+        yield from canvas.lines(_learnt(replays), "dim")
     yield ""
     if len(replays.played) > 1:
         columns: Sequence[Column[tuple[int, Played]]] = (
@@ -108,6 +113,7 @@ def _drawn(replays: Replays, canvas: Canvas) -> "Iterator[RenderableType]":
         yield table_of(played.trace, TRACE, canvas)
 
 
+WEIGHED = {NONE: "no source"}
 TRACE: Sequence[Column[ChoiceMark]] = (
     Column("GPU-hours", lambda mark: aligned_hours(mark.gpu_hours)),
     Column("regret", lambda mark: f"{mark.regret:.3f}"),
@@ -127,6 +133,14 @@ def _summary(replays: Replays, played: Played) -> str:
         f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
         f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {_workers(replays.request.workers)}."
     )
+
+
+def _learnt(replays: Replays) -> str:
+    sources = ", ".join(f"{each.name} ({each.configurations} configurations)" for each in replays.learnt)
+    if not replays.weights:
+        return f"Learnt from {sources}: none of it was weighed, for no score was paid for."
+    weights = ", ".join(f"{WEIGHED.get(name, name)} {weight:.0%}" for name, weight in replays.weights.items())
+    return f"Learnt from {sources}; weights after the first seed's last score: {weights}."
 
 
 def _mean(replays: Replays) -> str:

@@ -44,6 +44,12 @@ def table(name: str) -> Callable[[Path], None]:
     return lambda folder: write(folder / name, grid(cells=6, seeds=1, points=12))
 
 
+def _runs_and_earlier_ones(folder: Path) -> None:
+    """Write a table of recorded runs, and another that can be learnt from."""
+    table("runs.csv")(folder)
+    write(folder / "earlier.csv", grid(cells=6, seeds=1, points=12, seed=1))
+
+
 def _shapes_of_curves(folder: Path) -> None:
     """Write curves as the page on them has them: one a file, several in a file, and a folder of logs."""
     curve = draw("sigmoid", np.random.default_rng(2)).curve
@@ -82,7 +88,7 @@ MORE: dict[str, Callable[[Path], object]] = {
     "adopting.md": _runs_of_trainers,
     "costs-table.md": lambda folder: shutil.copy(MEASURED, folder / "runs.csv"),
     "curves.md": _shapes_of_curves,
-    "replay.md": table("runs.csv"),
+    "replay.md": _runs_and_earlier_ones,
     "allocbench.md": table("sum-hard.csv"),
     "faq.md": table("runs.csv"),
     "README.md": table("runs.csv"),

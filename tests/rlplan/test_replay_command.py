@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.experience.plain import document
 from planner.replaying.recorded import Recorded
 from planner.sweeping.policies import POLICIES
+from rlplan.actions.learning import learnt_from
 from tests.planner.replaying.tables import grid
 from tests.rlplan.conftest import Run
 
@@ -137,3 +139,78 @@ def test_a_malformed_table_names_the_line(run: Run, table: str) -> None:
     ran = run("replay", table, *ARGUMENTS)
     assert ran.code == 2
     assert "run 'c0-s0': gpu_hours is below 0 (line 3)" in ran.err
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> str:
+    return write(tmp_path / "earlier.csv", grid(cells=8, seeds=2, points=20, seed=1))
+
+
+def test_an_earlier_table_is_learnt_from_and_its_weight_is_said(run: Run, table: str, earlier: str) -> None:
+    call = ("replay", table, *ARGUMENTS, "--learn-from", earlier)
+    ran = run(*call, "--format", "json")
+    document = json.loads(ran.out)
+    assert set(document) == KEYS | {"sources"}
+    assert [each["source"] for each in document["sources"]] == ["none", earlier]
+    assert sum(each["weight"] for each in document["sources"]) == pytest.approx(1.0)
+    assert run(*call, "--format", "json").out == ran.out
+    shown = " ".join(run(*call).out.split())
+    assert "(8 configurations)" in shown
+    assert "no source" in shown
+
+
+def test_none_is_as_if_nothing_was_given(run: Run, table: str) -> None:
+    call = ("replay", table, *ARGUMENTS, "--format", "json")
+    assert run(*call, "--learn-from", "none").out == run(*call).out
+
+
+def test_two_sources_are_weighed_alone_and_together(run: Run, tmp_path: Path, table: str, earlier: str) -> None:
+    other = write(tmp_path / "other.csv", grid(cells=8, seeds=1, points=20, seed=2))
+    ran = run("replay", table, *ARGUMENTS, "--learn-from", earlier, "--learn-from", other, "--format", "json")
+    assert [each["source"] for each in json.loads(ran.out)["sources"]] == ["none", earlier, other, "all together"]
+
+
+def test_a_file_of_experience_is_worth_the_table_it_was_made_of(
+    run: Run, tmp_path: Path, table: str, earlier: str
+) -> None:
+    (experience,) = learnt_from([earlier])
+    file = tmp_path / "earlier.json"
+    file.write_text(document([experience]), encoding="utf-8")
+    ran, again = (
+        run("replay", table, *ARGUMENTS, "--learn-from", each, "--format", "json").out for each in (earlier, str(file))
+    )
+    assert ran == again
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("missing.csv",), "there is no such file; give a table of recorded runs"),
+        (("broken.json",), "is no JSON"),
+        (("other.json",), "holds no experience"),
+        (("picture.json",), "is not UTF-8 text"),
+        (("notes.csv",), "has no column run"),
+        (("rows.db",), "rlplan export runs.csv --for replay"),
+        (("none", "earlier.csv"), "leave out the one or the other"),
+        (("runs.csv",), "is the table that is replayed"),
+        (("earlier.csv", "earlier.csv"), "is given twice"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_refused(
+    run: Run, tmp_path: Path, table: str, earlier: str, given: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "broken.json").write_text('{"rlplan_experience": 1,', encoding="utf-8")
+    (tmp_path / "other.json").write_text('{"runs": []}', encoding="utf-8")
+    (tmp_path / "picture.json").write_bytes(b'{"\xff\xfe')
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "rows.db").write_bytes(b"SQLite format 3\x00" + bytes(100))
+    flags = [word for name in given for word in ("--learn-from", name if name == "none" else str(tmp_path / name))]
+    ran = run("replay", table, *ARGUMENTS, *flags)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())
+
+
+def test_policies_that_believe_nothing_learn_nothing(run: Run, table: str, earlier: str) -> None:
+    ran = run("replay", table, *ARGUMENTS, "--policy", "asha", "--learn-from", earlier)
+    assert ran.code == 2
+    assert "asha decides by scores alone" in " ".join(ran.err.split())

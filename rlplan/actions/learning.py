@@ -1,0 +1,64 @@
+"""Reads what `--learn-from` names: tables of recorded runs, and files of experience."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from budgets.errors import InputError
+from planner.experience.experience import Experience
+from planner.experience.extracting import experience_of_runs
+from planner.experience.plain import ALLOWED, read_document
+from planner.pooling.priors import NONE
+from planner.replaying.reading import read_recorded
+
+SQLITE: Final = b"SQLite format 3"
+BEGINNING: Final = 64  # bytes by which a file is told to be of one kind or another
+
+
+def learnt_from(named: Sequence[str], *, apart_from: Path | None = None) -> tuple[Experience, ...]:
+    """Return the experience of every source that is named; none for "none", and for no name at all.
+
+    Args:
+        named: files, or "none" alone.
+        apart_from: the table that is played over; what it says of itself would be no experience.
+    """
+    if NONE in named:
+        if len(named) > 1:
+            others = ", ".join(name for name in named if name != NONE)
+            raise InputError(f"--learn-from none is given beside {others}: leave out the one or the other")
+        return ()
+    paths = [Path(name).expanduser() for name in named]
+    for name, path in zip(named, paths, strict=True):
+        if not path.is_file():
+            raise InputError(f"--learn-from {name}: there is no such file; give {ALLOWED}")
+        if apart_from is not None and apart_from.exists() and path.samefile(apart_from):
+            raise InputError(
+                f"--learn-from {name} is the table that is replayed: it would know the answer; leave it out"
+            )
+    found = tuple(each for path in paths for each in _read(path))
+    ((name, times),) = Counter(each.name for each in found).most_common(1) or (("", 0),)
+    if times > 1:
+        raise InputError(f"--learn-from: '{name}' is given twice, and would count twice; leave one of them out")
+    return found
+
+
+def _read(path: Path) -> tuple[Experience, ...]:
+    with path.open("rb") as file:
+        start = file.read(BEGINNING)
+    if start.startswith(SQLITE):
+        raise InputError(
+            f"--learn-from {path}: a database cannot be read yet; write its sweep with 'rlplan export runs.csv --for "
+            f"replay --db {path}', and give that file"
+        )
+    if start.lstrip().startswith(b"{"):
+        return tuple(read_document(_text(path), str(path)))
+    read = read_recorded(path)
+    return (experience_of_runs(str(path), read.recorded, read.about),)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--learn-from {path} is not UTF-8 text ({error.reason}): give {ALLOWED}") from None
