@@ -1,38 +1,38 @@
-"""Learn the cost model's coefficients from measured steps, the closed form being the prior.
+"""Learn the cost model's coefficients from measured steps, what was known before being the prior.
 
-Measured seconds of a phase are y = (Σ_j e^{c_j} f_j) · e^ε with base seconds f_j, log coefficients c_j ~ N(m_j, s_j²)
-and log noise ε ~ N(0, σ²). The posterior of c is a Gaussian around its mode (Laplace), found by Gauss–Newton; σ is
-estimated with it, shrunk towards its prior. Lengths are measured beside the seconds and replace the assumed ones.
+Phases teach the coefficients, and so do whole steps: of these the phases are added up, or where training is
+asynchronous the slower side counts, as in `budgets.cost`. What the form gets wrong of one shape of a step is the same
+in all steps of that shape, so that together they count once. Lengths are measured beside the seconds and replace the
+assumed ones.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from budgets.coefficients import PRIOR_LENGTH_LOG_SD, PRIOR_LOG_SD, Coefficients, prior
-from budgets.cost import phase_seconds
+from budgets.coefficient_fit import NOISE_PRIOR_SD, Timings, Vector, posterior
+from budgets.coefficients import Coefficients, prior
+from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, phase_seconds
 from budgets.errors import InputError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.work import Driver, Phase, StepLoad, evaluate_seconds
+from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds
 from budgets.workload import RecipeTraits, Workload
 
-NOISE_PRIOR_SD = 0.10
-NOISE_PRIOR_WEIGHT = 4.0  # the prior of σ counts as much as so many measured phases
+PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
 LENGTH_FLOOR_LOG_SD = 0.10  # responses grow and shrink during training
 LENGTH_STEP_LOG_SD = 0.30  # between steps of one run
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStep:
     """One update as it was timed: how it was trained, what it generated, on which GPUs, the seconds of each phase.
 
-    `generated_rollouts` counts refills too; `trained_rollouts` leaves out what a filter dropped.
+    `generated_rollouts` counts refills too; `trained_rollouts` leaves out what a filter dropped. `whole` is the step
+    from one update to the next without validations and saving, where that was timed; it may be all there is.
     """
 
     rollouts_per_prompt: int
@@ -43,22 +43,31 @@ class MeasuredStep:
     mean_prompt_tokens: float
     mean_response_tokens: float
     seconds: Mapping[Phase, float]
+    together: Mapping[tuple[Phase, ...], float] = field(default_factory=dict)  # phases that were timed as one
+    whole: float | None = None
 
     def __post_init__(self) -> None:
         counts = (self.rollouts_per_prompt, self.generated_rollouts, self.mean_prompt_tokens, self.mean_response_tokens)
         if min(counts) <= 0 or self.trained_rollouts < 0:
             raise InputError(f"a measured step needs positive rollouts and tokens; given was {self}")
-        for phase, seconds in self.seconds.items():
+        for phase, seconds in (*self.seconds.items(), *self.together.items()):
             if not (math.isfinite(seconds) and seconds >= 0):
                 raise InputError(
                     f"a measured step gives {seconds} seconds for {phase}: it must be finite and not negative"
                 )
+        if self.whole is not None and not (math.isfinite(self.whole) and self.whole > 0):
+            raise InputError(f"a measured step took {self.whole} seconds: it must be finite and positive")
 
     @property
     def load(self) -> StepLoad:
         """The rollouts as the cost model counts them."""
         prompts = self.generated_rollouts / self.rollouts_per_prompt
         return StepLoad(prompts, self.generated_rollouts, self.trained_rollouts)
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What a price depends on beside the lengths: steps that share it share what the form gets wrong."""
+        return self.rollouts_per_prompt, self.placement, self.traits, round(10 * math.log(self.generated_rollouts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,72 +89,56 @@ def calibrate(
     before = before or prior(gpu, workload.model)
     if not measured:
         return Calibration(before, None, NOISE_PRIOR_SD)
-    features, seconds = _design(workload, gpu, measured)
-    prior_mean = np.array([before.log_mean[driver] for driver in Driver])
-    # A machine of one's own may be unlike all that were published: its steps count against a wide prior.
-    prior_precision = np.diag([1 / PRIOR_LOG_SD[driver] ** 2 for driver in Driver])
-    mode, covariance, noise = _posterior(features, np.log(seconds), prior_mean, prior_precision)
+    timings = _timings(workload, gpu, measured)
+    log_mean, log_covariance, noise = posterior(timings, before)
     lengths = np.log([step.mean_response_tokens for step in measured])
-    length_precision = 1 / PRIOR_LENGTH_LOG_SD**2 + len(measured) / LENGTH_STEP_LOG_SD**2
+    told = math.sqrt(1 + len(measured) * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
     return Calibration(
         Coefficients(
-            log_mean={driver: float(mode[i]) for i, driver in enumerate(Driver)},
+            log_mean={driver: float(log_mean[i]) for i, driver in enumerate(Driver)},
             log_covariance={
-                (a, b): float(covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
+                (a, b): float(log_covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
             },
-            length_log_sd=math.hypot(1 / math.sqrt(length_precision), LENGTH_FLOOR_LOG_SD),
+            length_log_sd=math.hypot(before.length_log_sd / told, LENGTH_FLOOR_LOG_SD),
             records=len(measured),
-            unmodelled_log_sd=before.unmodelled_log_sd,
+            unmodelled_log_sd=noise,
         ),
         mean_response=float(np.exp(lengths.mean())),
         noise_log_sd=noise,
     )
 
 
-def _design(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> tuple[Vector, Vector]:
-    """Lay out one row of base seconds per measured phase, and the seconds it took."""
-    rows, seconds = [], []
+def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:
+    """Lay out the base seconds of all that was timed, each shape of a step with the weight of one."""
+    shapes = Counter(step.shape for step in measured)
+    rows: list[tuple[Vector, Vector, float, float, float]] = []
+    nothing = np.zeros(len(Driver))
     for step in measured:
-        seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
-        base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
-        base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus, step.placement.engine_gpus)
-        for phase, took in step.seconds.items():
-            row = [base[phase].get(driver, 0.0) for driver in Driver]
-            if took > 0 and sum(row) > 0:
-                rows.append(row)
-                seconds.append(took)
+        share, noise = 1 / shapes[step.shape], 1.0 if step.whole is None else PHASE_NOISE
+        base = _base_seconds(workload, gpu, step)
+        for timed, took in (*(((phase,), took) for phase, took in step.seconds.items()), *step.together.items()):
+            side = _by_driver(base, timed)
+            if took > 0 and side.sum() > 0:
+                rows.append((side, nothing, math.log(took), share / noise**2, share))
+        if step.whole is not None:
+            generating = _by_driver(base, (phase for phase in GENERATOR_SIDE if phase is not Phase.EVALUATE))
+            training = _by_driver(base, TRAINER_SIDE)
+            sides = (generating, training) if step.traits.asynchronous else (generating + training, nothing)
+            rows.append((*sides, math.log(step.whole), share, share))
     if not rows:
         raise InputError("none of the measured steps has a phase with positive seconds that the cost model knows")
-    return np.array(rows), np.array(seconds)
+    first, second, log_seconds, weight, shares = (np.array(column) for column in zip(*rows, strict=True))
+    return Timings(first, second, log_seconds, weight, float(shares.sum()))
 
 
-def _posterior(
-    features: Vector, log_seconds: Vector, prior_mean: Vector, prior_precision: Vector
-) -> tuple[Vector, Vector, float]:
-    """Return mode and covariance of the log coefficients and the noise, by damped Gauss–Newton from the prior mean."""
-    mode, noise = prior_mean.copy(), NOISE_PRIOR_SD
+def _base_seconds(workload: Workload, gpu: Gpu, step: MeasuredStep) -> dict[Phase, Seconds]:
+    """Return the nominal seconds of each phase at the lengths that were measured, and of a whole validation."""
+    seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
+    base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
+    base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus, step.placement.engine_gpus)
+    return base
 
-    def objective(c: Vector, sigma: float) -> float:
-        residual = log_seconds - np.log(features @ np.exp(c))
-        return float(residual @ residual / sigma**2 + (c - prior_mean) @ prior_precision @ (c - prior_mean))
 
-    for _ in range(50):
-        parts = features * np.exp(mode)
-        predicted = parts.sum(axis=1)
-        jacobian = parts / predicted[:, None]
-        residual = log_seconds - np.log(predicted)
-        precision = jacobian.T @ jacobian / noise**2 + prior_precision
-        step = np.linalg.solve(precision, jacobian.T @ residual / noise**2 - prior_precision @ (mode - prior_mean))
-        size = 1.0
-        while size > 1e-3 and objective(mode + size * step, noise) > objective(mode, noise):
-            size /= 2
-        mode = mode + size * step
-        residual = log_seconds - np.log(features @ np.exp(mode))
-        weight = NOISE_PRIOR_WEIGHT
-        noise = math.sqrt((weight * NOISE_PRIOR_SD**2 + float(residual @ residual)) / (weight + len(residual)))
-        if float(np.abs(size * step).max()) < 1e-9:
-            break
-    parts = features * np.exp(mode)
-    jacobian = parts / parts.sum(axis=1)[:, None]
-    covariance = np.linalg.inv(jacobian.T @ jacobian / noise**2 + prior_precision)
-    return mode, covariance, noise
+def _by_driver(base: Mapping[Phase, Seconds], phases: Iterable[Phase]) -> Vector:
+    together = [base[phase] for phase in phases]
+    return np.array([math.fsum(seconds.get(driver, 0.0) for seconds in together) for driver in Driver])

@@ -31,7 +31,7 @@ PRIOR_LOG_SD: dict[Driver, float] = {
 }
 PRIOR_LENGTH_LOG_SD = 0.35
 # What the form itself leaves out (restarts, stragglers, a slower engine than assumed), where no published run is like
-# what is priced. Measured steps shrink it as 1/√(1 + records), to a floor.
+# what is priced. Where steps were measured it is what their seconds leave unexplained, at least a floor.
 UNMODELLED_LOG_SD = 0.60
 UNMODELLED_FLOOR_LOG_SD = 0.03
 
@@ -77,7 +77,7 @@ class Coefficients:
             share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
         )
         with_length = 1 - share.get(Driver.FIXED, 0.0) - share.get(Driver.WEIGHT_SYNC, 0.0)
-        unmodelled = max(UNMODELLED_FLOOR_LOG_SD, self.unmodelled_log_sd / math.sqrt(1 + self.records))
+        unmodelled = max(UNMODELLED_FLOOR_LOG_SD, self.unmodelled_log_sd)
         return math.sqrt(max(0.0, variance) + (with_length * self.length_log_sd) ** 2 + unmodelled**2)
 
 

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from budgets import catalogue
-from budgets.calibration import NOISE_PRIOR_SD, MeasuredStep, calibrate
-from budgets.coefficients import PRIOR_LOG_SD, Coefficients, prior
+from budgets.calibration import MeasuredStep, calibrate
+from budgets.coefficient_fit import NOISE_PRIOR_SD, SETUP_LOG_SD
+from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, prior
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
@@ -23,6 +24,7 @@ GPU = catalogue.gpu("h100")
 EIGHT = Hardware(GPU, 8, 8)
 BEFORE = prior(GPU, catalogue.model("qwen3-8b"))
 TOGETHER = Placement(8, 8, colocated=True)
+DECODING = CONSTANTS["decode"]
 SHAPES = [(n, prompts) for n in (4, 16, 64) for prompts in (8, 32, 128)]
 # Each of these alone makes up a phase, or most of one at some (n, B); the parts of decoding trade off between them.
 IDENTIFIABLE = [Driver.DECODE_OVERHEAD, Driver.REWARD, Driver.TRAIN_COMPUTE, Driver.FIXED, Driver.WEIGHT_SYNC]
@@ -81,9 +83,17 @@ def step_of(
 
 
 def drawn(rng: np.random.Generator) -> Coefficients:
-    return Coefficients(
-        log_mean={driver: rng.normal(BEFORE.log_mean[driver], sd) for driver, sd in PRIOR_LOG_SD.items()}
-    )
+    """Draw a machine as they are known to differ: as a whole, and in each part."""
+    of_setup = rng.normal(0, SETUP_LOG_SD)
+    variance = {driver: BEFORE.log_covariance[driver, driver] for driver in Driver}
+    shared = min(variance[driver] for driver in DECODING) / 2
+    of_decoding = rng.normal(0, math.sqrt(shared))
+    log_mean = {}
+    for driver, mean in BEFORE.log_mean.items():
+        decoding = driver in DECODING
+        own = rng.normal(0, math.sqrt(variance[driver] - (shared if decoding else 0)))
+        log_mean[driver] = mean + of_setup + own + (of_decoding if decoding else 0)
+    return Coefficients(log_mean=log_mean)
 
 
 def priced(workload: Workload, recipe: str, known: Coefficients, n: int = 32, prompts: int = 64) -> StepCost:
@@ -268,3 +278,108 @@ def test_records_without_any_time_teach_nothing(workload_of: Build) -> None:
     step = step_of(workload_of(), "dr-grpo", 8, 4, {Phase.TRAIN: 0.0, Phase.REFERENCE: 1.0})
     with pytest.raises(InputError, match="none of the measured steps has a phase with positive seconds"):
         calibrate(workload_of(), GPU, [step])
+
+
+# Whole steps
+
+
+def whole_of(step: MeasuredStep, noise: float = 0.0) -> MeasuredStep:
+    """Return a step of which only the whole is known: validations are no part of it, and waiting is none of a phase."""
+    generating = math.fsum(step.seconds.get(phase, 0.0) for phase in (Phase.GENERATE, Phase.REWARD, Phase.SYNC))
+    training = math.fsum(step.seconds.get(phase, 0.0) for phase in (Phase.OLD_LOG_PROBS, Phase.REFERENCE, Phase.TRAIN))
+    took = max(generating, training) if step.traits.asynchronous else generating + training
+    return replace(step, seconds={}, whole=took * math.exp(noise))
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
+@pytest.mark.parametrize("factor", [0.6, 1.7, 4.0])
+def test_the_seconds_of_whole_steps_alone_teach_what_such_a_step_costs(
+    workload_of: Build, recipe: str, factor: float
+) -> None:
+    workload, placement = workload_of(cap=4096), Placement(6, 2, colocated=False) if recipe == "scalerl" else TOGETHER
+    slower = replace(BEFORE, log_mean={driver: mean + math.log(factor) for driver, mean in BEFORE.log_mean.items()})
+    timed = measure(workload, recipe, slower, np.random.default_rng(0), [(16, 64)] * 10, 0.0, placement)
+
+    known = calibrate(workload, GPU, [whole_of(step) for step in timed]).coefficients
+
+    def seconds(coefficients: Coefficients) -> float:
+        price = step_cost(workload, EIGHT, TRAITS[recipe], 16, 64, coefficients, placement=placement)
+        return price.step_seconds - price.seconds_by_phase[Phase.EVALUATE]
+
+    assert seconds(known) / seconds(BEFORE) == pytest.approx(factor, rel=0.12)
+
+
+def test_intervals_cover_other_shapes_of_a_set_up_of_which_whole_steps_of_one_are_known(workload_of: Build) -> None:
+    workload = workload_of(cap=4096)
+    inside, widths = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = drawn(rng)
+        own_shape = rng.normal(0, 0.05)  # what the form gets wrong of it
+        timed = [
+            whole_of(step, own_shape) for step in measure(workload, "grpo", truth, rng, [(16, 64)] * 10, noise=0.05)
+        ]
+        known = replace(calibrate(workload, GPU, timed).coefficients, length_log_sd=0.0)
+        for n, prompts, gpus in ((8, 32, 8), (16, 64, 16), (32, 128, 32)):
+            terms = (workload, Hardware(GPU, gpus, gpus), TRAITS["grpo"], n, prompts)
+            price, true = step_cost(*terms, known), step_cost(*terms, truth)
+            inside.append(abs(math.log(true.step_seconds / price.step_seconds)) < Z90 * price.log_sd)
+            widths.append(math.exp(Z90 * price.log_sd))
+    assert np.mean(inside) >= 0.85
+    assert np.median(widths) < 1.45
+
+
+@pytest.mark.parametrize("with_whole", [False, True])
+@pytest.mark.parametrize(
+    ("odd", "times", "drivers"),
+    [
+        (Phase.SYNC, 30, [Driver.WEIGHT_SYNC]),
+        (Phase.GENERATE, 5, DECODING),
+        (Phase.TRAIN, 0.3, [Driver.TRAIN_COMPUTE, Driver.FIXED]),
+    ],
+)
+def test_a_machine_unlike_all_that_were_published_is_believed(
+    workload_of: Build, odd: Phase, times: float, drivers: Sequence[Driver], with_whole: bool
+) -> None:
+    workload = workload_of(cap=4096)
+    truth = replace(BEFORE, log_mean={**BEFORE.log_mean, **{d: BEFORE.log_mean[d] + math.log(times) for d in drivers}})
+    (unlike,) = measure(workload, "grpo", truth, np.random.default_rng(0), [(16, 64)], noise=0.0)
+    if with_whole:
+        unlike = replace(unlike, whole=whole_of(unlike).whole)
+
+    known = calibrate(workload, GPU, [unlike] * 10).coefficients
+
+    priced_at = phases_of(workload.with_mean_response(unlike.mean_response_tokens), "grpo", TOGETHER, 16, 64, known)
+    # Beside whole steps phases count for less, since each trainer cuts them in its own way.
+    assert priced_at[odd] / unlike.seconds[odd] == pytest.approx(1, abs=0.5 if with_whole else 0.2)
+    del priced_at[Phase.EVALUATE]
+    assert sum(priced_at.values()) == pytest.approx(whole_of(unlike).whole, rel=0.1)
+
+
+def test_phases_that_were_timed_together_are_added_up(workload_of: Build) -> None:
+    workload = workload_of(cap=4096)
+    (step,) = measure(workload, "grpo", BEFORE, np.random.default_rng(0), [(16, 64)], noise=0.0)
+    both = (Phase.REFERENCE, Phase.TRAIN)
+    rest = {phase: seconds for phase, seconds in step.seconds.items() if phase not in both}
+    together = replace(step, seconds=rest, together={both: 1.5 * sum(step.seconds[phase] for phase in both)})
+
+    known = calibrate(workload, GPU, [together] * 10).coefficients
+
+    assert known.log_mean[Driver.TRAIN_COMPUTE] > BEFORE.log_mean[Driver.TRAIN_COMPUTE] + 0.2
+
+
+def test_many_steps_of_one_shape_leave_the_doubt_about_others(workload_of: Build) -> None:
+    workload = workload_of(cap=4096)
+    timed = [whole_of(step) for step in measure(workload, "grpo", BEFORE, np.random.default_rng(0), SHAPES, noise=0.05)]
+    one = calibrate(workload, GPU, timed[4:5]).coefficients
+    often = calibrate(workload, GPU, timed[4:5] * 100).coefficients
+    others = calibrate(workload, GPU, timed * 11).coefficients
+    widths = [priced(workload, "grpo", replace(each, length_log_sd=0.0)).log_sd for each in (one, often, others)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.02)
+    assert widths[2] < 0.8 * widths[1]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
+def test_a_whole_step_took_some_time(workload_of: Build, seconds: float) -> None:
+    with pytest.raises(InputError, match="must be finite and positive"):
+        replace(step_of(workload_of(), "grpo", 8, 4, {}), whole=seconds)

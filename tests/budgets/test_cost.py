@@ -305,7 +305,7 @@ def test_the_spread_of_a_sum_against_monte_carlo() -> None:
 
     seconds = {Driver.DECODE_BANDWIDTH: 6.0, Driver.TRAIN_COMPUTE: 3.0, Driver.FIXED: 1.0}
     known = Coefficients(
-        log_covariance={(driver, driver): 0.05**2 for driver in Driver}, length_log_sd=0.0, records=10**9
+        log_covariance={(driver, driver): 0.05**2 for driver in Driver}, length_log_sd=0.0, unmodelled_log_sd=0.0
     )
     rng = np.random.default_rng(2)
     sums = sum(part * np.exp(rng.normal(0, 0.05, 200_000)) for part in seconds.values())
