@@ -31,6 +31,9 @@ BUDGET = 5000
 PATIENCE = 500.0  # seconds until a world has gone wrong
 CUT_SECONDS = 60.0
 CONFIG = """
+[workload]
+mean_response_tokens = 3277
+
 [hardware]
 gpus_per_trial = 64
 
