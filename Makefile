@@ -117,7 +117,9 @@ format: setup  ## put the code in the house style
 	$(BIN)/ruff format .
 
 coverage: setup  ## branch coverage of what decides and what stores; fails below 95 %
-	$(BIN)/coverage run -m pytest -q tests/budgets tests/planner tests/conformance/test_store_*.py
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile tests/budgets tests/planner tests/conformance/test_store_*.py
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=95 --include='budgets/*,planner/store/*'
 	$(BIN)/coverage report --include='planner/*'
 
