@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 from budgets.errors import RlplanError
 from rlplan.commands.adopt import adopt
 from rlplan.commands.fit import fit
+from rlplan.commands.launch import launch
 from rlplan.commands.preview import preview
 from rlplan.commands.price import price
 from rlplan.commands.propose import propose
@@ -29,7 +30,7 @@ EPILOG = "Exit codes: 0 done, 2 bad input, 3 not found, 4 budget too small, 5 fi
 # By what a person is doing, the everyday ones first.
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Plan": (propose, preview, price),
-    "Run": (sweep, resume, retry, pause, stop, train),
+    "Run": (sweep, resume, retry, pause, stop, launch, train),
     "Read": (status, recommend, rank, show, decisions, report, dashboard, export),
     "From elsewhere": (fit, watch, adopt, replay),
     "Set up": (doctor, init),

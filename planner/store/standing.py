@@ -8,6 +8,7 @@ from sqlalchemy import func, null, select
 from sqlalchemy.orm import Session, aliased, selectinload
 
 from planner.metrics import Metric
+from planner.store.finals import final_of, plan_of_final
 from planner.store.schema import Charge, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import sweep_named
 
@@ -46,10 +47,12 @@ class Standing:
 
 
 def standing(session: Session, sweep: str) -> Standing:
-    """Return how a sweep stands."""
+    """Return how a sweep stands; a final run's plan is that run alone."""
     row = sweep_named(session, sweep)
     plan = session.scalars(select(Plan).where(Plan.id == row.plan_id).options(selectinload(Plan.candidates))).one()
     trials = list(session.scalars(select(Trial).where(Trial.sweep_id == row.id).order_by(Trial.id)))
+    if (final := final_of(session, row.id)) is not None:
+        plan = plan_of_final(plan, final, trials[0])
     of_sweep = select(Trial.id).where(Trial.sweep_id == row.id).scalar_subquery()
     segments: dict[int, list[Segment]] = defaultdict(list)
     charged: dict[str, float] = defaultdict(float)
@@ -101,6 +104,12 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
             where = gpu_hours if compared is None else compared
             scores[trial].append(Scored(step, where, measured.score, measured.standard_error))
     return scores, trained
+
+
+def newest_points(session: Session, trial_id: int) -> list[Point]:
+    """Return every step of a trial as its newest attempt measured it."""
+    wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
+    return list({point.optimizer_step: point for point in session.scalars(wanted)}.values())
 
 
 def committed_step(segments: list[Segment]) -> int:

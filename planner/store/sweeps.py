@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, selectinload
 from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
+from planner.store.final_tables import Final
 from planner.store.records import NewCandidate, NewCostRecord, NewPlan, NewSweep, NewTrial
 from planner.store.schema import Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
@@ -31,7 +32,11 @@ def plan_named(session: Session, name: str | None) -> Plan:
 
 
 def sweep_named(session: Session, name: str | None) -> Sweep:
-    """Return the sweep of that name, or the newest; raise NotFoundError if there is none."""
+    """Return the sweep of that name, or the newest of pilots; raise NotFoundError if there is none."""
+    if name is None:
+        pilots = select(Sweep).where(Sweep.id.not_in(select(Final.sweep_id))).order_by(Sweep.id.desc()).limit(1)
+        if (newest := session.scalar(pilots)) is not None:
+            return newest
     return _named(session, Sweep, "sweep", name)
 
 
@@ -78,10 +83,12 @@ def missing(kind: str, name: str | None, existing: Iterable[str]) -> str:
     return f"there is no {kind} '{name}'; {which}: {', '.join(names[-5:])}"
 
 
-def create_sweep(session: Session, plan: str | None, sweep: NewSweep, created_at: datetime) -> str:
-    """Store a sweep of a plan, or of the newest plan, under the next free name, and return the name."""
+def create_sweep(
+    session: Session, plan: str | None, sweep: NewSweep, created_at: datetime, *, name: str | None = None
+) -> str:
+    """Store a sweep of a plan, or of the newest plan, under a name or the next free one, and return the name."""
     plan_id = plan_named(session, plan).id
-    name = next_name("sweep", session.scalars(select(Sweep.name)))
+    name = next_name("sweep", session.scalars(select(Sweep.name))) if name is None else name
     session.add(Sweep(plan_id=plan_id, name=name, created_at=created_at, status=SweepStatus.CREATED, **vars(sweep)))
     return name
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from budgets.errors import InputError
 from planner.store import Store, open_store
 from planner.store.driving import in_force, is_driven, request, unended
+from planner.store.finals import at_work
 from planner.store.schema import Request, RequestKind
 from planner.store.sweeps import sweep_named
 from runner.processes import is_dead
@@ -37,7 +38,7 @@ def ask(
     A database of an older version is not upgraded under a driver, and one that is not there not made.
     """
     with open_store(database, read_only=True) as store, store.read() as session:
-        name = sweep_named(session, sweep).name
+        name = at_work(session, sweep).name
     with open_store(database) as store:
         with store.write() as session:
             row = sweep_named(session, name)
@@ -49,7 +50,7 @@ def ask(
 def is_paused(database: str, sweep: str | None) -> bool:
     """Whether a living driver holds a sweep that is paused, or that is to be; an older database is upgraded first."""
     with open_store(database) as store, store.read() as session:
-        row = sweep_named(session, sweep)
+        row = at_work(session, sweep)
         held = in_force(session.scalars(unended(row.id)).all())
         paused = held is not None and held.kind is RequestKind.PAUSE
         return paused and is_driven(row, datetime.now(UTC)) and not is_dead(row)

@@ -15,20 +15,19 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.checking import explained
-from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, end_lease, is_driven, take_lease
+from planner.store.finals import at_work
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
-from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of
 from rlplan.actions.train_signals import Interrupts
 from rlplan.wording.terminal import tell
 from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
-from runner.sweep.concluding import Conclusions
+from runner.sweep.deciding import deciding
 from runner.sweep.driver import SweepDriver, SweepOutcome
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import Home, home_of, mark_folder, mark_storage, new_folder, require_mark, token_of
@@ -80,8 +79,8 @@ def start(
             tell(note)
         driver = this_driver()
         sweep, spec = _store(store, plan, spec, driver)
-        outcome = _drive(store, sweep, spec, plan, DriversSeat(driver, request.ray_address, interrupts, began))
-        return _finished(sweep, outcome)
+        outcome = drive(store, sweep, spec, plan, DriversSeat(driver, request.ray_address, interrupts, began))
+        return finished(sweep, outcome)
 
 
 def store_only(request: SweepRequest, database: str) -> str:
@@ -116,9 +115,9 @@ def resume(
 
 
 def unended_sweep(store: Store, sweep: str | None, folder: str | Path | None) -> Sweep:
-    """Return a sweep that has something left to do, the newest if none is named; NotFoundError otherwise."""
+    """Return a sweep, the newest if none is named, or its final run, with something left to do; else NotFoundError."""
     with store.read() as session:
-        row = sweep_named(session, sweep)
+        row = at_work(session, sweep)
     if row.status in (SweepStatus.FINISHED, SweepStatus.FAILED):
         raise _nothing_left(store, row, folder)
     return row
@@ -129,7 +128,7 @@ def wait_for_driver(store: Store, sweep: str | None, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with store.read() as session:
-            row = sweep_named(session, sweep)
+            row = at_work(session, sweep)
         if not is_driven(row, datetime.now(UTC)) or is_dead(row):
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -203,7 +202,7 @@ def _go_on(
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, NewDecision(now, "accept-changes", reason))
-    return _finished(row.name, _drive(store, row.name, here, plan, _telling(store, seat, home.note)))
+    return finished(row.name, drive(store, row.name, here, plan, _telling(store, seat, home.note)))
 
 
 def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
@@ -230,7 +229,7 @@ def _telling(store: Store, seat: DriversSeat, note: str | None) -> DriversSeat:
     return replace(seat, began=began)
 
 
-def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepOutcome:
+def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSeat) -> SweepOutcome:
     """Run a sweep whose lease the driver holds, until it is over or interrupted."""
     executor: RayExecutor | None = None
     try:
@@ -241,9 +240,8 @@ def _drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversS
         nodes = spec.training.machine.nodes
         executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus, nodes)
         _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
-        pool = Pool()
-        policy = open_policy(spec.policy, search=spec.search, pool=pool)
-        conclusions = Conclusions(pool, spec, plan.workload.get("prompt_set_size"))
+        with store.read() as session:
+            policy, conclusions = deciding(session, sweep, spec, plan)
         stops = seat.interrupts or Interrupts()
         driver = SweepDriver(
             store,
@@ -334,7 +332,8 @@ def _checked(spec: SweepSpec, workers: int | None) -> SweepSpec:
         raise explained(error, SweepSpec, {"workers": "--workers"}, "the sweep") from error
 
 
-def _finished(sweep: str, outcome: SweepOutcome) -> Finished:
+def finished(sweep: str, outcome: SweepOutcome) -> Finished:
+    """Say how far a driven sweep went."""
     notes = []
     if outcome.overrun_gpu_hours > 0:
         notes.append(f"{outcome.overrun_gpu_hours:.4g} GPU-hours beyond the pilot budget were used up by workers")

@@ -1,6 +1,7 @@
 """Lists every sweep of a database, so that a person finds names: what it is of, how it stands, what it says."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from budgets.errors import NotFoundError
 from planner.store import open_store
 from planner.store.sweeps import missing
+from rlplan.reading.finals import Record, record_of, record_said
 from rlplan.reading.row_choice import SortKey, chosen_names, ordered
 from rlplan.reading.sweep_data import with_axes
 from rlplan.reading.sweep_words import TrialChoice
@@ -52,21 +54,27 @@ def print_sweeps(database: str, format: Format, chosen: TrialChoice) -> None:
     """Print all sweeps, the newest first, and the names of plans that no sweep has run."""
     with open_store(database, read_only=True) as store, store.read() as session:
         rows, unused = listed_sweeps(session, datetime.now(UTC)), plans_without_sweep(session)
+        record = record_of(session)
     if not rows and not unused:
         raise NotFoundError(missing("sweep", None, []))
     states = chosen_names(chosen.status, "status", STATES)
     kept = [row for row in rows if not states or row.state in states]
     wanted = ordered(kept, chosen.sort or "made", SORT_KEYS, reverse=chosen.reverse)[: chosen.top]
     if format is Format.JSON:
-        print_json({"sweeps": [_data(row) for row in wanted], "plans_without_sweep": unused})
+        told = None if record is None else asdict(record) | {"typical_price": record.typical_price}
+        print_json({"sweeps": [_data(row) for row in wanted], "plans_without_sweep": unused, "finals": told})
     elif format is Format.CSV:
         print_csv(COLUMNS, ({name: _data(row)[name] for name in COLUMNS} for row in wanted))
     else:
-        print_drawn(lambda canvas: _drawn(rows, wanted, unused, canvas))
+        print_drawn(lambda canvas: _drawn(rows, wanted, unused, record, canvas))
 
 
 def _drawn(
-    rows: Sequence[ListedSweep], wanted: Sequence[ListedSweep], unused: Sequence[str], canvas: Canvas
+    rows: Sequence[ListedSweep],
+    wanted: Sequence[ListedSweep],
+    unused: Sequence[str],
+    record: Record | None,
+    canvas: Canvas,
 ) -> Iterator[Part]:
     if wanted:
         yield _table(wanted, canvas)
@@ -74,6 +82,8 @@ def _drawn(
         yield from canvas.lines("No sweep is what is asked for.")
     if wanted and len(wanted) < len(rows):
         yield from canvas.lines(f"{len(rows) - len(wanted):,} more sweeps are not shown", "dim")
+    if record is not None:
+        yield from canvas.lines(record_said(record))
     if unused:
         yield from canvas.lines(f"Plans that no sweep has run: {', '.join(unused)}", "dim")
 

@@ -6,12 +6,14 @@ from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from planner.store import open_store
+from planner.store import Store, open_store
 from planner.store.records import RankedRow
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
+from rlplan.printing.final_output import final_lines, print_ended
 from rlplan.printing.sweep_screen import screen
 from rlplan.reading.approximating import approximated
+from rlplan.reading.finals import FinalStanding, final_data, final_standing
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.storage_taken import Taken, taken_by
 from rlplan.reading.sweep_data import RANKING_COLUMNS, TRIAL_COLUMNS, sweep_data, trial_row, uses
@@ -44,9 +46,14 @@ def print_finished(ended: "Finished", database: str, format: Format) -> int:
         tell(stopped(ended.sweep, database))
         return ExitCode.INTERRUPTED
     with open_store(database, read_only=True) as store:
-        seen = picture(store, ended.sweep)
+        seen, final = picture(store, ended.sweep), _final(store, ended.sweep)
+    if final is not None and final.sweep == ended.sweep:
+        code = print_ended(final, format)
+        if ended.failed_trials:
+            tell(_failed(ended, database))
+        return ExitCode.FINISHED_WITH_FAILURES if ended.failed_trials else code
     if format is Format.JSON:
-        print_json(_document(seen, _taken(seen)))
+        print_json(_document(seen, _taken(seen), final))
     elif format is Format.CSV:
         rows = seen.answer.ranking if seen.answer else ()
         print_csv(RANKING_COLUMNS, ({name: getattr(row, name) for name in RANKING_COLUMNS} for row in rows))
@@ -70,17 +77,31 @@ def sweep_name(database: str, sweep: str | None) -> str:
 def print_status(database: str, sweep: str, format: Format, chosen: TrialChoice = ALL) -> int:
     """Print how a sweep stands, with all of its trials or those that are asked for."""
     with open_store(database, read_only=True) as store:
-        seen = picture(store, sweep)
+        seen, final = picture(store, sweep), _final(store, sweep)
     taken = _taken(seen)
     wanted = chosen.of(seen.trials)
     if format is Format.JSON:
-        print_json(_document(replace(seen, trials=wanted), taken))
+        print_json(_document(replace(seen, trials=wanted), taken, final))
     elif format is Format.CSV:
         axes = axis_columns(trial.axes for trial in seen.trials)
         print_csv((*TRIAL_COLUMNS, *axes), (trial_row(trial) | axis_cells(trial.axes) for trial in wanted))
     else:
-        print_drawn(lambda canvas: _status(seen, None if chosen == ALL else wanted, chosen, taken, canvas))
+        listed = None if chosen == ALL else wanted
+        print_drawn(lambda canvas: _with_final(final, _status(seen, listed, chosen, taken, canvas), canvas))
     return ExitCode.DONE
+
+
+def _final(store: Store, sweep: str) -> FinalStanding | None:
+    with store.read() as session:
+        return final_standing(session, sweep_named(session, sweep))
+
+
+def _with_final(final: FinalStanding | None, parts: Iterator[Part], canvas: Canvas) -> Iterator[Part]:
+    """Put a sweep's final run before everything else of it."""
+    if final is not None:
+        yield from final_lines(final, canvas)
+        yield ""
+    yield from parts
 
 
 def _taken(seen: Picture) -> Taken | None:
@@ -88,9 +109,9 @@ def _taken(seen: Picture) -> Taken | None:
     return taken_by(str(seen.config.get("folder", "")))
 
 
-def _document(seen: Picture, taken: Taken | None) -> dict[str, Any]:
-    stored = None if taken is None else asdict(taken)
-    return sweep_data(seen) | {"approximated": approximated(seen.config), "storage": stored}
+def _document(seen: Picture, taken: Taken | None, final: FinalStanding | None) -> dict[str, Any]:
+    stored, told = None if taken is None else asdict(taken), None if final is None else final_data(final)
+    return sweep_data(seen) | {"approximated": approximated(seen.config), "storage": stored, "final": told}
 
 
 def _status(

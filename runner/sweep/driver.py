@@ -16,7 +16,7 @@ from planner.store.standing import standing
 from planner.sweeping.actions import Policy
 from runner.ports.executor import Event, Executor, Failed
 from runner.sweep.board import Board
-from runner.sweep.concluding import Conclusions
+from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
@@ -53,7 +53,7 @@ class SweepDriver:
         spec: SweepSpec,
         executor: Executor,
         policy: Policy,
-        conclusions: Conclusions,
+        conclusions: Concluding,
         *,
         interrupted: Callable[[], bool] = lambda: False,
         require_folder: Callable[[], None] = lambda: None,

@@ -28,8 +28,11 @@ _NAME = re.compile(r"checkpoint-\d{8}\.(pt|json)$")
 _DIGEST_BYTES = 64
 _MAGIC = b"rlplan checkpoint 1\n"
 _START = len(_MAGIC) + _DIGEST_BYTES + 1
-# What a recipe says of itself, and how a trainer is started, changes nothing that is computed.
-_WORDS = ("recipe.sources", "recipe.summary", "trainer.python", "trainer.launcher", "trainer.patience.")
+# What a recipe says of itself, how a trainer is started, and how often a score is taken, changes no update.
+_WORDS = (
+    *("recipe.sources", "recipe.summary", "trainer.python", "trainer.launcher", "trainer.patience."),
+    "validation.every_rollouts",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ WRITTEN = ROOT / "docs" / "commands.md"  # test_pages.py compares it with the co
 NOT_RUN = {
     "trains for minutes": r"^rlplan sweep( --task sum-easy --budget [\d.]+)?( --trainer \S+)?$",
     "asks a sweep that trains": r"^rlplan (resume|retry|pause|stop)\b",
+    "runs what a sweep recommends": r"^rlplan launch\b",
     "needs a Ray cluster": r"--ray-address",
     "needs Slurm": r"^rlplan sweep --slurm",
     "needs a script of verl": r"--from run_grpo\.sh",

@@ -1,0 +1,122 @@
+"""Stores final runs and finds them; for the driver one is a sweep whose plan has its allocation alone."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
+from planner.store.sweeps import sweep_named
+
+POLICY = "final"  # what decides in the sweep that a final run is driven as
+BEST = "best"  # folder of its best checkpoint, in its trial's
+# Actions among the decisions of a final run, and the rule of a warning that is about the promise alone.
+WARNING, CLEARED, VALIDATION, WON, ENDING = "warning", "all-clear", "validation", "won", "ended"
+PROMISE = "promise"
+ENDED = frozenset({SweepStatus.FINISHED, SweepStatus.FAILED})
+
+
+@dataclass(frozen=True)
+class NewFinal:
+    """A final run about to start, and what is promised of it: its score at the end, and along the way.
+
+    The band holds [share of the run, median, low, high]; the GPU-hours are those of the whole run, without what a pilot
+    has trained of it.
+    """
+
+    update_steps: int
+    segment_steps: int
+    gpu_hours_per_step: float
+    start_up_gpu_hours: float
+    from_trial_id: int | None
+    from_step: int
+    stop_when_won: bool
+    promised_score: float
+    promised_low: float
+    promised_high: float
+    promised_gpu_hours: float
+    promised_band: list[Any]
+
+
+@dataclass(frozen=True)
+class NewForecast:
+    """What is believed of the end after a validation; `probability_below` is that of a notable shortfall.
+
+    What is left to win is not told before the run's own curve can tell.
+    """
+
+    made_at: datetime
+    step: int
+    gpu_hours: float
+    score: float
+    end_score: float
+    end_low: float
+    end_high: float
+    probability_below: float
+    expected_gain: float | None = None
+    probability_more: float | None = None
+
+
+def add_final(session: Session, sweep: str, of_sweep: str, final: NewFinal, at: datetime) -> None:
+    """Note that a stored sweep is the final run of another."""
+    driven, pilots = sweep_named(session, sweep), sweep_named(session, of_sweep)
+    session.add(Final(sweep_id=driven.id, of_sweep_id=pilots.id, launched_at=at, **vars(final)))
+
+
+def final_of(session: Session, sweep_id: int) -> Final | None:
+    """Return what was promised of a final run; None where the sweep is none."""
+    return session.scalar(select(Final).where(Final.sweep_id == sweep_id))
+
+
+def finals_of(session: Session, sweep_id: int) -> list[tuple[Final, Sweep]]:
+    """Return the final runs of a sweep with the rows that they are driven by, the oldest first."""
+    wanted = select(Final, Sweep).join(Sweep, Sweep.id == Final.sweep_id).where(Final.of_sweep_id == sweep_id)
+    return [(final, sweep) for final, sweep in session.execute(wanted.order_by(Final.id))]
+
+
+def at_work(session: Session, name: str | None) -> Sweep:
+    """Return the sweep of that name, or the newest; its final run instead where one was launched and has not ended."""
+    row = sweep_named(session, name)
+    unended = [sweep for _, sweep in finals_of(session, row.id) if sweep.status not in ENDED]
+    return unended[-1] if unended else row
+
+
+def add_forecast(session: Session, final_id: int, forecast: NewForecast) -> None:
+    """Store what is believed of a final run's end."""
+    session.add(ForecastOfFinal(final_id=final_id, **vars(forecast)))
+
+
+def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:
+    """Return what was believed of a final run's end, the oldest first."""
+    wanted = select(ForecastOfFinal).where(ForecastOfFinal.final_id == final_id).order_by(ForecastOfFinal.id)
+    return list(session.scalars(wanted))
+
+
+def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
+    """Return a plan, stored nowhere, in which a final run is the one pilot, on its own layout and up to its end."""
+    known = next((each for each in plan.candidates if each.id == trial.candidate_id), None)
+    only = Candidate(
+        id=trial.candidate_id,
+        rank=1,
+        rollouts_per_prompt=trial.rollouts_per_prompt,
+        prompts_per_batch=trial.prompts_per_batch,
+        axes=trial.axes,
+        update_steps=final.update_steps,
+        pilot_steps=final.update_steps,
+        segment_steps=final.segment_steps,
+        gpu_hours_per_step=final.gpu_hours_per_step,
+        gpu_hours_per_step_low=final.gpu_hours_per_step,
+        gpu_hours_per_step_high=final.gpu_hours_per_step,
+        pilot_gpu_hours=final.start_up_gpu_hours + final.update_steps * final.gpu_hours_per_step,
+        learning_rate=trial.learning_rate,
+        epochs=0.0 if known is None else known.epochs,
+        signal_fraction=1.0 if known is None else known.signal_fraction,
+        pilot_reason="the final run",
+        notes=[],
+        recipe=trial.recipe,
+    )
+    columns = {name: getattr(plan, name) for name in Plan.__table__.columns.keys()}  # noqa: SIM118 (no mapping)
+    return Plan(**columns, candidates=[only])

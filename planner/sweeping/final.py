@@ -1,0 +1,59 @@
+"""The policy of a final run: on to its end, segment by segment, or to where nothing is left to win."""
+
+from collections.abc import Sequence
+
+from planner.store.finals import POLICY
+from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
+from planner.sweeping.beliefs import curve_of
+from planner.trials import TrialState
+from planner.view import TrialView, View
+from planner.watching.left import CHANCE, WORTH, Left, left_to_win
+
+
+class FinalPolicy:
+    """Continues the one trial that there is; it saves and is scored after each segment."""
+
+    name = POLICY
+
+    def __init__(self, *, stop_when_won: bool = False) -> None:
+        """Go on to the end, or stop where more than 0.02 of score is no longer likely."""
+        self._stop_when_won = stop_when_won
+
+    def decide(self, view: View) -> Sequence[Action]:
+        """Return what to do now."""
+        (trial,) = view.trials.values()
+        if trial.state is TrialState.PAUSED and trial.step >= trial.most_steps:
+            reason = f"the final run has made its {trial.most_steps:,} updates"
+            return [Finish(trial.trial, Why(reason, {"step": trial.step}))]
+        if trial.state is TrialState.FINISHED:
+            seen = {"gpu_hours_left": view.gpu_hours_left}
+            return [Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", seen))]
+        if not trial.ready:
+            return []
+        left = left_of(trial) if self._stop_when_won and trial.state is TrialState.PAUSED else None
+        if left is not None and left.won:
+            seen = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
+            return [Finish(trial.trial, Why(said_of_won(left), seen))]
+        to_step = min(trial.most_steps, (trial.step // trial.segment_steps + 1) * trial.segment_steps)
+        reason = f"the final run goes on from update {trial.step:,} of {trial.most_steps:,}, up to {to_step:,}"
+        return [Advance(trial.trial, to_step, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}))]
+
+
+def end_of(trial: TrialView) -> float:
+    """Return the GPU-hours of the whole run, by what was measured of it."""
+    reached = trial.scores[-1].gpu_hours if trial.scores else 0.0
+    at = trial.scores[-1].step if trial.scores else 0
+    return reached + (trial.most_steps - at) * trial.compared_per_step
+
+
+def left_of(trial: TrialView) -> Left | None:
+    """Return what is left to win; None before the run's own curve can tell."""
+    return left_to_win(curve_of(trial), end_of(trial)) if len(trial.scores) > 1 else None
+
+
+def said_of_won(left: Left) -> str:
+    """Say that nothing is left to win, with the numbers that it rests on."""
+    return (
+        f"{left.share:.0%} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more than "
+        f"{WORTH:g} with a probability of {left.chance:.2f}, below {CHANCE:g}: nothing is left to win"
+    )

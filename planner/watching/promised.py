@@ -1,0 +1,22 @@
+"""What was promised of a run, at its end and on the way there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """An expected score with its interval of 90 %."""
+
+    score: float
+    low: float
+    high: float
+
+
+def promised_at(band: Sequence[Sequence[float]], share: float) -> Foretold:
+    """Return what was promised for a share of the run, between the parts that are kept."""
+    shares, *scores = zip(*band, strict=True)
+    score, low, high = (float(np.interp(share, shares, each)) for each in scores)
+    return Foretold(score, low, high)

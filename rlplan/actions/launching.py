@@ -1,0 +1,270 @@
+"""What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.axes import named_configuration
+from planner.pooling.pool import Pool
+from planner.recommending.answer import FinalAnswer
+from planner.recommending.choice import Choice
+from planner.recommending.evidence import seed_sd
+from planner.recommending.promise import Promise, promise
+from planner.recommending.prospect import DRAWS
+from planner.store import Store, open_store
+from planner.store.driving import Driver, is_driven, take_lease
+from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of
+from planner.store.records import NewSweep
+from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.standing import standing
+from planner.store.sweeps import add_trial, create_sweep, plan_named, sweep_named
+from planner.view import Configuration
+from rlplan.actions.sweep_request import machine
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
+from rlplan.actions.train_signals import Interrupts
+from rlplan.reading.launching import Pilot
+from rlplan.reading.recommend_reading import Stored, recommended_for, stored
+from rlplan.wording.terminal import tell
+from rlplan.wording.typed_numbers import whole_number
+from runner.processes import is_dead, this_driver
+from runner.sweep.finals import (
+    VALIDATIONS,
+    FinalRun,
+    FromPilot,
+    Layout,
+    copy_pilot,
+    final_run,
+    name_of_final,
+    spec_of_final,
+    take_over,
+    trial_of_final,
+)
+from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
+from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
+from runner.sweep.planned import pilot_gpus
+from runner.sweep.planning import shortfall
+from runner.sweep.spec import SweepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """Which final run is launched, and how."""
+
+    sweep: str | None = None
+    allocation: str | None = None  # such as n=64,B=16; else what is recommended
+    validations: int = VALIDATIONS
+    stop_when_won: bool = False
+    ray_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A final run as it would be launched."""
+
+    sweep: str
+    run: FinalRun
+    promise: Promise
+    notes: tuple[str, ...]
+    shortfall: str | None  # what is lacking on this machine
+
+
+def describe(request: LaunchRequest, database: str) -> Planned:
+    """Say what would be launched, and store nothing."""
+    with open_store(database, read_only=True) as store:
+        known = _launchable(store, request)
+        return _planned(store, known, request)
+
+
+def launch(
+    request: LaunchRequest,
+    database: str,
+    *,
+    interrupts: Interrupts | None = None,
+    began: Began = lambda sweep: None,
+) -> Finished:
+    """Store a sweep's final run with what is promised of it, and drive it to its end."""
+    with open_store(database) as store:
+        known = _launchable(store, request)
+        planned = _planned(store, known, request)
+        if request.ray_address is None and planned.shortfall:
+            raise InputError(planned.shortfall)
+        for note in planned.notes:
+            tell(note)
+        driver = this_driver()
+        name = _store(store, known, planned, request, driver)
+        with store.read() as session:
+            spec = SweepSpec.model_validate(sweep_named(session, name).config)
+            plan = plan_named(session, known.plan.name)
+        seat = DriversSeat(driver, request.ray_address, interrupts, began)
+        return finished(name, drive(store, name, spec, plan, seat))
+
+
+def _launchable(store: Store, request: LaunchRequest) -> Stored:
+    """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
+    if not request.validations > 0:
+        raise InputError(f"--validations {request.validations}: give how often the final run is scored, 1 or more")
+    known = stored(store, request.sweep)
+    row = known.sweep
+    if known.board.spec.policy == POLICY:
+        raise InputError(f"{row.name} is a final run itself: name the sweep that it is of")
+    if row.status is SweepStatus.RUNNING and is_driven(row, datetime.now(UTC)) and not is_dead(row):
+        raise InputError(f"{row.name} is still running: wait for its end, or `rlplan stop {row.name}` first")
+    if request.allocation is None and (known.answer is None or known.answer.so_far or row.status not in ENDED):
+        raise NotFoundError(
+            f"{row.name} ({row.status}) has no recommendation yet: `rlplan resume {row.name}` ends its pilots, or name "
+            "what to run by --allocation n=…,B=…"
+        )
+    return known
+
+
+def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
+    answer = recommended_for(known)
+    choice, board = _choice(answer.answer, request.allocation), known.board
+    with store.read() as session:
+        money = _money(session, known)
+        plan = plan_named(session, known.plan.name)
+        _require_new(session, known.sweep, choice.configuration)
+    layout = Layout.of(board.spec, pilot_gpus(plan))
+    continues = answer.launch.continues if request.allocation is None else None
+    pilot = _pilot(known, continues if layout.times == 1 else None)
+    price = choice.gpu_hours / choice.update_steps
+    run = final_run(
+        board,
+        choice.configuration,
+        choice.update_steps,
+        choice.learning_rate,
+        price,
+        money,
+        pilot,
+        layout,
+        request.validations,
+    )
+    view = board.view(0)
+    promised = promise(
+        Pool().worlds(view, DRAWS), run.configuration, run.update_steps * price, seed_sd(view.trials.values())
+    )
+    spec = spec_of_final(board.spec, run)
+    return Planned(known.sweep.name, run, promised, tuple(_notes(run, continues)), shortfall(spec, plan, *machine()))
+
+
+def _notes(run: FinalRun, continues: Pilot | None) -> list[str]:
+    notes = []
+    if run.update_steps < run.wanted_steps:
+        notes.append(
+            f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up"
+        )
+    if run.pilot is not None and continues is not None:
+        notes.append(
+            f"it goes on from update {run.pilot.step:,} of {continues.trial}, whose {continues.gpu_hours:.3g} "
+            "GPU-hours are not lost"
+        )
+    else:
+        notes.append("it starts from the base model")
+    return notes
+
+
+def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
+    """Return what is to be run: the recommended choice, or the best with the n and B that are named."""
+    if allocation is None:
+        return answer.chosen
+    n, B = _sizes(allocation)
+    for choice in answer.ranked:
+        if (choice.rollouts_per_prompt, choice.prompts_per_batch) == (n, B):
+            if choice.update_steps < 1:
+                raise BudgetError(f"--allocation {allocation}: the final run's budget pays for no update of it")
+            return choice
+    known = ", ".join(f"n={each.rollouts_per_prompt},B={each.prompts_per_batch}" for each in answer.ranked)
+    raise InputError(f"--allocation {allocation}: the sweep's plan has none like it that can be run; it has {known}")
+
+
+def _sizes(allocation: str) -> tuple[int, int]:
+    parts = dict(each.split("=", 1) for each in allocation.replace(" ", "").split(",") if "=" in each)
+    if set(parts) != {"n", "B"}:
+        raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
+    return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
+
+
+def _pilot(known: Stored, continues: Pilot | None) -> FromPilot | None:
+    """Return the pilot that the final run goes on from, exactly; only our own trainer can."""
+    board = known.board
+    if continues is None or board.spec.training.trainer is not None or board.spec.storage is not None:
+        return None
+    trial = next(number for number, each in board.trials.items() if each.name == continues.trial)
+    return FromPilot(trial, Path(continues.folder), continues.step)
+
+
+def _money(session: Session, known: Stored) -> float:
+    """Return what the plan's budget has left after the pilots and every final run that was launched before."""
+    left = known.plan.budget_gpu_hours - known.board.ledger.charged
+    for _, sweep in finals_of(session, known.sweep.id):
+        left -= standing(session, sweep.name).spent_gpu_hours
+    if left <= 0:
+        raise BudgetError(
+            f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run: "
+            "make a plan with a larger budget"
+        )
+    return left
+
+
+def _require_new(session: Session, sweep: Sweep, configuration: Configuration) -> None:
+    """Refuse what was launched before: what has not ended goes on, and what has is not run twice."""
+    for final, row in finals_of(session, sweep.id):
+        if row.status not in ENDED:
+            raise InputError(
+                f"{row.name} was launched already ({row.status}): `rlplan resume {row.name}` goes on with it"
+            )
+        trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
+        own = (trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)
+        if own == tuple(configuration):
+            raise NotFoundError(
+                f"{row.name} has run {named_configuration(configuration)} to its end ({final.update_steps:,} "
+                f"updates): nothing is left to launch; `rlplan status {row.name}` shows it"
+            )
+
+
+def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest, driver: Driver) -> str:
+    """Store the final run, whose promise never changes from then on; its driver holds it from its first moment."""
+    now, run, board = datetime.now(UTC), planned.run, known.board
+    spec = spec_of_final(board.spec, run)
+    with store.write() as session:
+        _require_new(session, sweep_named(session, known.sweep.name), run.configuration)
+        taken = list(session.scalars(select(Sweep.name)))
+        name = name_of_final(known.sweep.name, taken)
+        new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
+        create_sweep(session, known.plan.name, new, now, name=name)
+        row = sweep_named(session, name)
+        storage = spec.storage and f"{spec.storage.rpartition('/')[0]}/{name}-{token_of(row)[:8]}"
+        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder).parent, name)), "storage": storage})
+        row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+        trial = session.get_one(Trial, add_trial(session, name, trial_of_final(board, run), now))
+        if run.pilot is not None:
+            copy_pilot(run.pilot, Path(own.folder) / trial.name)
+            take_over(session, row, trial, run.pilot)
+        add_final(session, name, known.sweep.name, _row(planned, request), now)
+        take_lease(session, name, driver, now)
+        if own.storage is not None:
+            mark_storage(own.storage, Path(own.folder), row, store.location)
+        mark_folder(Path(own.folder), row, store.location)
+    return name
+
+
+def _row(planned: Planned, request: LaunchRequest) -> NewFinal:
+    run, end = planned.run, planned.promise.end
+    return NewFinal(
+        update_steps=run.update_steps,
+        segment_steps=run.segment_steps,
+        gpu_hours_per_step=run.gpu_hours_per_step,
+        start_up_gpu_hours=run.start_up_gpu_hours,
+        from_trial_id=None if run.pilot is None else run.pilot.trial,
+        from_step=run.from_step,
+        stop_when_won=request.stop_when_won,
+        promised_score=end.score,
+        promised_low=end.low,
+        promised_high=end.high,
+        promised_gpu_hours=run.gpu_hours,
+        promised_band=planned.promise.rows,
+    )

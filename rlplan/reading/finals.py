@@ -1,0 +1,217 @@
+"""How a final run stands: how far it is, against what was promised, what was warned of, and how it ended."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from planner.axes import named_configuration
+from planner.metrics import Metric
+from planner.store.final_tables import Final
+from planner.store.finals import (
+    BEST,
+    CLEARED,
+    ENDED,
+    ENDING,
+    PROMISE,
+    VALIDATION,
+    WARNING,
+    final_of,
+    finals_of,
+    forecasts_of,
+)
+from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
+from planner.store.standing import committed_step, newest_points
+from planner.view import Configuration
+from planner.watching.promised import Foretold, promised_at
+
+TOLD = (WARNING, CLEARED, VALIDATION, ENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """What was warned of and has not come right."""
+
+    rule: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """A validation of a final run."""
+
+    step: int
+    gpu_hours: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left to win, after the newest validation."""
+
+    share: float
+    expected: float
+    chance: float
+
+    @property
+    def won(self) -> bool:
+        """Whether nothing is left that is worth going on for."""
+        from planner.watching.left import CHANCE  # noqa: PLC0415 (drags in what fits curves)
+
+        return self.chance < CHANCE
+
+
+@dataclass(frozen=True, slots=True)
+class FinalStanding:
+    """A final run as its rows have it."""
+
+    sweep: str
+    of_sweep: str
+    status: str
+    name: str  # of its configuration
+    step: int
+    update_steps: int
+    from_step: int
+    gpu_hours_spent: float
+    priced_gpu_hours: float
+    budget_gpu_hours: float
+    promised: Foretold
+    band: tuple[tuple[float, float, float, float], ...]
+    scores: tuple[Validated, ...]
+    here: Foretold | None  # what was promised for the newest validation
+    expected: Foretold | None  # the end, as it is believed now
+    probability_below: float | None
+    left: Left | None
+    warnings: tuple[Warning, ...]
+    best: Validated | None
+    best_folder: str | None
+    line: str | None  # where it is, in a sentence
+    end: dict[str, Any] | None  # promised against reached, once it has ended
+    ending: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self.status in {str(each) for each in ENDED}
+
+    @property
+    def goes_wrong(self) -> bool:
+        """Whether a warning stands that is about the run itself, and not about what was promised of it."""
+        return any(each.rule != PROMISE for each in self.warnings)
+
+
+def final_standing(session: Session, sweep: Sweep) -> FinalStanding | None:
+    """Return how the newest final run of a sweep stands, or that run itself; None where none was launched."""
+    own = final_of(session, sweep.id)
+    if own is not None:
+        return _standing(session, own, sweep)
+    launched = finals_of(session, sweep.id)
+    return _standing(session, *launched[-1]) if launched else None
+
+
+def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
+    trial = session.scalars(select(Trial).where(Trial.sweep_id == sweep.id)).one()
+    segments = list(session.scalars(select(Segment).where(Segment.trial_id == trial.id).order_by(Segment.id)))
+    idle = session.scalar(select(func.sum(Charge.gpu_hours)).where(Charge.sweep_id == sweep.id)) or 0.0
+    scores, told = _scores(session, sweep, trial), _told(session, sweep.id)
+    believed = forecasts_of(session, final.id)
+    now = believed[-1] if believed else None
+    band = tuple((share, score, low, high) for share, score, low, high in final.promised_band)
+    best = max(scores, key=lambda each: each.score, default=None)
+    folder = Path(str(sweep.config.get("folder", ""))) / trial.name / BEST
+    last = scores[-1] if scores else None
+    left = None
+    if now is not None and now.expected_gain is not None and now.probability_more is not None:
+        left = Left(1 - now.step / final.update_steps, now.expected_gain, now.probability_more)
+    return FinalStanding(
+        sweep=sweep.name,
+        of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
+        status=str(sweep.status),
+        name=named_configuration(Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes)),
+        step=committed_step(segments),
+        update_steps=final.update_steps,
+        from_step=final.from_step,
+        gpu_hours_spent=sum(each.charged_gpu_hours or 0.0 for each in segments) + idle,
+        priced_gpu_hours=final.promised_gpu_hours,
+        budget_gpu_hours=float(sweep.config["pilot_gpu_hours"]),
+        promised=Foretold(final.promised_score, final.promised_low, final.promised_high),
+        band=band,
+        scores=scores,
+        here=None if last is None else promised_at(band, last.step / final.update_steps),
+        expected=None if now is None else Foretold(now.end_score, now.end_low, now.end_high),
+        probability_below=None if now is None else now.probability_below,
+        left=left,
+        warnings=_warnings(told),
+        best=best,
+        best_folder=str(folder) if folder.is_dir() else None,
+        line=next((each.reason for each in reversed(told) if each.action == VALIDATION), None),
+        end=next((each.seen for each in reversed(told) if each.action == ENDING), None),
+        ending=next((each.reason for each in reversed(told) if each.action == ENDING), None),
+    )
+
+
+def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ...]:
+    metric = Metric.of_sweep(sweep.config)
+    return tuple(
+        Validated(point.optimizer_step, point.gpu_hours, measured.score)
+        for point in newest_points(session, trial.id)
+        if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
+    )
+
+
+def _told(session: Session, sweep_id: int) -> list[Decision]:
+    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_(TOLD)).order_by(Decision.number)
+    return list(session.scalars(wanted))
+
+
+def _warnings(told: Sequence[Decision]) -> tuple[Warning, ...]:
+    """Return the warnings that were not taken back."""
+    standing: dict[str, Warning] = {}
+    for each in told:
+        if each.action == WARNING:
+            standing[each.seen["rule"]] = Warning(each.seen["rule"], each.reason)
+        elif each.action == CLEARED:
+            standing.pop(each.seen["rule"], None)
+    return tuple(standing.values())
+
+
+def final_data(final: FinalStanding) -> dict[str, Any]:
+    """Return the document of a final run."""
+    return asdict(final) | {"left": final.left and {**asdict(final.left), "won": final.left.won}}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Over all final runs of a database that have ended: how often the promise held, and how far prices were off."""
+
+    finals: int
+    held: int
+    prices: tuple[float, ...]  # GPU-hours that were taken, by those that were foretold for as much of the run
+
+    @property
+    def typical_price(self) -> float | None:
+        """The median factor."""
+        middle = sorted(self.prices)
+        return middle[len(middle) // 2] if middle else None
+
+
+def record_of(session: Session) -> Record | None:
+    """Return the record; None where no final run has ended."""
+    wanted = select(Decision.seen).where(Decision.action == ENDING, Decision.sweep_id.in_(select(Final.sweep_id)))
+    ends = list(session.scalars(wanted))
+    if not ends:
+        return None
+    prices = [each["gpu_hours"] / each["priced_so_far"] for each in ends if each["priced_so_far"] > 0]
+    return Record(len(ends), sum(bool(each["held"]) for each in ends), tuple(prices))
+
+
+def record_said(record: Record) -> str:
+    """Say it in a sentence."""
+    runs = "the one final run" if record.finals == 1 else f"{record.finals} final runs"
+    said = f"Of {runs} that ended, {record.held} did within the 90 % interval that was promised"
+    if record.typical_price is None:
+        return said
+    return f"{said}; they took {record.typical_price:.2f} times the GPU-hours that were foretold"

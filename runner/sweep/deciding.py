@@ -1,0 +1,53 @@
+"""Who decides in a sweep and what is concluded: of its pilots, or of its final run."""
+
+from dataclasses import replace
+
+from sqlalchemy.orm import Session
+
+from planner.axes import named_configuration
+from planner.pooling.pool import Pool
+from planner.store.final_tables import Final
+from planner.store.finals import final_of
+from planner.store.schema import Plan, Recommendation, Sweep
+from planner.store.sweeps import sweep_named
+from planner.sweeping.actions import Policy
+from planner.sweeping.final import FinalPolicy
+from planner.sweeping.policies import open_policy
+from planner.view import Configuration
+from runner.sweep.answering import stored_board
+from runner.sweep.concluding import Conclusions
+from runner.sweep.held import HeldAgainst, Promised
+from runner.sweep.spec import SweepSpec
+
+Concluding = Conclusions | HeldAgainst
+
+
+def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple[Policy, Concluding]:
+    """Return the policy of a stored sweep and what concludes from it; both fit the same curves in one pool."""
+    pool, row = Pool(), sweep_named(session, sweep)
+    final = final_of(session, row.id)
+    if final is None:
+        return open_policy(spec.policy, search=spec.search, pool=pool), Conclusions(
+            pool, spec, plan.workload.get("prompt_set_size")
+        )
+    pilots = session.get_one(Sweep, final.of_sweep_id)
+    view = stored_board(session, pilots.name).view(0)
+    others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
+    promised = Promised.of(session, final, _remedy(session, final, pilots))
+    policy = FinalPolicy(stop_when_won=final.stop_when_won)
+    return policy, HeldAgainst(replace(view, trials=others), promised, pool)
+
+
+def _remedy(session: Session, final: Final, pilots: Sweep) -> str:
+    """Name the runner-up of the recommendation, and the command that launches it with what is left."""
+    wanted = session.query(Recommendation).where(Recommendation.sweep_id == pilots.id)
+    answer = wanted.order_by(Recommendation.id.desc()).first()
+    rival = None if answer is None else answer.details.get("runner_up")
+    if not rival:
+        return ""
+    n, B = rival["rollouts_per_prompt"], rival["prompts_per_batch"]
+    name = named_configuration(Configuration(n, B, tuple(rival["axes"].items())))
+    return (
+        f"the runner-up is {name}: after `rlplan stop`, `rlplan launch {pilots.name} --allocation n={n},B={B}` "
+        "runs it with what is left of the budget"
+    )

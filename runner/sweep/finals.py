@@ -1,0 +1,242 @@
+"""From a sweep and a choice to its final run: the settings it is driven by, its trial, and what it takes of a pilot."""
+
+import math
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from budgets.errors import BudgetError, CheckpointError
+from planner.axes import named_configuration
+from planner.disk import why
+from planner.store import results
+from planner.store.finals import BEST, POLICY
+from planner.store.records import NewPoint, NewSegment, NewTrial
+from planner.store.results import add_points
+from planner.store.schema import Point, SegmentOutcome, Sweep, Trial
+from planner.store.standing import newest_points
+from planner.store.sweeps import next_name
+from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
+from planner.view import Configuration
+from runner.ports.trial import Machine, TrialConfig
+from runner.sweep.board import Board
+from runner.sweep.planned import CPU
+from runner.sweep.planning import trial_name
+from runner.sweep.spec import Resources, SweepSpec
+from runner.training import checkpoints
+from runner.training.trial import METRICS, read_points, write_points
+
+VALIDATIONS = 40  # over a final run
+
+
+@dataclass(frozen=True, slots=True)
+class FromPilot:
+    """A trial whose checkpoint the final run goes on from."""
+
+    trial: int
+    folder: Path
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a final run occupies its machines: so many times the GPUs of a pilot, on so many nodes."""
+
+    times: float = 1.0
+    nodes: int | None = None  # None: as a pilot
+
+    @classmethod
+    def of(cls, spec: SweepSpec, gpus_of_a_pilot: int) -> "Layout":
+        """Return the layout of a sweep's final run; the plan has the GPUs of a pilot, a stand-in many times them."""
+        if spec.final_gpus is None:
+            return cls()
+        occupies = spec.resources.gpus > 0 or spec.training.machine.device == "cpu"
+        return cls(spec.final_gpus / gpus_of_a_pilot, spec.final_nodes if occupies else None)
+
+    def resources(self, need: Resources) -> Resources:
+        """Return what a worker occupies."""
+        cpus = need.cpus * self.times if need.gpu == CPU else need.cpus
+        changes = {"slots": max(1, round(need.slots * self.times)), "cpus": cpus, "gpus": need.gpus * self.times}
+        return need.model_copy(update=changes)
+
+    def machine(self, machine: Machine) -> Machine:
+        """Return where it runs."""
+        nodes = machine.nodes if self.nodes is None else self.nodes
+        return machine.model_copy(update={"gpus": max(1, round(machine.gpus * self.times)), "nodes": nodes})
+
+
+@dataclass(frozen=True, slots=True)
+class FinalRun:
+    """A final run as it is to be launched."""
+
+    configuration: Configuration
+    update_steps: int
+    wanted_steps: int  # that the recommendation has; the money may not pay for the last few with a start-up
+    segment_steps: int
+    learning_rate: float
+    gpu_hours_per_step: float
+    start_up_gpu_hours: float
+    budget_gpu_hours: float
+    pilot: FromPilot | None
+    layout: Layout
+
+    @property
+    def from_step(self) -> int:
+        """The update that it goes on from."""
+        return 0 if self.pilot is None else self.pilot.step
+
+    @property
+    def gpu_hours(self) -> float:
+        """What it is to cost."""
+        return self.start_up_gpu_hours + (self.update_steps - self.from_step) * self.gpu_hours_per_step
+
+
+def final_run(
+    board: Board,
+    configuration: Configuration,
+    update_steps: int,
+    learning_rate: float,
+    gpu_hours_per_step: float,
+    budget_gpu_hours: float,
+    pilot: FromPilot | None,
+    layout: Layout,
+    validations: int = VALIDATIONS,
+) -> FinalRun:
+    """Return the run, as long as the money pays for with its start-up and the last segment's margin; else BudgetError.
+
+    Segments are from one validation to the next: each ends with a score and a checkpoint.
+    """
+    spec = board.spec
+    slots = layout.resources(spec.resources).slots
+    start_up = board.start_ups.of(configuration.axes) * slots / spec.resources.slots
+    segment = max(1, round(update_steps / validations))
+    idle = min(idle_gpu_hours(1, start_up, slots), MOST_IDLE_SHARE * budget_gpu_hours)
+    last = MARGIN * (start_up + segment * gpu_hours_per_step)
+    begun = 0 if pilot is None else pilot.step
+    paid = begun + segment + math.floor((budget_gpu_hours - idle - last) / gpu_hours_per_step)
+    segment = max(1, min(update_steps, paid) // validations)
+    steps = min(update_steps, paid) // segment * segment  # so that the last update is validated
+    if steps <= begun:
+        raise BudgetError(
+            f"a final run of {named_configuration(configuration)} needs at least {idle + last:.3g} GPU-hours for its "
+            f"first {segment:,} updates with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
+            "make a plan with a larger one"
+        )
+    return FinalRun(
+        configuration,
+        steps,
+        update_steps,
+        segment,
+        learning_rate,
+        gpu_hours_per_step,
+        start_up,
+        budget_gpu_hours,
+        pilot,
+        layout,
+    )
+
+
+def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
+    """Return the settings that a final run is driven by: those of the sweep, with the final run's layout and money."""
+    training = spec.training.model_copy(update={"machine": run.layout.machine(spec.training.machine)})
+    changes = {
+        "policy": POLICY,
+        "search": None,
+        "pilot_gpu_hours": run.budget_gpu_hours,
+        "target_gpu_hours": run.update_steps * run.gpu_hours_per_step,
+        "rest_to_final": False,
+        "workers": 1,
+        "learning_rate_range": None,
+        "resources": run.layout.resources(spec.resources),
+        "final_gpus": None,
+        "final_nodes": 1,
+        "training": training,
+    }
+    return spec.model_copy(update=changes)
+
+
+def trial_of_final(board: Board, run: FinalRun) -> NewTrial:
+    """Return the trial of a final run: its pilot's, or one like those of the sweep, on the final run's layout."""
+    spec = board.spec
+    n, B, axes = run.configuration
+    known = [each for each in board.trials.values() if each.configuration == run.configuration]
+    trained = next((each for each in known if run.pilot is not None and each.trial == run.pilot.trial), None)
+    like = trained or next(iter(known), None)
+    if like is None:
+        config = spec.trial(n, B, run.learning_rate, spec.seed, axes)
+    else:
+        config = TrialConfig.model_validate(board.facts[like.trial].config)
+    every = config.validation.model_copy(update={"every_rollouts": n * B * run.segment_steps})
+    config = config.model_copy(update={"validation": every, "machine": run.layout.machine(config.machine)})
+    return NewTrial(
+        name=trial_name(n, B, config.seed, axes),
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        learning_rate=run.learning_rate,
+        recipe=config.recipe.name,
+        seed=config.seed,
+        config=config.model_dump(mode="json"),
+        candidate_id=board.candidate(run.configuration).id,
+        axes=axes,
+    )
+
+
+def name_of_final(sweep: str, taken: list[str]) -> str:
+    """Return the next free name of a final run: 'sweep-1-final', 'sweep-1-final-2'."""
+    first = f"{sweep}-final"
+    return first if first not in taken else f"{first}-{max(2, int(next_name(first, taken).rpartition('-')[2]))}"
+
+
+def copy_pilot(pilot: FromPilot, folder: Path) -> None:
+    """Copy what a pilot has saved and scored into the folder of a final run; the pilot's own stays as it is."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in checkpoints.saved(pilot.folder):
+            shutil.copyfile(each.path, folder / each.path.name)
+        write_points(folder, [point for point in read_points(pilot.folder) if point.optimizer_step <= pilot.step])
+    except OSError as error:
+        raise CheckpointError(f"{pilot.folder} cannot be copied to {folder}: {why(error, folder)}") from error
+
+
+def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) -> None:
+    """Have a final run's trial stand where its pilot does, with the pilot's curve, and charge nothing for it again."""
+    now = sweep.created_at
+    segment = results.open_segment(session, trial.id, NewSegment(1, 0, pilot.step, 0.0), now)
+    path = str(Path(sweep.config["folder"]) / trial.name)
+    results.settle_segment(session, segment, SegmentOutcome.COMMITTED, 0.0, now, path, pilot.step)
+    columns = [name for name in Point.__table__.columns.keys() if name not in ("trial_id", "attempt", "segment_id")]  # noqa: SIM118
+    points = [
+        NewPoint(trial_id=trial.id, attempt=1, segment_id=segment, **{name: getattr(each, name) for name in columns})
+        for each in newest_points(session, pilot.trial)
+        if each.optimizer_step <= pilot.step
+    ]
+    add_points(session, points)
+
+
+def keep_best(folder: Path, step: int) -> int | None:
+    """Keep the first checkpoint at or after a step beside the newest ones, and return its step; None where none is.
+
+    Checkpoints are never changed once they are there, so that another name for the file is enough.
+    """
+    found = [each for each in checkpoints.saved(folder) if each.step >= step]
+    if not found:
+        return None
+    chosen, best = min(found, key=lambda each: each.step), folder / BEST
+    with suppress(OSError):
+        best.mkdir(exist_ok=True)
+        kept = best / chosen.path.name
+        if not kept.exists():
+            try:
+                os.link(chosen.path, kept)
+            except OSError:  # a storage without links
+                shutil.copyfile(chosen.path, kept)
+        for old in best.glob("checkpoint-*"):
+            if old.name != kept.name:
+                old.unlink(missing_ok=True)
+        if (folder / METRICS).exists():
+            write_points(best, [point for point in read_points(folder) if point.optimizer_step <= chosen.step])
+        return chosen.step
+    return None

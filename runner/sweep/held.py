@@ -1,0 +1,282 @@
+"""Holds a final run against its promise while it is driven: a forecast, a line and warnings after each validation."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from planner.pooling.pool import DRAWS, Pool
+from planner.recommending.promise import BROKEN, Outlook, outlook
+from planner.store.final_tables import Final
+from planner.store.finals import (
+    BEST,
+    CLEARED,
+    ENDING,
+    PROMISE,
+    VALIDATION,
+    WARNING,
+    WON,
+    NewForecast,
+    add_forecast,
+    forecasts_of,
+)
+from planner.store.schema import Decision, Point
+from planner.store.standing import newest_points
+from planner.sweeping.chances import NEAR
+from planner.sweeping.final import end_of, left_of, said_of_won
+from planner.view import Seen, TrialView, View, has_curve
+from planner.watching.left import Left
+from planner.watching.promised import Foretold, promised_at
+from planner.watching.rules import Scored, Warned, fall
+from planner.watching.updates import UpdateWatch
+from runner.ports.executor import Clock
+from runner.sweep.board import Board
+from runner.sweep.finals import keep_best
+from runner.sweep.journal import Journal
+
+FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What a final run is held against, as it was stored at the launch."""
+
+    final: int
+    update_steps: int
+    from_step: int
+    end: Foretold
+    gpu_hours: float
+    band: tuple[tuple[float, float, float, float], ...]
+    told_up_to: int  # the update of the last stored forecast, -1 without one
+    warned: frozenset[str]  # rules that a former driver warned of
+    said_won: bool
+    remedy: str  # what else could be run
+
+    @classmethod
+    def of(cls, session: Session, final: Final, remedy: str) -> "Promised":
+        """Read what is stored."""
+        told = forecasts_of(session, final.id)
+        decisions = session.execute(
+            select(Decision.action, Decision.seen)
+            .where(Decision.sweep_id == final.sweep_id, Decision.action.in_((WARNING, CLEARED, WON)))
+            .order_by(Decision.number)
+        ).all()
+        warned: set[str] = set()
+        for action, seen in decisions:
+            if action != WON:
+                (warned.add if action == WARNING else warned.discard)(seen["rule"])
+        return cls(
+            final=final.id,
+            update_steps=final.update_steps,
+            from_step=final.from_step,
+            end=Foretold(final.promised_score, final.promised_low, final.promised_high),
+            gpu_hours=final.promised_gpu_hours,
+            band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
+            told_up_to=told[-1].step if told else -1,
+            warned=frozenset(warned),
+            said_won=any(action == WON for action, _ in decisions),
+            remedy=remedy,
+        )
+
+
+class HeldAgainst:
+    """Takes the place of a sweep's conclusions in its final run."""
+
+    def __init__(self, pilots: View, promised: Promised, pool: Pool) -> None:
+        """Judge by the curves of the pilots, of which the one that the run goes on from is left out, and by its own."""
+        self._pilots, self._promised, self._pool = pilots, promised, pool
+        self._told_up_to, self._warned, self._said_won = promised.told_up_to, set(promised.warned), promised.said_won
+        self._mark: tuple[int, int] | None = None
+        self._updates, self._watched = UpdateWatch(), 0
+
+    def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
+        """Store nothing before the turn's points are: `so_far` looks at them."""
+
+    def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
+        """Judge what was stored since the last look."""
+        (trial,) = board.trials
+        with journal.store.read() as session:
+            wanted = select(func.count(), func.coalesce(func.max(Point.attempt), 0)).where(Point.trial_id == trial)
+            count, attempt = session.execute(wanted).one()
+            if (mark := (count, attempt)) == self._mark:
+                return
+            points = newest_points(session, trial)
+        self._mark = mark
+        self._watch_updates(points, journal)
+        scored, run = _scored(points, board), _with_scores(board.trials[trial], points, board)
+        if scored and scored[-1].x > self._told_up_to:
+            self._told_up_to = int(scored[-1].x)
+            self._judge(scored, run, journal, clock)
+            best = max(scored, key=lambda each: each.score)
+            keep_best(board.facts[trial].folder, int(best.x))
+
+    def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
+        """Judge the last validation, and tell the end unless it was interrupted."""
+        journal.commit()
+        self.so_far(board, journal, clock)
+        if so_far:
+            return
+        (trial,) = board.trials
+        with journal.store.read() as session:
+            points = newest_points(session, trial)
+        scored, run = _scored(points, board), board.trials[trial]
+        if scored:
+            said, seen = _ending(self._promised, scored, run, board.ledger.left)
+            journal.note(ENDING, None, said, **seen)
+
+    def _watch_updates(self, points: list[Point], journal: Journal) -> None:
+        for point in points:
+            if point.optimizer_step > self._watched and point.metrics:
+                self._watched = point.optimizer_step
+                warned = self._updates.see(point.optimizer_step, point.metrics)
+                if warned is not None:
+                    self._warn(warned, journal)
+
+    def _judge(self, scored: list[Scored], run: TrialView, journal: Journal, clock: Clock) -> None:
+        seen = self._outlook(run)
+        left = left_of(run) if run.step < run.most_steps else None
+        journal.note(VALIDATION, None, self._line(scored[-1], run, seen), step=int(scored[-1].x))
+        if seen is not None:
+            row = _forecast(run, seen, left, clock)
+            journal.add(partial(add_forecast, final_id=self._promised.final, forecast=row))
+            self._hold(seen, journal)
+        self._rule(fall(scored), journal)
+        if left is not None and left.won and not self._said_won:
+            self._said_won = True
+            saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
+            journal.note(WON, None, f"{said_of_won(left)}; {saves}", share_left=left.share, expected=left.expected)
+
+    def _outlook(self, run: TrialView) -> Outlook | None:
+        """Forecast the end; None before the run has a curve."""
+        if not has_curve(run):
+            return None
+        return outlook(self._pilots, run, end_of(run), self._promised.end.score, self._pool, DRAWS)
+
+    def _line(self, now: Scored, run: TrialView, seen: Outlook | None) -> str:
+        share = now.x / self._promised.update_steps
+        here, end = promised_at(self._promised.band, share), self._promised.end
+        said = (
+            f"at {share:.0%} of the final run: {now.score:.3f}, promised {here.score:.3f} ({here.low:.3f} to "
+            f"{here.high:.3f}) for here"
+        )
+        if seen is None:
+            return said
+        return (
+            f"{said}; end now expected {seen.end.score:.3f} ({seen.end.low:.3f} to {seen.end.high:.3f}), promised "
+            f"{end.score:.3f}; P({NEAR:g} or more below) {seen.probability_below:.2f}"
+        )
+
+    def _hold(self, seen: Outlook, journal: Journal) -> None:
+        """Warn where a notable shortfall is nearly certain: this is right when it comes, and comes late."""
+        if seen.probability_below >= BROKEN and PROMISE not in self._warned:
+            evidence = (
+                f"P(it ends {NEAR:g} or more below the promised {self._promised.end.score:.3f}) is "
+                f"{seen.probability_below:.2f}"
+            )
+            self._warn_of(PROMISE, evidence, self._promised.remedy or "nothing else was recommended", journal)
+        elif seen.probability_below < BROKEN and PROMISE in self._warned:
+            self._clear(PROMISE, "the promise can be kept again", journal)
+
+    def _rule(self, warned: Warned | None, journal: Journal) -> None:
+        if warned is not None:
+            if not self._warned.intersection(FALLS):
+                self._warn(warned, journal)
+            return
+        for rule in self._warned.intersection(FALLS):
+            self._clear(rule, "the validation has come back to its best", journal)
+
+    def _warn(self, warned: Warned, journal: Journal) -> None:
+        advice = warned.advice
+        if warned.rule in FALLS:
+            advice += f"; the best checkpoint is kept in its folder '{BEST}'"
+        if self._promised.remedy:
+            advice += f"; {self._promised.remedy}"
+        self._warn_of(warned.rule, warned.evidence, advice, journal)
+
+    def _warn_of(self, rule: str, evidence: str, advice: str, journal: Journal) -> None:
+        if rule in self._warned:
+            return
+        self._warned.add(rule)
+        journal.note(WARNING, None, f"{rule}: {evidence}. What to do: {advice}", rule=rule, evidence=evidence)
+
+    def _clear(self, rule: str, why: str, journal: Journal) -> None:
+        self._warned.discard(rule)
+        journal.note(CLEARED, None, f"{rule}: {why}", rule=rule)
+
+
+def _forecast(run: TrialView, seen: Outlook, left: Left | None, clock: Clock) -> NewForecast:
+    now = run.scores[-1]
+    return NewForecast(
+        made_at=clock.now(),
+        step=now.step,
+        gpu_hours=now.gpu_hours,
+        score=now.score,
+        end_score=seen.end.score,
+        end_low=seen.end.low,
+        end_high=seen.end.high,
+        probability_below=seen.probability_below,
+        expected_gain=None if left is None else left.expected,
+        probability_more=None if left is None else left.chance,
+    )
+
+
+def _scored(points: list[Point], board: Board) -> list[Scored]:
+    """Return the validations, each with the mean training reward since the one before."""
+    metric = board.spec.training.validation.target
+    found, rewards = [], []
+    for point in points:
+        reward = (point.metrics or {}).get("reward", (point.metrics or {}).get("pass_rate"))
+        if isinstance(reward, int | float):
+            rewards.append(float(reward))
+        measured = metric.of(point.score, point.score_standard_error, point.further_scores)
+        if measured is not None:
+            mean = sum(rewards) / len(rewards) if rewards else None
+            found.append(Scored(point.optimizer_step, measured.score, measured.standard_error, mean))
+            rewards = []
+    return found
+
+
+def _with_scores(trial: TrialView, points: list[Point], board: Board) -> TrialView:
+    """Return the trial with every score that is stored, also those of a segment under way."""
+    metric = board.spec.training.validation.target
+    seen = [
+        Seen(point.optimizer_step, board.compared(trial.trial, point.gpu_hours), *measured)
+        for point in points
+        if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
+    ]
+    return replace(trial, scores=tuple(seen))
+
+
+def _ending(
+    promised: Promised, scored: list[Scored], run: TrialView, left_gpu_hours: float
+) -> tuple[str, dict[str, float | bool]]:
+    """Tell how the run ended: promised against reached, hours against the price."""
+    last, best = scored[-1], max(scored, key=lambda each: each.score)
+    share = last.x / promised.update_steps
+    due = promised.end if share >= 1 else promised_at(promised.band, share)
+    held = due.low <= last.score <= due.high
+    begun = promised.from_step / promised.update_steps
+    priced = promised.gpu_hours * (share - begun) / (1 - begun)
+    where = "" if share >= 1 else f", at update {last.x:,g} of {promised.update_steps:,}"
+    said = (
+        f"the final run ended with {last.score:.3f}{where}; promised was {due.score:.3f} ({due.low:.3f} to "
+        f"{due.high:.3f}), and that was {'kept' if held else 'not kept'}. Its best was {best.score:.3f} at update "
+        f"{best.x:,g}. It took {run.gpu_hours_spent:.3g} GPU-hours, priced at {promised.gpu_hours:.3g}; "
+        f"{left_gpu_hours:.3g} are left of the budget"
+    )
+    numbers: dict[str, float | bool] = {
+        "reached": last.score,
+        "promised": due.score,
+        "promised_low": due.low,
+        "promised_high": due.high,
+        "held": held,
+        "share": share,
+        "best": best.score,
+        "best_step": best.x,
+        "gpu_hours": run.gpu_hours_spent,
+        "priced_gpu_hours": promised.gpu_hours,
+        "priced_so_far": priced,
+        "left_gpu_hours": left_gpu_hours,
+    }
+    return said, numbers

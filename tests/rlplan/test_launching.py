@@ -1,0 +1,139 @@
+"""Launching the final run of a sweep from Python, with simulated workers instead of Ray."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.store import open_store
+from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.finals import finals_of
+from planner.store.schema import Decision, Sweep, SweepStatus, Trial
+from planner.store.standing import standing
+from planner.trials import TrialState
+from rlplan.actions import sweeping
+from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.sweeping import resume, start
+from tests.rlplan.test_sweeping import Simulated, Stopping, request
+
+
+@pytest.fixture(autouse=True)
+def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "rlplan.db")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep that has ended, and its database."""
+    folder = tmp_path_factory.mktemp("swept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sweeping, "RayExecutor", Simulated)
+        start(request(), str(folder / "rlplan.db"))
+    return folder
+
+
+@pytest.fixture
+def swept(made: Path, tmp_path: Path, database: str) -> str:
+    """A copy of it that is the test's own."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return database
+
+
+def rows(database: str, kind: type) -> list[Any]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return list(session.query(kind).order_by(kind.id))
+
+
+def sizes(database: str) -> tuple[int, int]:
+    """Return n and B of the final run."""
+    trial = rows(database, Trial)[-1]
+    return trial.rollouts_per_prompt, trial.prompts_per_batch
+
+
+def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(swept: str) -> None:
+    finished = launch(LaunchRequest(validations=8), swept)
+    assert (finished.sweep, finished.interrupted, finished.failed_trials) == ("sweep-1-final", False, 0)
+    pilots, final = rows(swept, Sweep)
+    assert (final.status, final.policy) == (SweepStatus.FINISHED, "final")
+    (promised,) = rows(swept, Final)
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        stands = standing(session, final.name)
+        spent = stands.spent_gpu_hours + standing(session, pilots.name).spent_gpu_hours
+        (trial,) = stands.trials
+        assert trial.state is TrialState.FINISHED
+        assert stands.segments[trial.id][-1].to_step == promised.update_steps
+        assert spent <= stands.plan.budget_gpu_hours
+        assert [row.id for _, row in finals_of(session, pilots.id)] == [final.id]
+
+
+def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast(swept: str) -> None:
+    planned = describe(LaunchRequest(validations=8), swept)
+    assert rows(swept, Final) == []
+    launch(LaunchRequest(validations=8), swept)
+    (promised,) = rows(swept, Final)
+    assert promised.promised_score == planned.promise.end.score
+    assert promised.promised_low < promised.promised_score < promised.promised_high
+    assert promised.promised_band == planned.promise.rows
+    forecasts = rows(swept, ForecastOfFinal)
+    steps = [each.step for each in forecasts]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == promised.update_steps
+    assert all(each.end_low <= each.end_score <= each.end_high for each in forecasts)
+    ends = [each for each in rows(swept, Decision) if each.action == "ended"]
+    assert len(ends) == 1
+    assert f"ended with {forecasts[-1].score:.3f}" in ends[0].reason
+
+
+def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str) -> None:
+    interrupts = Stopping()
+    stopped = launch(LaunchRequest(validations=8), swept, interrupts=interrupts, began=interrupts.began)
+    assert stopped.interrupted
+    with pytest.raises(InputError, match=r"was launched already \(interrupted\): `rlplan resume sweep-1-final`"):
+        launch(LaunchRequest(), swept)
+    finished = resume(None, swept)
+    assert (finished.sweep, finished.interrupted) == ("sweep-1-final", False)
+    (promised,) = rows(swept, Final)
+    assert rows(swept, ForecastOfFinal)[-1].step == promised.update_steps
+
+
+def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(swept: str) -> None:
+    launch(LaunchRequest(validations=8), swept)
+    with pytest.raises(NotFoundError, match="nothing is left to launch"):
+        launch(LaunchRequest(), swept)
+    run = next(
+        each for each in rows(swept, Trial) if (each.rollouts_per_prompt, each.prompts_per_batch) != sizes(swept)
+    )
+    allocation = f"n={run.rollouts_per_prompt},B={run.prompts_per_batch}"
+    with pytest.raises(BudgetError, match=r"needs at least|nothing is left"):
+        launch(LaunchRequest(allocation=allocation, validations=1), swept)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"allocation": "n=4"}, "give the rollouts per prompt and the prompts"),
+        ({"allocation": "n=3,B=5"}, "has none like it that can be run; it has n="),
+        ({"validations": 0}, "--validations 0"),
+        ({"sweep": "sweep-7"}, "there is no sweep 'sweep-7'"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused_with_what_can(swept: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises((InputError, NotFoundError), match=message):
+        launch(LaunchRequest(**given), swept)
+    assert rows(swept, Final) == []
+
+
+def test_without_a_recommendation_nothing_is_launched(database: str) -> None:
+    interrupts = Stopping()
+    start(request(), database, interrupts=interrupts, began=interrupts.began)
+    with pytest.raises(NotFoundError, match="has no recommendation yet"):
+        launch(LaunchRequest(), database)
