@@ -51,6 +51,7 @@ FARTHEST_RISE = 200.0  # |z| beyond which a rise has not begun, or is over
 # First only pairs of a top and a middle are fitted; after so many rounds those so far behind in log evidence are left
 # out, and the others go on with every scatter and drift, of which some are left out in turn.
 TRIED, SCREENED, BEHIND = 4, 4.0, 5.0
+UNTAUGHT = 6.0  # and so far before sources have spoken, which say nothing of levels but may change what fits one
 LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e8
 
 
@@ -114,10 +115,9 @@ class JointModel:
     ) -> None:
         self.features, self.points, self.of = features, points, of
         top, middle = (each.ravel() for each in np.meshgrid(TOPS, MIDDLES, indexing="ij"))
-        self.prior: CoefficientPrior
-        self.prior, of_source = prior_of(features, top, middle, learnt)
-        level = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
-        self.log_prior = np.tile(level, 1 + len(learnt)) + of_source
+        self.learnt = tuple(learnt)
+        self.prior: CoefficientPrior = prior_of(features, top, middle, ())[0]
+        self.log_prior = np.log(np.outer(TOP_WEIGHTS, MIDDLE_WEIGHTS)).ravel()
         self.scatter = np.full((len(self.log_prior), 1), SCATTERS[1]) * SCATTER  # (h, 3)
         self.drift = np.full(len(self.log_prior), DRIFTS[0])
         self.steps = alike(points.x)  # (i, j, k)
@@ -138,6 +138,9 @@ class JointModel:
         members, known = len(self.log_prior), len(self.design)
         state: FitState = np.tile(self.base_mean, (members, 1)), self.prior.mean, np.zeros((members, known, LOCAL))
         state, rows, value = self._climbed(state, TRIED)
+        if self.learnt:
+            state = _of(state, self._teach(self._near(state, rows, value, UNTAUGHT)))
+            state, rows, value = self._climbed(state, TRIED)
         state = _of(state, self._spread(self._near(state, rows, value, SCREENED)))
         state, rows, value = self._climbed(state, TRIED)
         kept = self._near(state, rows, value, BEHIND)
@@ -205,6 +208,16 @@ class JointModel:
         self.scatter, self.drift, self.prior = self.scatter[members], self.drift[members], self.prior.of(members)
         self.log_prior, self.log_noise = self.log_prior[members], self.log_noise[members]
         self.whitening, self.white_steps = self.whitening[members], self.white_steps[members]
+
+    def _teach(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Go on with some members, each with every source and without one; return which of them each comes from."""
+        level = self.prior.mean[members]
+        top, middle = level[:, self.features.top], level[:, self.features.middle]
+        of = np.tile(members, 1 + len(self.learnt))
+        self._keep(of)
+        self.prior, of_source = prior_of(self.features, top, middle, self.learnt)
+        self.log_prior = self.log_prior + of_source
+        return of
 
     def _spread(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """Go on with some members, each with every scatter and drift; return which of them each comes from."""
