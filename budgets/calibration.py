@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from budgets.workload import RecipeTraits, Workload
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
 LENGTH_FLOOR_LOG_SD = 0.10  # responses grow and shrink during training
 LENGTH_STEP_LOG_SD = 0.30  # between steps of one run
+FEWEST_TO_DRIFT, DRIFT = 4, 0.10  # stretches of a run that tell a trend, and how much of one (as a logarithm) counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class MeasuredStep:
     seconds: Mapping[Phase, float]
     together: Mapping[tuple[Phase, ...], float] = field(default_factory=dict)  # phases that were timed as one
     whole: float | None = None
+    run: str = ""  # whose steps are given in their order
 
     def __post_init__(self) -> None:
         counts = (self.rollouts_per_prompt, self.generated_rollouts, self.mean_prompt_tokens, self.mean_response_tokens)
@@ -91,7 +94,6 @@ def calibrate(
         return Calibration(before, None, NOISE_PRIOR_SD)
     timings = _timings(workload, gpu, measured)
     log_mean, log_covariance, noise = posterior(timings, before)
-    lengths = np.log([step.mean_response_tokens for step in measured])
     told = math.sqrt(1 + len(measured) * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
     return Calibration(
         Coefficients(
@@ -103,9 +105,32 @@ def calibrate(
             records=len(measured),
             unmodelled_log_sd=noise,
         ),
-        mean_response=float(np.exp(lengths.mean())),
+        mean_response=mean_response(measured),
         noise_log_sd=noise,
     )
+
+
+def mean_response(measured: Sequence[MeasuredStep]) -> float:
+    """Return the mean response to expect of further steps: of several runs the geometric mean, each as it ended."""
+    runs: dict[str, list[float]] = {}
+    for step in measured:
+        runs.setdefault(step.run, []).append(step.mean_response_tokens)
+    return math.exp(fmean(math.log(latest_mean(lengths)) for lengths in runs.values()))
+
+
+def latest_mean(lengths: Sequence[float]) -> float:
+    """Return the geometric mean of a run's mean responses: of its later half, where they have grown or shrunk by then.
+
+    They have if the halves differ by a tenth, and by more than twice the error that their scatter leaves.
+    """
+    logs = np.log(lengths)
+    if len(logs) >= FEWEST_TO_DRIFT:
+        early, late = logs[: len(logs) // 2], logs[len(logs) // 2 :]
+        drift = abs(float(late.mean() - early.mean()))
+        error = math.sqrt(early.var(ddof=1) / len(early) + late.var(ddof=1) / len(late))
+        if drift > max(DRIFT, 2 * error):
+            logs = late
+    return float(np.exp(logs.mean()))
 
 
 def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:

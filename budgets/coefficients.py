@@ -52,6 +52,10 @@ CONSTANTS: dict[str, tuple[Driver, ...]] = {
 # Trainers that always score the rollouts with the policy that made them, before they train on them.
 RECOMPUTING = frozenset({"verl", "nemo-rl", "openrlhf", "skyrl", "slime", "easyr1", "rlinf"})
 
+# Trainers that send LoRA adapters alone to the engines: verl (docs/advance/ppo_lora.rst), SkyRL (its pull request 1329)
+# and TRL since 1.14 (its AsyncGRPOTrainer). The others are taken to merge them and send all weights.
+SENDING_ADAPTERS = frozenset({"verl", "skyrl", "trl"})
+
 
 @dataclass(frozen=True)
 class Coefficients:
@@ -64,6 +68,7 @@ class Coefficients:
     length_log_sd: float = PRIOR_LENGTH_LOG_SD
     records: int = 0
     unmodelled_log_sd: float = UNMODELLED_LOG_SD
+    evidence: str = ""  # whose measured steps these are from
 
     def apply(self, seconds: Seconds) -> Seconds:
         """Turn base seconds into expected ones."""

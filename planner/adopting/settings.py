@@ -19,6 +19,8 @@ _KEYS: dict[str, Keys] = {
         "model": ("actor_rollout_ref.model.path",),
         "nodes": ("trainer.nnodes",),
         "gpus_per_node": ("trainer.n_gpus_per_node",),
+        "infer_nodes": ("rollout.nnodes",),
+        "infer_gpus_per_node": ("rollout.n_gpus_per_node",),
         "seed": ("data.seed",),
         "response_tokens": ("data.max_response_length",),
         "validation_samples": ("actor_rollout_ref.rollout.val_kwargs.n",),
@@ -265,6 +267,7 @@ def _gpus(known: Flat) -> int | None:
     if per_node is None:
         return None
     own = (_whole(known, "nodes") or 1) * per_node
+    own += (_whole(known, "infer_nodes") or 0) * (_whole(known, "infer_gpus_per_node") or 0)
     if known.get("colocated") or not ({"engines", "infer_gpus"} & known.keys()):
         return own
     engines = (_whole(known, "engines") or 0) * (_whole(known, "engine_gpus") or 1)

@@ -4,12 +4,13 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from budgets.errors import InputError
 from planner.adopting.records import Run, gpu_hours
 from planner.adopting.settings import Settings
+from planner.adopting.split import Split
 from planner.axes import LEARNING_RATE, RECIPE
 from planner.view import Axes, Configuration
 
@@ -25,6 +26,7 @@ class Entry:
     settings: Settings
     axes: Axes = ()
     seed: int = 0
+    split: Split = Split()  # noqa: RUF009 (frozen)
 
     @property
     def allocation(self) -> tuple[int, int]:
@@ -95,7 +97,7 @@ def together(entries: Sequence[Entry], *, same_scores: bool = False) -> Together
         taken = {p.seed for p in placed if (p.allocation, p.axes) == (each.allocation, own) and p.scored == each.scored}
         wanted = each.settings.seed or 0
         seed = next(number for number in (wanted, *range(len(entries) + 1)) if number not in taken)
-        placed.append(Entry(each.run, each.settings, own, seed))
+        placed.append(replace(each, axes=own, seed=seed))
     differing: dict[str, set[object]] = {
         "GPUs": {each.settings.gpus for each in curves},
         "trainers": {each.run.trainer for each in curves},

@@ -13,21 +13,30 @@ from sqlalchemy.orm import Session
 from budgets.cost import step_cost
 from budgets.errors import BudgetError, InputError
 from budgets.signal import signal_fraction
-from budgets.work import Phase
 from planner.adopting.records import gpu_hours
 from planner.adopting.together import Entry
 from planner.config import Resolved, resolved_values
 from planner.pooling.pool import Pool
 from planner.proposals import Request, propose
 from planner.store import Store
+from planner.store.costs import replace_costs
 from planner.store.driving import Driver, take_lease
 from planner.store.records import NewCandidate, NewCostRecord, NewDecision, NewPlan, NewPoint, NewSegment, NewSweep
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import CostRecord, Plan, SegmentOutcome, SweepStatus
 from planner.store.standing import standing
-from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, save_plan, sweep_named
+from planner.store.sweeps import (
+    add_cost_records,
+    add_trial,
+    create_sweep,
+    move_trial,
+    plan_named,
+    save_plan,
+    sweep_named,
+)
 from planner.trials import TrialState
 from planner.view import Configuration
+from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
 from rlplan.reading.plan_data import hardware_data, new_candidates, workload_data
 from runner.ports.trial import TaskChoice
@@ -42,15 +51,6 @@ from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
 from runner.sweep.spec import SweepSpec
 
 ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothing says on what they were trained
-# What the cost model calls the phases of the trainers' logs; forward passes of old and of reference policy count alike.
-PHASES = {
-    Phase.GENERATE: ("generate",),
-    Phase.REWARD: ("reward",),
-    Phase.REFERENCE: ("logprob", "reference"),
-    Phase.TRAIN: ("update",),
-    Phase.SYNC: ("sync",),
-    Phase.EVALUATE: ("validation",),
-}
 
 
 def plan_row(
@@ -168,40 +168,11 @@ def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
     return replace(request, coefficients=coefficients, variants=variants)
 
 
-def cost_row(entry: Entry, request: Request, at: datetime) -> CostRecord | None:
-    """Return what a typical step of a run took, by phase; None where its log times none."""
-    phases = entry.run.phases()
-    seconds = {name.value: sum(phases.get(each, 0.0) for each in parts) for name, parts in PHASES.items()}
-    seconds |= {name: phases[name] for name in ("save", "step") if name in phases}
-    if not any(seconds.values()):
-        return None
-    n, B = entry.allocation
-    mean = entry.run.typical("response_tokens") or request.workload.responses.mean
-    record = NewCostRecord(
-        at=at,
-        gpu=request.hardware.gpu.name,
-        generator_gpus=entry.settings.gpus or 1,
-        trainer_gpus=entry.settings.gpus or 1,
-        colocated=True,
-        model=request.workload.model.name,
-        recipe=entry.settings.recipe or request.traits.name,
-        rollouts_per_prompt=n,
-        prompts_per_batch=B,
-        generated_rollouts=round(entry.run.typical("rollouts") or n * B),
-        trained_rollouts=n * B,
-        mean_prompt_tokens=entry.run.typical("prompt_tokens") or request.workload.prompt_tokens,
-        mean_response_tokens=mean,
-        longest_response_tokens=max(mean, entry.run.typical("longest_response_tokens") or 0.0),
-        seconds={name: took for name, took in seconds.items() if took > 0},
-    )
-    return CostRecord(**vars(record))
-
-
 def store_sweep(
     store: Store,
     plan: tuple[NewPlan, Sequence[NewCandidate]],
     choice: SweepChoice,
-    curves: Sequence[tuple[Entry, CostRecord | None]],
+    curves: Sequence[tuple[Entry, Sequence[NewCostRecord]]],
     problems: int | None,
     ends: SweepStatus,
 ) -> tuple[str, str, list[str]]:
@@ -217,7 +188,7 @@ def store_sweep(
         sweep = sweep_named(session, name)
         sweep.config, sweep.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
         candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
-        for entry, cost in curves:
+        for entry, costs in curves:
             candidate = candidates[(*entry.allocation, entry.axes)]
             planned = new_trial(own, candidate, entry.axes, entry.learning_rate, entry.seed)
             trial = add_trial(session, name, planned, clock.now())
@@ -225,13 +196,17 @@ def store_sweep(
             _trained(session, trial, entry, problems, clock.now())
             said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
             record_decision(session, name, NewDecision(clock.now(), "adopt", said, trial_id=trial))
-            if cost is not None:
-                cost.trial_id = trial
-                session.add(cost)
+            store_costs(session, entry, [replace(cost, trial_id=trial) for cost in costs])
         take_lease(session, name, driver, clock.now())
         mark_folder(Path(own.folder), sweep, store.location)
     _conclude(store, name, own, driver, clock, ends)
     return plan_name, name, names
+
+
+def store_costs(session: Session, entry: Entry, costs: Sequence[NewCostRecord]) -> None:
+    """Store what a run's steps took, in place of what was stored of it when it was adopted before."""
+    replace_costs(session, source_of(entry))
+    add_cost_records(session, costs)
 
 
 def _conclude(store: Store, sweep: str, spec: SweepSpec, driver: Driver, clock: RealClock, ends: SweepStatus) -> None:

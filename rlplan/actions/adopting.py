@@ -15,6 +15,7 @@ from budgets.errors import BudgetError, InputError, UnknownNameError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
 from planner.adopting.settings import settings_of
+from planner.adopting.split import split_of
 from planner.adopting.together import Entry, Together, lacking, together
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.checking import Count, Positive
@@ -22,8 +23,9 @@ from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
 from planner.store import open_store
-from planner.store.schema import SweepStatus
-from rlplan.actions.adopted_rows import calibrated, cost_row, open_candidates, plan_row, store_sweep
+from planner.store.schema import CostRecord, SweepStatus
+from rlplan.actions.adopted_costs import cost_rows
+from rlplan.actions.adopted_rows import calibrated, open_candidates, plan_row, store_costs, store_sweep
 from rlplan.actions.proposing import AskedSection, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from runner.sweep.planning import AnyPath, SweepChoice, Text
@@ -109,9 +111,11 @@ def _entry(path: Path, request: AdoptRequest) -> Entry:
         run = replace(run, steps=tuple(steps))
     if request.seconds_per_step is not None:
         run = timed(run, request.seconds_per_step)
-    settings = settings_of(run.trainer, configuration_of(path, request.settings, run.log))
+    found = configuration_of(path, request.settings, run.log)
     given = request.model_dump(exclude={"settings"})
-    return Entry(run, settings.with_given({"validation_samples": run.samples}).with_given(given))
+    settings = settings_of(run.trainer, found).with_given({"validation_samples": run.samples}).with_given(given)
+    split = split_of(run.trainer, found, settings.rollouts_per_prompt, settings.prompts_per_batch)
+    return Entry(run, settings, split=split)
 
 
 def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
@@ -120,8 +124,14 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
     money = _money(request, curves) if curves else Money(1.0, 1.0, 1.0)
     resolved = _configuration(request, found, money)
     workload, now = build_request(resolved), datetime.now(UTC)
-    costs = [cost_row(entry, workload, now) for entry in entries]
-    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(cost is not None for cost in costs))
+    known_size = request.validation_problems is not None
+    costs = [cost_rows(entry, workload, now, validations=known_size) for entry in entries]
+    if others := [e.run.path.name for e in entries if e.settings.model != entries[0].settings.model]:
+        notes.append(f"{', '.join(others)}: of another model than {entries[0].run.path.name}, adopt them by themselves")
+        costs = [
+            c if e.settings.model == entries[0].settings.model else [] for e, c in zip(entries, costs, strict=True)
+        ]
+    stored = Adopted(entries, (None,) * len(entries), {}, (), prices=sum(bool(cost) for cost in costs))
     if unscored := [entry.run.path.name for entry in entries if not entry.scored]:
         notes.append(f"{', '.join(unscored)}: not validated after an update, so only what their steps took is stored")
     with open_store(database) as store:
@@ -135,7 +145,8 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
             plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
             if goes_on:
                 known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
-                priced = calibrated(workload, [*known, *(cost for cost in costs if cost is not None)])
+                own = [CostRecord(**vars(cost)) for each in costs for cost in each]
+                priced = calibrated(workload, [*known, *own])
                 candidates += open_candidates(priced, candidates)
             choice = SweepChoice(
                 problems=request.problems,
@@ -153,8 +164,9 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
             trials = tuple(next(given) if entry.scored else None for entry in entries)
             stored = replace(stored, plan=plan_name, sweep=sweep, trials=trials)
         with store.write() as session:
-            unscored_costs = [c for e, c in zip(entries, costs, strict=True) if c is not None and not e.scored]
-            session.add_all(unscored_costs)
+            for entry, cost in zip(entries, costs, strict=True):
+                if cost and not entry.scored:
+                    store_costs(session, entry, cost)
     return replace(stored, notes=tuple(notes))
 
 

@@ -1,29 +1,48 @@
-"""Brings measured steps from the database to the cost model."""
+"""Brings measured steps from the database to the cost model, and says whose they are."""
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from budgets.cost import Coefficients
+from budgets.coefficients import RECOMPUTING, Coefficients
 from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Phase
 from budgets.workload import RecipeTraits, Workload
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store
+from planner.store.costs import sweeps_of
 from planner.store.schema import CostRecord
+from rlplan.actions.adopted_costs import WHOLE
 
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
 
+NAMED = 3  # runs whose steps calibrate; of more the longest
 _PHASES = {phase.value for phase in Phase}
+_TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
+
+
+def measured_by(
+    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
+) -> "Calibration | None":
+    """Calibrate on the steps that were measured with this GPU and model; None where there are none."""
+    records = store.cost_records(gpu=gpu.name, model=workload.model.name)
+    if not records:
+        return None
+    with store.read() as session:
+        sweeps = sweeps_of(session, (record.trial_id for record in records))
+    return calibration_of(records, workload, gpu, traits, before, sweeps)
 
 
 def coefficients_of(
     store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
 ) -> Coefficients:
-    """Calibrate on the steps that were measured with this GPU and model; what was known before when there are none."""
-    records = store.cost_records(gpu=gpu.name, model=workload.model.name)
-    return calibration_of(records, workload, gpu, traits, before).coefficients if records else before
+    """Return what the steps that were measured with this GPU and model teach; what was known before without any."""
+    found = measured_by(store, workload, gpu, traits, before)
+    return before if found is None else found.coefficients
 
 
 def calibration_of(
@@ -32,29 +51,80 @@ def calibration_of(
     gpu: Gpu,
     traits: RecipeTraits,
     before: Coefficients | None = None,
+    sweeps: Mapping[int, str] | None = None,
 ) -> "Calibration":
-    """Return what the recorded steps teach about this hardware and workload.
+    """Return what the recorded steps teach about this hardware and workload; `sweeps` are the names behind trials.
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
     from budgets.calibration import calibrate  # noqa: PLC0415 (for measured steps alone)
 
+    found = calibrate(workload, gpu, measured_steps(records, traits), before)
+    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(records, gpu, sweeps or {})))
+
+
+def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits) -> list["MeasuredStep"]:
+    """Return recorded steps as the cost model counts them; `traits` are those of recipes that are not shipped."""
     named = {record.recipe for record in records}.intersection(recipe_names())
     shipped = {name: load_recipe(name).traits() for name in named}
-    steps = [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
-    return calibrate(workload, gpu, steps, before)
+    return [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
+
+
+def evidence(records: Iterable[CostRecord], gpu: Gpu, sweeps: Mapping[int, str]) -> str:
+    """Say whose steps they are: "400 steps of verl.log, 8 h100"."""
+    steps: Counter[tuple[str, int]] = Counter()
+    for record in records:
+        name = os.path.basename(record.source or "") or sweeps.get(record.trial_id or 0, "")
+        placement = Placement(record.generator_gpus, record.trainer_gpus, record.colocated)
+        steps[name, placement.gpus] += record.steps or 1
+    told = [f"{_counted(count, name)}, {gpus} {gpu.name}" for (name, gpus), count in steps.most_common()]
+    rest = len(told) - NAMED
+    return "; ".join([*told[:NAMED], *([f"and {rest} more"] if rest > 0 else [])])
+
+
+def _counted(steps: int, name: str) -> str:
+    counted = "step" if steps == 1 else "steps"
+    return f"{steps:,} {counted} of {name}" if name else f"{steps:,} measured {counted}"
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
     from budgets.calibration import MeasuredStep  # noqa: PLC0415
 
+    updates = record.updates_per_step or 1
+    timed = {Phase(name): took / updates for name, took in record.seconds.items() if name in _PHASES}
+    traits = _as_it_ran(record, traits, timed)
+    together: dict[tuple[Phase, ...], float] = {}
+    if record.trainer in _TIMES_BOTH and traits.reference_pass and Phase.REFERENCE not in timed:
+        took = timed.pop(Phase.OLD_LOG_PROBS, 0.0)
+        together = {(Phase.OLD_LOG_PROBS, Phase.REFERENCE): took} if took else {}
+    whole = record.seconds.get(WHOLE)
     return MeasuredStep(
         rollouts_per_prompt=record.rollouts_per_prompt,
-        placement=Placement(record.generator_gpus, record.trainer_gpus, record.colocated),
+        placement=Placement(record.generator_gpus, record.trainer_gpus, record.colocated, record.engine_gpus),
         traits=traits,
-        generated_rollouts=record.generated_rollouts,
-        trained_rollouts=record.trained_rollouts,
+        generated_rollouts=record.generated_rollouts / updates,
+        trained_rollouts=record.trained_rollouts / updates,
         mean_prompt_tokens=record.mean_prompt_tokens,
         mean_response_tokens=record.mean_response_tokens,
-        seconds={Phase(name): seconds for name, seconds in record.seconds.items() if name in _PHASES},
+        seconds=timed,
+        together=together,
+        whole=whole / updates if whole else None,
+        run=record.source or f"trial {record.trial_id}",
+    )
+
+
+def _as_it_ran(record: CostRecord, traits: RecipeTraits, timed: Mapping[Phase, float]) -> RecipeTraits:
+    """Return a recipe's traits as a run elsewhere had them: its passes, whether it waited, its updates of a batch."""
+    if record.source is None:
+        return traits
+    reference = traits.reference_pass
+    if record.trainer not in _TIMES_BOTH and Phase.TRAIN in timed:  # a pass that it makes it times
+        reference = Phase.REFERENCE in timed
+    overlaps = traits.asynchronous if record.asynchronous is None else record.asynchronous
+    return replace(
+        traits,
+        reference_pass=reference,
+        old_log_probs=Phase.OLD_LOG_PROBS in timed or record.trainer in RECOMPUTING,
+        staleness_bound=max(1, traits.staleness_bound) if overlaps else 0,
+        updates_per_batch=record.updates_per_step or 1,
     )

@@ -53,6 +53,7 @@ def cost_record(
         ),
         seconds={name: value for name, value in seconds.items() if value is not None},
         trial_id=trial.trial,
+        steps=len(updates),
     )
 
 

@@ -75,11 +75,12 @@ def test_what_is_stored_is_what_the_runs_did(run: Run, five: list[str]) -> None:
     assert points[-1].score_standard_error == pytest.approx(math.sqrt(0.55 * 0.45 / 2000), rel=0.02)
     assert points[-1].metrics is not None
     assert points[-1].metrics["seconds"]["generate"] == pytest.approx(0.75 * SECONDS)
-    assert [(cost.gpu, cost.rollouts_per_prompt, cost.mean_response_tokens) for cost in costs] == [
-        ("h100", 8, 200.0),
-        ("h100", 16, 200.0),
-    ]
+    stretches = [("h100", n, 200.0, 6, five[run]) for run, n in enumerate((8, 16)) for _ in range(10)]
+    assert [
+        (cost.gpu, cost.rollouts_per_prompt, cost.mean_response_tokens, cost.steps, cost.source) for cost in costs
+    ] == stretches
     assert costs[0].seconds["generate"] == pytest.approx(0.75 * SECONDS)
+    assert costs[0].seconds["step"] == pytest.approx(SECONDS)
     assert costs[0].trial_id == trial.id
 
 
@@ -163,9 +164,13 @@ def test_a_run_without_a_validation_has_a_price_and_no_trial(run: Run, tmp_path:
     found = read(run, "adopt", folder, *GIVEN)
     assert (found["sweep"], found["runs"][0]["trial"], found["prices"]) == (None, None, 1)
     with open_store("rlplan.db", read_only=True) as store:
-        assert [record.rollouts_per_prompt for record in store.cost_records(model="qwen2.5-0.5b")] == [16]
+        stored = [(record.rollouts_per_prompt, record.steps) for record in store.cost_records(model="qwen2.5-0.5b")]
+        assert {n for n, _ in stored} == {16}
+        assert sum(steps or 0 for _, steps in stored) == 29
     found = read(run, "adopt", folder, *GIVEN, "--score", "critic/score/mean")
     assert found["sweep"] == "sweep-1"
+    with open_store("rlplan.db", read_only=True) as store:  # adopted once more, it counts once
+        assert sum(record.steps or 0 for record in store.cost_records()) == 29
 
 
 def test_a_budget_that_the_runs_have_used_up_is_refused(run: Run, five: list[str]) -> None:

@@ -1,0 +1,73 @@
+"""Measured costs by where they came from: runs that were adopted, by their path, and sweeps that ran here, by name."""
+
+import os
+from collections.abc import Iterable
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from budgets.errors import InputError, NotFoundError
+from planner.store.schema import CostRecord, Sweep, Trial
+
+
+def sweeps_of(session: Session, trials: Iterable[int | None]) -> dict[int, str]:
+    """Return the names of the sweeps that trials belong to."""
+    wanted = {trial for trial in trials if trial is not None}
+    if not wanted:
+        return {}
+    rows = session.execute(select(Trial.id, Sweep.name).join(Sweep, Sweep.id == Trial.sweep_id))
+    return {trial: name for trial, name in rows if trial in wanted}
+
+
+def sources(session: Session) -> dict[str, int]:
+    """Return what measured costs came from, each with its number of records, the oldest first."""
+    found: dict[str, int] = {}
+    adopted = (
+        select(CostRecord.source, func.count())
+        .where(CostRecord.source.is_not(None))
+        .group_by(CostRecord.source)
+        .order_by(func.min(CostRecord.id))
+    )
+    of_sweeps = (
+        select(Sweep.name, func.count())
+        .join(Trial, Trial.sweep_id == Sweep.id)
+        .join(CostRecord, CostRecord.trial_id == Trial.id)
+        .where(CostRecord.source.is_(None))
+        .group_by(Sweep.id, Sweep.name)
+        .order_by(Sweep.id)
+    )
+    for query in (adopted, of_sweeps):
+        for name, records in session.execute(query):
+            found[str(name)] = int(records)
+    return found
+
+
+def forget_costs(session: Session, run: str) -> tuple[str, int]:
+    """Remove the measured costs of a run or a sweep, by path or name; return what it was stored as, and how many."""
+    known = sources(session)
+    name = _chosen(run, list(known))
+    of_sweep = select(Trial.id).join(Sweep, Sweep.id == Trial.sweep_id).where(Sweep.name == name)
+    mine = (CostRecord.source == name) | (CostRecord.source.is_(None) & CostRecord.trial_id.in_(of_sweep))
+    session.execute(delete(CostRecord).where(mine))
+    return name, known[name]
+
+
+def replace_costs(session: Session, source: str) -> None:
+    """Remove what was stored of a run that is adopted once more."""
+    session.execute(delete(CostRecord).where(CostRecord.source == source))
+
+
+def _chosen(run: str, known: list[str]) -> str:
+    """Return which of the sources is meant: its whole name, the same path, or the only one that ends so."""
+    for given in (run, os.path.abspath(os.path.expanduser(run))):
+        if given in known:
+            return given
+    alike = [name for name in known if os.path.basename(name) == os.path.basename(run.rstrip("/")) != ""]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise InputError(f"'{run}' may be {' or '.join(alike)}: give the whole path")
+    if not known:
+        raise NotFoundError(f"nothing was measured of '{run}', or of any other run: rlplan adopt RUN stores it")
+    some = known if len(known) <= 6 else [*known[:6], f"{len(known) - 6} more"]
+    raise NotFoundError(f"nothing was measured of '{run}'; measured are {', '.join(some)}")

@@ -1,0 +1,106 @@
+"""What the steps of adopted runs took, as measured costs: a record for each stretch of a run, in its order."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from budgets.work import Phase
+from planner.adopting.records import Run, Step
+from planner.adopting.together import Entry
+from planner.proposals import Request
+from planner.store.records import NewCostRecord
+
+MOST_STRETCHES = 10  # of a run: responses grow while it trains
+STRETCH_STEPS = 5  # at least, so that one slow step is not the typical one
+WHOLE = "step"  # what a record calls the seconds of a whole step, without validations and saving
+# What the cost model calls the phases of the trainers' logs.
+PHASES = {
+    "generate": Phase.GENERATE,
+    "reward": Phase.REWARD,
+    "logprob": Phase.OLD_LOG_PROBS,
+    "reference": Phase.REFERENCE,
+    "update": Phase.TRAIN,
+    "sync": Phase.SYNC,
+    "validation": Phase.EVALUATE,
+}
+OUTSIDE = ("validation", "save")
+
+
+def cost_rows(entry: Entry, request: Request, at: datetime, *, validations: bool) -> list[NewCostRecord]:
+    """Return what typical steps of a run took, by phase and as a whole; none where its log times none.
+
+    What a validation took tells of a price only where it is known how many problems it has.
+    """
+    rows = [_row(entry, steps, request, at, validations=validations) for steps in stretches(entry.run)]
+    return [row for row in rows if row is not None]
+
+
+def source_of(entry: Entry) -> str:
+    """Return what a run's costs are known by: its path."""
+    return str(entry.run.path.expanduser().absolute())
+
+
+def stretches(run: Run) -> list[tuple[Step, ...]]:
+    """Cut a run's updates into stretches of nearly equal length."""
+    updates = [each for each in run.steps if each.step]
+    count = max(1, min(MOST_STRETCHES, len(updates) // STRETCH_STEPS))
+    bounds = [round(i * len(updates) / count) for i in range(count + 1)]
+    return [tuple(updates[a:b]) for a, b in pairwise(bounds) if a < b]
+
+
+def whole_seconds(run: Run, steps: Sequence[Step]) -> float | None:
+    """Return the median seconds of a step from one update to the next, without validations and saving."""
+    before_each = dict(zip((each.step for each in run.steps), (0, *(each.step for each in run.steps)), strict=False))
+    took = []
+    for each in steps:
+        before = before_each[each.step]
+        outside = sum(each.seconds.get(phase, 0.0) for phase in OUTSIDE)
+        if each.took is not None and each.took > outside:
+            took.append((each.took - outside) / (each.step - before))
+    return statistics.median(took) if took else None
+
+
+def _row(
+    entry: Entry, steps: tuple[Step, ...], request: Request, at: datetime, *, validations: bool
+) -> NewCostRecord | None:
+    run, split = replace(entry.run, steps=steps), entry.split
+    gpus = entry.settings.gpus or 1
+    generators, trainers, colocated = split.of(gpus)
+    asynchronous = split.asynchronous and not colocated
+    seconds = {PHASES[name].value: took for name, took in run.phases().items() if name in PHASES}
+    if asynchronous:
+        seconds.pop(Phase.GENERATE.value, None)  # such a log times the waiting for rollouts
+    if not validations:
+        seconds.pop(Phase.EVALUATE.value, None)
+    whole = whole_seconds(entry.run, steps)
+    seconds |= {} if whole is None else {WHOLE: whole}
+    seconds = {name: took for name, took in seconds.items() if took > 0}
+    if not seconds:
+        return None
+    n, B = entry.allocation
+    mean = run.typical("response_tokens") or entry.run.typical("response_tokens") or request.workload.responses.mean
+    return NewCostRecord(
+        at=at,
+        gpu=request.hardware.gpu.name,
+        generator_gpus=generators,
+        trainer_gpus=trainers,
+        colocated=colocated,
+        model=request.workload.model.name,
+        recipe=entry.settings.recipe or request.traits.name,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        generated_rollouts=round(run.typical("rollouts") or n * B),
+        trained_rollouts=n * B,
+        mean_prompt_tokens=run.typical("prompt_tokens") or request.workload.prompt_tokens,
+        mean_response_tokens=mean,
+        longest_response_tokens=max(mean, run.typical("longest_response_tokens") or 0.0),
+        seconds=seconds,
+        source=source_of(entry),
+        trainer=entry.run.trainer,
+        steps=len(steps),
+        asynchronous=asynchronous,
+        updates_per_step=split.updates,
+        engine_gpus=split.engine_gpus,
+    )

@@ -1,0 +1,58 @@
+"""How the GPUs of a run were used, as its settings have it."""
+
+import pytest
+
+from planner.adopting.configuration import Flat
+from planner.adopting.settings import settings_of
+from planner.adopting.split import Split, split_of
+
+
+@pytest.mark.parametrize(
+    ("trainer", "found", "expected"),
+    [
+        ("verl", {"actor_rollout_ref.actor.ppo_mini_batch_size": 32}, Split(updates=2)),
+        (
+            "verl",
+            {"rollout.nnodes": 1, "rollout.n_gpus_per_node": 4, "trainer.n_gpus_per_node": 12},
+            Split(4, asynchronous=True),
+        ),
+        ("verl", {"rollout.nnodes": 0, "rollout.n_gpus_per_node": 8}, Split()),
+        ("prime-rl", {"deployment.num_infer_gpus": 6, "deployment.num_train_gpus": 2}, Split(6, asynchronous=True)),
+        ("openrlhf", {"vllm_num_engines": 4, "vllm_tensor_parallel_size": 2, "async_train": True}, Split(8, 2, True)),
+        ("openrlhf", {"vllm_num_engines": 4, "colocate_all_models": True, "train_batch_size": 256}, Split(updates=2)),
+        ("skyrl", {"generator.inference_engine.num_engines": 4}, Split()),
+        (
+            "skyrl",
+            {"generator.inference_engine.num_engines": 4, "trainer.placement.colocate_all": False},
+            Split(4),
+        ),
+        (
+            "nemo-rl",
+            {
+                "policy.generation.colocated.enabled": False,
+                "policy.generation.colocated.resources.gpus_per_node": 8,
+                "policy.generation.colocated.resources.num_nodes": 1,
+                "policy.generation.vllm_cfg.tensor_parallel_size": 4,
+                "grpo.async_grpo.enabled": True,
+            },
+            Split(8, 4, True),
+        ),
+        ("nemo-rl", {"policy.generation.colocated.resources.gpus_per_node": 8}, Split()),
+        ("slime", {"colocate": True, "rollout_num_gpus": 8, "rollout_num_gpus_per_engine": 2}, Split(engine_gpus=2)),
+        (None, {"rollout_num_gpus": 8}, Split()),
+    ],
+)
+def test_a_trainers_keys_say_how_its_gpus_are_used(trainer: str | None, found: Flat, expected: Split) -> None:
+    assert split_of(trainer, found, 8, 64) == expected
+
+
+def test_gpus_that_generate_alone_are_gpus_of_the_run() -> None:
+    found = {"rollout.nnodes": 1, "rollout.n_gpus_per_node": 4, "trainer.nnodes": 1, "trainer.n_gpus_per_node": 12}
+    gpus = settings_of("verl", found).gpus
+    assert gpus == 16
+    assert split_of("verl", found, 8, 64).of(gpus) == (4, 12, False)
+
+
+@pytest.mark.parametrize("gpus", [4, 3])
+def test_a_split_that_does_not_fit_the_gpus_is_none(gpus: int) -> None:
+    assert Split(4).of(gpus) == (gpus, gpus, True)
