@@ -69,6 +69,7 @@ class Coefficients:
     records: int = 0
     unmodelled_log_sd: float = UNMODELLED_LOG_SD
     evidence: str = ""  # whose measured steps these are from
+    measured_lengths: bool = False  # whether the mean response is theirs
 
     def apply(self, seconds: Seconds) -> Seconds:
         """Turn base seconds into expected ones."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, step_cost
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
@@ -59,12 +60,11 @@ def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
 
 
 def _cost(request: Request, cost: StepCost) -> Assumption:
-    by_model = {variant.workload.model.name: variant.coefficients.records for variant in request.all_variants}
-    records = sum(by_model.values())
+    evidence = dict.fromkeys(each.coefficients.evidence for each in request.all_variants if each.coefficients.evidence)
     factor = math.exp(Z90 * cost.log_sd)
-    if records:
-        steps = "1 measured step" if records == 1 else f"{records:,} measured steps"
-        return Assumption("cost of a step", f"within a factor {factor:.2g} (90 %)", f"calibrated on {steps}")
+    if evidence:
+        told = f"calibrated by {'; '.join(evidence)}"
+        return Assumption("cost of a step", f"within a factor {factor:.2g} (90 %)", told)
     if not request.hardware.gpu.one_process:
         fitted = f"closed form fitted to published steps, within a factor {factor:.2g} (90 %)"
         return Assumption("cost of a step", fitted, "not measured yet; a sweep's steps calibrate it")
@@ -94,6 +94,8 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
     if given != DEFAULT:
         return Assumption("responses", value, given)
     known = request.coefficients.length_log_sd
+    if request.coefficients.measured_lengths:
+        return Assumption("responses", value, measured_lengths(request.coefficients))
 
     def price(times: float) -> float:
         workload = request.workload.with_mean_response(times * request.workload.responses.mean)
@@ -101,6 +103,11 @@ def _response(request: Request, resolved: Resolved, cell: PricedCell) -> Assumpt
         return step_cost(*terms, placement=cell.cost.placement).step_seconds
 
     return Assumption("responses", value, asked_for_lengths(request.workload, known, price))
+
+
+def measured_lengths(known: Coefficients) -> str:
+    """Say whose steps the mean response is from, and how well it is known."""
+    return f"measured within × {math.exp(Z90 * known.length_log_sd):.2g} (90 %): {known.evidence}"
 
 
 def asked_for_lengths(workload: Workload, log_sd: float, price: Callable[[float], float]) -> str:

@@ -11,6 +11,7 @@ from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Phase
 from budgets.workload import RecipeTraits, Workload
+from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store
 from planner.store.costs import sweeps_of
@@ -20,6 +21,7 @@ from rlplan.actions.adopted_costs import WHOLE
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
 
+MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
 NAMED = 3  # runs whose steps calibrate; of more the longest
 _PHASES = {phase.value for phase in Phase}
 _TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
@@ -37,12 +39,43 @@ def measured_by(
     return calibration_of(records, workload, gpu, traits, before, sweeps)
 
 
-def coefficients_of(
-    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
-) -> Coefficients:
-    """Return what the steps that were measured with this GPU and model teach; what was known before without any."""
+def known_of(
+    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients, *, given_mean: bool
+) -> tuple[Coefficients, Workload]:
+    """Return what measured steps teach of prices, and the workload with the mean response that they saw.
+
+    A mean that the user gives stays. So does the expected one where responses were interrupted: how long they would
+    have been, nobody saw.
+    """
     found = measured_by(store, workload, gpu, traits, before)
-    return before if found is None else found.coefficients
+    if found is None:
+        return before, workload
+    if given_mean or found.mean_response is None:
+        return replace(found.coefficients, length_log_sd=before.length_log_sd), workload
+    return replace(found.coefficients, measured_lengths=True), workload.with_mean_response(found.mean_response)
+
+
+def with_measured(store: Store, request: Request, *, given_mean: bool) -> Request:
+    """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
+    known: dict[str, tuple[Coefficients, Workload]] = {}
+    for each in request.all_variants:
+        if (name := each.workload.model.name) not in known:
+            terms = (each.workload, request.hardware.gpu, each.traits, each.coefficients)
+            known[name] = known_of(store, *terms, given_mean=given_mean)
+
+    def mean(workload: Workload) -> Workload:
+        return workload.with_mean_response(known[workload.model.name][1].responses.mean)
+
+    variants = (
+        replace(each, coefficients=known[each.workload.model.name][0], workload=mean(each.workload))
+        for each in request.variants
+    )
+    return replace(
+        request,
+        coefficients=known[request.workload.model.name][0],
+        workload=mean(request.workload),
+        variants=tuple(variants),
+    )
 
 
 def calibration_of(
@@ -59,8 +92,13 @@ def calibration_of(
     """
     from budgets.calibration import calibrate  # noqa: PLC0415 (for measured steps alone)
 
-    found = calibrate(workload, gpu, measured_steps(records, traits), before)
-    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(records, gpu, sweeps or {})))
+    steps = measured_steps(records, traits)
+    found = calibrate(workload, gpu, steps, before)
+    return replace(
+        found,
+        coefficients=replace(found.coefficients, evidence=evidence(records, gpu, sweeps or {})),
+        mean_response=None if any(step.traits.interrupted_from for step in steps) else found.mean_response,
+    )
 
 
 def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits) -> list["MeasuredStep"]:

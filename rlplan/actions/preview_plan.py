@@ -10,6 +10,7 @@ import numpy as np
 
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
+from planner.config.layers import DEFAULT
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.foretelling import Priced, foretold
 from planner.proposals.grid import PricedGrid, price_cells
@@ -21,7 +22,7 @@ from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, Foretold
-from rlplan.actions.calibrating import coefficients_of
+from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from runner.simulation.drawn import APART, DrawnCell, Setting, curve_through
 from runner.simulation.surfaces import Shape
 from runner.sweep.planned import pilot_gpus
@@ -65,8 +66,7 @@ def request_of(plan: Plan, store: Store) -> Request:
     alone = replace(request.of(request.all_variants[0]), learning_rate_range=None)
     if plan.pilot_gpu_hours:
         alone = replace(alone, pilots=replace(alone.pilots, gpus=pilot_gpus(plan)))
-    found = coefficients_of(store, alone.workload, alone.hardware.gpu, alone.traits, alone.coefficients)
-    return replace(alone, coefficients=found)
+    return with_measured(store, alone, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
 
 
 def first_of(request: Request) -> Configuration:

@@ -5,10 +5,9 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from budgets.coefficients import Coefficients
 from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
-from planner.config.assumptions import asked_for_lengths, told_lengths
+from planner.config.assumptions import asked_for_lengths, measured_lengths, told_lengths
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
@@ -32,24 +31,26 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
     workload, hardware, traits, known = build_step(resolved)
     asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
-    asked = replace(asked, coefficients=_measured(asked, database))
+    asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
     return Priced(found, changes(found), _assumptions(found, resolved))
 
 
-def _measured(asked: Asked, database: str) -> Coefficients:
-    """Return the coefficients with what the database knows about costs; one that is not there is not made."""
+def _measured(asked: Asked, database: str, *, given_mean: bool) -> Asked:
+    """Return what is asked with what the database knows about costs and lengths; one that is not there is not made."""
     if "://" not in database and not os.path.exists(os.path.expanduser(database)):
-        return asked.coefficients  # without the store, which takes longer to import than all else
+        return asked  # without the store, which takes longer to import than all else
     from planner.store import open_store  # noqa: PLC0415
     from planner.store.engine import locate  # noqa: PLC0415
-    from rlplan.actions.calibrating import coefficients_of  # noqa: PLC0415
+    from rlplan.actions.calibrating import known_of  # noqa: PLC0415
 
     place = locate(database)
     if isinstance(place, Path) and not place.exists():
-        return asked.coefficients
+        return asked
     with open_store(database, read_only=True) as store:
-        return coefficients_of(store, asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
+        terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)
+        coefficients, workload = known_of(store, *terms, given_mean=given_mean)
+    return replace(asked, coefficients=coefficients, workload=workload)
 
 
 def price_table(path: Path) -> list[PricedRun]:
@@ -77,17 +78,14 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
     asked = found.asked
     model, hardware = asked.workload.model, asked.hardware
     given = resolved.source("workload.mean_response_tokens")
-    records = asked.coefficients.records
+    known = asked.coefficients
+    lengths = measured_lengths(known) if known.measured_lengths else _asking(asked) if given == DEFAULT else given
     return [
-        Assumption(
-            "responses",
-            told_lengths(asked.workload, asked.traits),
-            given if given != DEFAULT else _asking(asked),
-        ),
+        Assumption("responses", told_lengths(asked.workload, asked.traits), lengths),
         Assumption(
             "cost of a step",
             f"within a factor {found.factor:.2g} (90 %)",
-            f"calibrated on {records:,} measured steps" if records else "not measured yet: measured steps calibrate it",
+            f"calibrated by {known.evidence}" if known.evidence else "not measured yet: measured steps calibrate it",
         ),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from budgets.cost import Coefficients
 from planner.config import Assumption, Resolved, assumptions, build_request, resolved_values
-from planner.proposals import Proposal, Request, propose
+from planner.config.layers import DEFAULT
+from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.schema import Candidate, Plan
-from rlplan.actions.calibrating import coefficients_of
+from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from rlplan.actions.configuring import AskedSection, load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
 
@@ -44,7 +44,8 @@ def make_plan(
         with open_store(database) as store:
             return draft.stored(store)
     with open_store(database) as store:
-        return _Draft(propose(_calibrated(store, request)), resolved, require).stored(store)
+        request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
+        return _Draft(propose(request), resolved, require).stored(store)
 
 
 class _Draft:
@@ -63,21 +64,6 @@ class _Draft:
         """Store it."""
         name = store.save_plan(self._plan, self._candidates, created_at=datetime.now(UTC))
         return StoredPlan(name, self._proposal, self._assumptions, list(store.notices))
-
-
-def _calibrated(store: Store, request: Request) -> Request:
-    """Price from the steps that were measured with this GPU and each model; by the prior where there are none."""
-    known: dict[str, Coefficients] = {}
-    for variant in request.all_variants:
-        if variant.workload.model.name not in known:
-            known[variant.workload.model.name] = coefficients_of(
-                store, variant.workload, request.hardware.gpu, variant.traits, variant.coefficients
-            )
-    return replace(
-        request,
-        coefficients=known[request.workload.model.name],
-        variants=tuple(replace(each, coefficients=known[each.workload.model.name]) for each in request.variants),
-    )
 
 
 def _is_new(database: str) -> bool:

@@ -73,7 +73,7 @@ def test_measured_steps_of_the_database_count_and_none_is_made_for_a_price(run: 
 
     after = priced(run, "--model", record.model, "--gpu", record.gpu)
 
-    assert any("calibrated on 20" in each["source"] for each in after["assumptions"])
+    assert any("calibrated by 20 measured steps, 8 h100" in each["source"] for each in after["assumptions"])
     assert before["seconds_per_step"] != after["seconds_per_step"]
 
 

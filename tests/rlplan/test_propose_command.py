@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,7 @@ def test_measured_steps_in_the_database_narrow_the_cost(
 
     assert spread(after) < 0.5 * spread(before)
     cost = next(entry for entry in plan["assumptions"] if entry["what"] == "cost of a step")
-    assert cost["source"] == "calibrated on 20 measured steps"
+    assert cost["source"] == "calibrated by 20 measured steps, 64 h100"
 
 
 @pytest.mark.parametrize("database", ["~/new.db", "sqlite:///new.db"])
@@ -337,3 +338,28 @@ def test_somebody_elses_database_is_refused_and_left_alone(run: Run, tmp_path: P
     assert ran.code == 2
     assert "other.db" in ran.err
     assert (tmp_path / "other.db").read_bytes() == before
+
+
+def test_measured_steps_say_how_long_responses_are_unless_that_is_given(run: Run, tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store:
+        record = replace(samples.cost_record(), source="/runs/verl.log", steps=40)
+        growing = [replace(record, mean_response_tokens=tokens) for tokens in (500.0, 600, 1400, 1450, 1500, 1550)]
+        samples.put(store, sweeps.add_cost_records, growing)
+
+    def assumed(*flags: str) -> dict[str, Any]:
+        plan = json.loads(run("propose", "--budget", "5000", "--format", "json", *flags).out)
+        told = {each["what"]: (each["value"], each["source"]) for each in plan["assumptions"]}
+        return told | {"mean": plan["workload"]["mean_response_tokens"]}
+
+    measured, given = assumed(), assumed("--mean-response-tokens", "2400")
+    assert measured["mean"] == pytest.approx(1500, rel=0.03)  # as they ended
+    assert measured["responses"][1].startswith("measured within × ")
+    assert measured["responses"][1].endswith("(90 %): 240 steps of verl.log, 8 h100")
+    assert measured["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
+    assert (given["mean"], given["responses"][1]) == (2400, "--mean-response-tokens")
+    assert given["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
+    price = json.loads(run("price", "--format", "json").out)
+    told = {each["what"]: each["source"] for each in price["assumptions"]}
+    assert told["cost of a step"] == "calibrated by 240 steps of verl.log, 8 h100"
+    assert told["responses"] == measured["responses"][1]
+    assert run("preview").code == 0
