@@ -210,8 +210,12 @@ def record_of(session: Session) -> Record | None:
 
 def record_said(record: Record) -> str:
     """Say it in a sentence."""
-    runs = "the one final run" if record.finals == 1 else f"{record.finals} final runs"
-    said = f"Of {runs} that ended, {record.held} did within the 90 % interval that was promised"
+    within = "within the 90 % interval that was promised"
+    if record.finals == 1:
+        said = f"The one final run that ended did {'' if record.held else 'not '}end {within}; it"
+    else:
+        said = f"Of {record.finals} final runs that ended, {record.held} ended {within}; half of them"
     if record.typical_price is None:
-        return said
-    return f"{said}; they took {record.typical_price:.2f} times the GPU-hours that were foretold"
+        return said.rpartition(";")[0]
+    times = f"{record.typical_price:.2f} times the GPU-hours that were foretold"
+    return f"{said} took {times}" if record.finals == 1 else f"{said} took more than {times}"

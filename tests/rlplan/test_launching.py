@@ -1,6 +1,9 @@
 """Launching the final run of a sweep from Python, with simulated workers instead of Ray."""
 
+import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,18 @@ from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import finals_of
 from planner.store.schema import Decision, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
+from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
 from rlplan.actions.sweeping import resume, start
+from rlplan.printing.status_sweeps import print_sweeps
+from rlplan.printing.sweep_output import print_finished, print_status
+from rlplan.reading.finals import final_standing, record_of, record_said
+from rlplan.reading.sweep_words import ALL
+from rlplan.wording.formats import Format
+from runner.ports.backend import Point
+from runner.ports.executor import Event, Progress
 from tests.rlplan.test_sweeping import Simulated, Stopping, request
 
 
@@ -137,3 +148,82 @@ def test_without_a_recommendation_nothing_is_launched(database: str) -> None:
     start(request(), database, interrupts=interrupts, began=interrupts.began)
     with pytest.raises(NotFoundError, match="has no recommendation yet"):
         launch(LaunchRequest(), database)
+
+
+class Falling(Simulated):
+    """Has every score from an update on fall far below what the world would give."""
+
+    low, high = 0.5, 2.0  # shares of the run between which it is low
+    steps = 0  # of the run
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [self._fallen(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
+
+    def _fallen(self, event: Progress) -> Progress:
+        points = [self._lowered(point) if point.score is not None else point for point in event.points]
+        return replace(event, points=tuple(points))
+
+    def _lowered(self, point: Point) -> Point:
+        share = point.optimizer_step / self.steps
+        low = self.low < share <= self.high
+        return replace(point, score=0.05 if low else point.score)
+
+
+@pytest.mark.parametrize(("high", "warned"), [(2.0, True), (0.7, False)])
+def test_a_fall_is_warned_of_until_the_score_comes_back(
+    swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], high: float, warned: bool
+) -> None:
+    monkeypatch.setattr(Falling, "high", high)
+    monkeypatch.setattr(Falling, "steps", describe(LaunchRequest(validations=20), swept).run.update_steps)
+    monkeypatch.setattr(sweeping, "RayExecutor", Falling)
+    ended = launch(LaunchRequest(validations=20), swept)
+    told = [
+        (each.action, each.seen["rule"]) for each in rows(swept, Decision) if each.action in ("warning", "all-clear")
+    ]
+    assert ("warning", "fall") in told
+    assert (("all-clear", "fall") in told) is not warned
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        standing = final_standing(session, sweep_named(session, "sweep-1"))
+    assert standing is not None
+    assert standing.goes_wrong is warned
+    assert print_finished(ended, swept, Format.TABLE) == (5 if warned else 0)
+    printed = capsys.readouterr()
+    assert ("WARNING, fall: the mean of the last 2 validations" in printed.out) is warned
+    assert ("sweep-1-final ended with a warning" in printed.err) is warned
+
+
+def test_what_is_nowhere_near_its_promise_is_warned_of_and_counts_as_broken(
+    swept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Falling, "low", -1.0)
+    monkeypatch.setattr(Falling, "steps", 1_000_000)
+    monkeypatch.setattr(sweeping, "RayExecutor", Falling)
+    launch(LaunchRequest(validations=8), swept)
+    warnings = [each for each in rows(swept, Decision) if each.action == "warning"]
+    assert "promise" in [each.seen["rule"] for each in warnings]
+    said = next(each.reason for each in warnings if each.seen["rule"] == "promise")
+    assert "02 or more below the promised" in said
+    assert "rlplan launch sweep-1 --allocation n=" in said
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        record = record_of(session)
+    assert record is not None
+    assert (record.finals, record.held) == (1, 0)
+    assert record_said(record).startswith("The one final run that ended did not end within the 90 % interval")
+    assert record.typical_price == pytest.approx(1.0, abs=0.5)
+
+
+def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
+    swept: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch(LaunchRequest(validations=8), swept)
+    print_status(swept, "sweep-1", Format.TABLE)
+    printed = capsys.readouterr().out
+    assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
+    assert "The final run ended with 0." in printed
+    print_status(swept, "sweep-1", Format.JSON)
+    final = json.loads(capsys.readouterr().out)["final"]
+    assert (final["sweep"], final["of_sweep"], final["warnings"]) == ("sweep-1-final", "sweep-1", [])
+    assert final["end"]["reached"] == final["scores"][-1]["score"]
+    assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
+    print_sweeps(swept, Format.TABLE, ALL)
+    assert "The one final run that ended did " in capsys.readouterr().out

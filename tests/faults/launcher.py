@@ -1,0 +1,35 @@
+"""A sweep's pilots, its final run, or the rest of it: a program for tests that kill it and what it starts."""
+
+import sys
+from pathlib import Path
+
+from rlplan.actions.launching import LaunchRequest, launch
+from rlplan.actions.sweeping import resume, start
+from rlplan.actions.train_signals import Interrupts
+from tests.faults.sweeper import SIMULATION, request
+
+VALIDATIONS = 12
+
+
+def main(what: str, database: str) -> int:
+    """Run until the end or an interrupt, and return the exit code that the command line would."""
+    with Interrupts() as interrupts:
+
+        def began(_: str) -> None:
+            interrupts.patient = True
+
+        if what == "pilots":
+            pilots = request(Path(database), SIMULATION, None)
+            # What the pilots leave over pays for what is lost of the final run, which has a twentieth.
+            short = {**(pilots.further or {}), "pilot.fraction": ("", 0.95), "pilot.most_pilots": ("", 2)}
+            asked = pilots.model_copy(update={"budget": 0.1, "further": short})
+            ended = start(asked, database, interrupts=interrupts, began=began)
+        elif what == "launch":
+            ended = launch(LaunchRequest(validations=VALIDATIONS), database, interrupts=interrupts, began=began)
+        else:
+            ended = resume(None, database, interrupts=interrupts, began=began)
+    return 130 if ended.interrupted else 5 if ended.failed_trials else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))

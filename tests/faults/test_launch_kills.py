@@ -1,0 +1,66 @@
+"""A final run whose driver is killed at a random moment ends as if nothing had happened."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func
+
+from planner.store import open_store
+from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.schema import Plan, Point, Segment, SegmentOutcome, Sweep, SweepStatus, Trial
+from planner.store.standing import standing
+from tests.faults.launcher import VALIDATIONS
+from tests.faults.torment import PATIENCE, ROOT
+
+
+def driven(what: str, database: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.faults.launcher", what, str(database)]
+    with (database.parent / "driver.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+
+def counted(database: Path, kind: type[Any]) -> int:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return session.query(kind).count()
+
+
+def killed(process: subprocess.Popen[bytes], database: Path, after: int) -> None:
+    """Kill a driver as soon as so many forecasts are stored."""
+    deadline = time.monotonic() + PATIENCE
+    while counted(database, ForecastOfFinal) < after and process.poll() is None:
+        assert time.monotonic() < deadline, (database.parent / "driver.log").read_text()[-3000:]
+        time.sleep(0.02)
+    process.kill()
+    process.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
+def test_a_killed_final_run_is_resumed_to_the_same_end(tmp_path: Path, kills: int) -> None:
+    database, chance = tmp_path / "rlplan.db", random.Random(kills)
+    log = tmp_path / "driver.log"
+    assert driven("pilots", database).wait(PATIENCE * 2) == 0, log.read_text()[-3000:]
+    process = driven("launch", database)
+    for at in sorted(chance.sample(range(1, VALIDATIONS - 1), kills)):
+        killed(process, database, at)
+        process = driven("resume", database)
+    assert process.wait(PATIENCE * 3) == 0, log.read_text()[-3000:]
+    with open_store(database, read_only=True) as store, store.read() as session:
+        final, sweep = session.query(Final).one(), session.query(Sweep).order_by(Sweep.id.desc()).first()
+        assert sweep is not None
+        trial = session.query(Trial).filter(Trial.sweep_id == sweep.id).one()
+        assert (sweep.status, trial.state) == (SweepStatus.FINISHED, "finished")
+        outcomes = [each.outcome for each in session.query(Segment).filter(Segment.trial_id == trial.id)]
+        assert SegmentOutcome.RESERVED not in outcomes
+        assert session.query(func.max(Point.optimizer_step)).filter(Point.trial_id == trial.id).scalar() == (
+            final.update_steps
+        )
+        forecasts = [each.step for each in session.query(ForecastOfFinal).order_by(ForecastOfFinal.id)]
+        assert forecasts == sorted(set(forecasts))
+        assert forecasts[-1] == final.update_steps
+        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        assert spent <= session.query(Plan).one().budget_gpu_hours

@@ -1,0 +1,63 @@
+"""The policy of a final run."""
+
+from typing import Any
+
+import pytest
+
+from planner.sweeping.actions import Advance, Finish, Stop
+from planner.sweeping.final import FinalPolicy, end_of, left_of
+from planner.trials import TrialState
+from planner.view import TrialView, View
+from tests.planner.sweeping.views import scores, trial
+
+RISEN = {"asymptote": 0.7, "middle": 2.0}  # nearly all of it by a third of the run
+
+
+def seen(run: TrialView) -> View:
+    return View({run.trial: run}, gpu_hours_left=500.0, target_gpu_hours=100.0, free_workers=1, seed=0)
+
+
+def paused(step: int, **others: Any) -> TrialView:
+    return trial(0, TrialState.PAUSED, step=step, **others)
+
+
+@pytest.mark.parametrize(("step", "to_step"), [(0, 5), (5, 10), (7, 10), (98, 100)])
+def test_it_goes_on_from_one_validation_to_the_next(step: int, to_step: int) -> None:
+    state = TrialState.PAUSED if step else TrialState.PLANNED
+    (action,) = FinalPolicy().decide(seen(trial(0, state, step=step)))
+    assert isinstance(action, Advance)
+    assert action.to_step == to_step
+
+
+def test_it_finishes_at_the_end_and_then_stops() -> None:
+    (action,) = FinalPolicy().decide(seen(paused(100)))
+    assert isinstance(action, Finish)
+    (after,) = FinalPolicy().decide(seen(trial(0, TrialState.FINISHED, step=100)))
+    assert isinstance(after, Stop)
+
+
+@pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.FAILED])
+def test_it_waits_for_what_runs_and_starts_nothing_that_failed(state: TrialState) -> None:
+    assert FinalPolicy().decide(seen(trial(0, state, step=20))) == []
+
+
+def test_it_ends_where_nothing_is_left_to_win_only_when_asked() -> None:
+    view = seen(paused(80, **RISEN))
+    (asked,) = FinalPolicy(stop_when_won=True).decide(view)
+    assert isinstance(asked, Finish)
+    assert "20% of the GPU-hours are left; they are expected to bring 0.0" in asked.why.reason
+    assert asked.why.seen["chance"] < 0.15
+    (not_asked,) = FinalPolicy().decide(view)
+    assert isinstance(not_asked, Advance)
+
+
+def test_what_still_rises_goes_on() -> None:
+    (action,) = FinalPolicy(stop_when_won=True).decide(seen(paused(40, asymptote=0.9, middle=60.0)))
+    assert isinstance(action, Advance)
+
+
+def test_the_end_is_where_measured_prices_put_it() -> None:
+    dearer = trial(0, TrialState.PAUSED, step=40, seen=scores(40, 2.0, 0.7, 8.0), gpu_hours_per_step=2.0)
+    assert end_of(dearer) == 200.0
+    assert left_of(dearer) is not None
+    assert left_of(paused(1)) is None
