@@ -16,7 +16,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -150,6 +150,9 @@ bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 
 REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)
 	-$(BIN)/python bench/decisions.py --repeats $(REPEATS) --workers 1 8 --slow-repeats 0 --out build/decisions
+
+bench-experience: setup  ## regret with and without what an earlier sweep has learnt, also a misleading one (an hour)
+	-$(BIN)/python bench/experience.py --repeats 6
 
 bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots, and of runs that were given up (minutes)
 	-$(BIN)/python -m bench.coverage

@@ -10,9 +10,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience
-from planner.experience.teaching import ALL
 from planner.pooling.features import LOCALS, Line, Term
-from planner.pooling.priors import NONE
 
 MARK: Final = "rlplan_experience"
 VERSION: Final = 1
@@ -37,15 +35,15 @@ def read_document(text: str, place: str) -> tuple[Experience, ...]:
     if data[MARK] != VERSION:
         raise InputError(
             f"'{place}' has experience of version {data[MARK]}, and this rlplan reads version {VERSION}: write it anew "
-            "from its table"
+            "with `rlplan export --experience`"
         )
     sources = data.get("sources")
     if not isinstance(sources, list) or not sources:
-        raise InputError(f"'{place}' holds no source of experience: write it anew from its table")
+        raise InputError(f"'{place}' holds no source of experience: write it anew with `rlplan export --experience`")
     return tuple(from_plain(each, place) for each in sources)
 
 
-ALLOWED: Final = "a table of recorded runs (CSV), a file of experience that rlplan wrote (JSON), or none"
+ALLOWED: Final = "a table of recorded runs (CSV), a file of `rlplan export --experience`, a database, or none"
 
 
 def to_plain(experience: Experience) -> dict[str, Any]:
@@ -68,7 +66,9 @@ def from_plain(data: object, place: str) -> Experience:
         _check(found)
     except (KeyError, TypeError, ValueError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"'{place}' holds broken experience ({what}): write it anew from its table") from None
+        raise InputError(
+            f"'{place}' holds broken experience ({what}): write it anew with `rlplan export --experience`"
+        ) from None
     return found
 
 
@@ -99,8 +99,6 @@ def _vector(values: Any) -> Vector:
 
 
 def _check(found: Experience) -> None:
-    if found.name in (NONE, ALL):
-        raise ValueError(f"no source may be called {found.name}")
     size = len(found.terms)
     if any(getattr(found, name).shape != (size,) for name in VECTORS) or found.covariance.shape != (size, size):
         raise ValueError(f"not every vector is of its {size} coefficients")

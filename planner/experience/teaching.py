@@ -20,7 +20,7 @@ from planner.pooling.priors import LearntPrior
 
 CORRELATION: Final = 0.97
 ALL: Final = "all together"
-TRUSTED: Final = 0.7  # weight of all members with a source before a curve is seen, where a source is just like it
+TRUSTED: Final = 0.5  # weight of all members with a source before a curve is seen, where a source is just like it
 SHARE_OF_ALL: Final = 0.5  # of that, for all sources together
 
 

@@ -1,7 +1,8 @@
-"""Reads what `--learn-from` names: tables of recorded runs, and files of experience."""
+"""Reads what `--learn-from` names: tables of recorded runs, files of experience, and databases of sweeps."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from planner.experience.extracting import experience_of_runs
 from planner.experience.plain import ALLOWED, read_document
 from planner.pooling.priors import NONE
 from planner.replaying.reading import read_recorded
+from rlplan.reading.experience_reading import every_experience_in
 
 SQLITE: Final = b"SQLite format 3"
 BEGINNING: Final = 64  # bytes by which a file is told to be of one kind or another
@@ -44,17 +46,19 @@ def learnt_from(named: Sequence[str], *, apart_from: Path | None = None) -> tupl
 
 
 def _read(path: Path) -> tuple[Experience, ...]:
+    """Return what a file holds, each named by the file, and by its sweep where there are several."""
     with path.open("rb") as file:
         start = file.read(BEGINNING)
     if start.startswith(SQLITE):
-        raise InputError(
-            f"--learn-from {path}: a database cannot be read yet; write its sweep with 'rlplan export runs.csv --for "
-            f"replay --db {path}', and give that file"
-        )
-    if start.lstrip().startswith(b"{"):
-        return tuple(read_document(_text(path), str(path)))
-    read = read_recorded(path)
-    return (experience_of_runs(str(path), read.recorded, read.about),)
+        found = every_experience_in(str(path))
+    elif start.lstrip().startswith(b"{"):
+        found = read_document(_text(path), str(path))
+    else:
+        read = read_recorded(path)
+        found = (experience_of_runs(str(path), read.recorded, read.about),)
+    if len(found) == 1:
+        return (replace(found[0], name=str(path)),)
+    return tuple(replace(each, name=f"{path}:{each.name}") for each in found)
 
 
 def _text(path: Path) -> str:

@@ -239,9 +239,15 @@ def dashboard(
 
 
 def export(
-    out: Annotated[str, typer.Argument(help="A file, or a folder for all tables, or - for stdout.")],
+    out: Annotated[
+        str | None, typer.Argument(help="A file, or a folder for all tables, or - for stdout.", show_default=False)
+    ] = None,
     sweep: Annotated[
         str | None, typer.Option(metavar="<name>", help="The newest without it.", autocompletion=sweeps)
+    ] = None,
+    experience: Annotated[
+        str | None,
+        typer.Option(metavar="<file>", help="Write what the sweep has learnt there instead, for --learn-from."),
     ] = None,
     what: Annotated[
         str | None,
@@ -267,7 +273,15 @@ def export(
 
     Example: rlplan export runs.csv --for replay
     """
+    from budgets.errors import InputError  # noqa: PLC0415
+    from rlplan.printing.experience_output import export_experience  # noqa: PLC0415
     from rlplan.printing.export_output import ExportRequest  # noqa: PLC0415
     from rlplan.printing.export_output import export as write  # noqa: PLC0415
 
-    write(db, ExportRequest(out, sweep, what, format, purpose, force))
+    if experience is not None:
+        if (out, what, purpose, format) != (None, None, None, None):
+            raise InputError("--experience writes one file: leave out the other path, --what, --for and --format")
+        return export_experience(db, experience, sweep, force=force)
+    if out is None:
+        raise InputError("nothing says where to write: give a file, a folder, - for stdout, or --experience FILE")
+    return write(db, ExportRequest(out, sweep, what, format, purpose, force))

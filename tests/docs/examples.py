@@ -17,7 +17,7 @@ from tests.rlplan.test_replay_command import write
 
 # The pages that look at a sweep while it runs; the others that need one look at one that has ended.
 UNDER_WAY = ("sweeps.md",)
-ENDED = ("README.md", "recommendation.md", "report.md", "database.md", "python.md")
+ENDED = ("README.md", "recommendation.md", "report.md", "database.md", "python.md", "experience.md")
 
 
 def furnish(folder: Path, page: str) -> None:
@@ -89,6 +89,7 @@ MORE: dict[str, Callable[[Path], object]] = {
     "costs-table.md": lambda folder: shutil.copy(MEASURED, folder / "runs.csv"),
     "curves.md": _shapes_of_curves,
     "replay.md": _runs_and_earlier_ones,
+    "experience.md": _runs_and_earlier_ones,
     "allocbench.md": table("sum-hard.csv"),
     "faq.md": table("runs.csv"),
     "README.md": table("runs.csv"),

@@ -17,11 +17,13 @@ from planner.store import open_store, sweeps
 from planner.store.schema import Trial
 from rlplan.printing.export_output import WHAT
 from rlplan.wording import file_writing
+from tests.planner.replaying.tables import grid
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.test_replay_command import write as write_runs
 
 TABLES = [what for what in WHAT if what != "all"]
 
@@ -225,3 +227,50 @@ def test_a_reader_that_has_seen_enough_is_no_error(database: str, tmp_path: Path
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("sweep,trial,")
+
+
+def test_what_a_sweep_has_learnt_is_carried_to_another_place(run: Run, tmp_path: Path) -> None:
+    where = ended(tmp_path / "earlier.db")
+    ran = run("export", "--experience", "earlier.json", "--db", str(where))
+    assert (ran.code, ran.out) == (0, "")
+    assert "has learnt of" in ran.err
+    (source,) = json.loads((tmp_path / "earlier.json").read_text(encoding="utf-8"))["sources"]
+    assert source["name"] == "sweep-1"
+    assert {"model", "task", "recipe", "difficulty", "trainer", "model_parameters"} <= set(source["about"])
+    assert run("export", "--experience", "-", "--db", str(where)).out == (tmp_path / "earlier.json").read_text("utf-8")
+    table = write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=1, points=12))
+    call = ("replay", table, "--budget", "100", "--target", "100", "--format", "json", "--learn-from")
+    by_file, by_database = (run(*call, str(each)) for each in (tmp_path / "earlier.json", where))
+    assert by_file.code == by_database.code == 0
+    assert by_file.out.replace("earlier.json", "earlier.db") == by_database.out
+
+
+def test_a_database_without_a_sweep_teaches_nothing(run: Run, tmp_path: Path) -> None:
+    open_store(tmp_path / "fresh.db").close()
+    table = write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=1, points=12))
+    ran = run("replay", table, "--budget", "100", "--target", "100", "--learn-from", str(tmp_path / "fresh.db"))
+    assert ran.code == 3
+    assert "there is nothing to learn from" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "nothing says where to write"),
+        (("a.csv", "--experience", "b.json"), "leave out the other path"),
+        (("--experience", "b.json", "--what", "fits"), "leave out the other path, --what"),
+    ],
+)
+def test_experience_goes_into_one_file_of_its_own(run: Run, database: str, words: tuple[str, ...], said: str) -> None:
+    ran = run("export", *words)
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())
+
+
+def test_experience_replaces_nothing_unasked(run: Run, tmp_path: Path) -> None:
+    where = ended(tmp_path / "earlier.db")
+    (tmp_path / "earlier.json").write_text("mine", encoding="utf-8")
+    call = ("export", "--experience", "earlier.json", "--db", str(where))
+    assert run(*call).code == 2
+    assert (tmp_path / "earlier.json").read_text(encoding="utf-8") == "mine"
+    assert run(*call, "--force").code == 0

@@ -179,7 +179,7 @@ def test_a_file_of_experience_is_worth_the_table_it_was_made_of(
     ran, again = (
         run("replay", table, *ARGUMENTS, "--learn-from", each, "--format", "json").out for each in (earlier, str(file))
     )
-    assert ran == again
+    assert ran.replace(earlier, str(file)) == again
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,6 @@ def test_a_file_of_experience_is_worth_the_table_it_was_made_of(
         (("other.json",), "holds no experience"),
         (("picture.json",), "is not UTF-8 text"),
         (("notes.csv",), "has no column run"),
-        (("rows.db",), "rlplan export runs.csv --for replay"),
         (("none", "earlier.csv"), "leave out the one or the other"),
         (("runs.csv",), "is the table that is replayed"),
         (("earlier.csv", "earlier.csv"), "is given twice"),
@@ -203,7 +202,6 @@ def test_what_cannot_be_learnt_from_is_refused(
     (tmp_path / "other.json").write_text('{"runs": []}', encoding="utf-8")
     (tmp_path / "picture.json").write_bytes(b'{"\xff\xfe')
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    (tmp_path / "rows.db").write_bytes(b"SQLite format 3\x00" + bytes(100))
     flags = [word for name in given for word in ("--learn-from", name if name == "none" else str(tmp_path / name))]
     ran = run("replay", table, *ARGUMENTS, *flags)
     assert ran.code == 2

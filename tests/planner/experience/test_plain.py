@@ -54,7 +54,6 @@ def test_experience_comes_back_bit_by_bit(sources: list[Experience]) -> None:
         ({"target_gpu_hours": 0}, "target_gpu_hours is not above 0"),
         ({"lines": []}, "belongs to no axis"),
         ({"terms": 3}, "not iterable"),
-        ({"name": "none"}, "may be called none"),
     ],
 )
 def test_broken_experience_is_refused_by_what_is_wrong(change: dict[str, object], said: str) -> None:
