@@ -13,6 +13,7 @@ from budgets.coefficients import (
     prior,
 )
 from budgets.errors import InfeasibleError
+from budgets.execution import Execution
 from budgets.hardware import SECONDS_PER_HOUR, Gpu, Hardware
 from budgets.memory import Placement, engine_sizes, require_fit, training_gpus
 from budgets.signal import signal_fraction
@@ -117,7 +118,7 @@ def step_cost(
         placement=placement,
         seconds_by_phase={phase: total(seconds) for phase, seconds in phases.items()},
         step_seconds=step_seconds,
-        start_up_seconds=_start_up_seconds(workload.under(traits), hardware.gpu, placement, known),
+        start_up_seconds=_start_up_seconds(workload.under(traits), hardware.gpu, placement, known, traits.execution),
         log_sd=known.log_sd(decisive),
     )
 
@@ -128,13 +129,13 @@ def phase_seconds(
     """Return the expected seconds of each phase, split by what they are proportional to."""
     workload, generators, trainers = workload.under(traits), placement.generator_gpus, placement.trainer_gpus
     engine = placement.engine_gpus
-    evaluation = evaluate_seconds(workload, gpu, generators, engine)
-    synced, batches = sync_seconds(workload, gpu), 1 if gpu.one_process else traits.updates_per_batch
+    evaluation = evaluate_seconds(workload, gpu, generators, engine, traits.execution)
+    synced, batches = sync_seconds(workload, gpu, traits.execution), 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
     every = workload.validation.steps_between(round(load.generated))
     phases = {
         Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits, engine),
-        Phase.REWARD: reward_seconds(load),
+        Phase.REWARD: reward_seconds(load, traits),
         Phase.OLD_LOG_PROBS: old_log_prob_seconds(workload, gpu, trainers, load, traits),
         Phase.REFERENCE: reference_seconds(workload, gpu, trainers, load, traits),
         Phase.TRAIN: train_seconds(workload, gpu, trainers, load, traits),
@@ -174,7 +175,7 @@ def _best_split(
     if hardware.gpus_per_trial % parts:
         raise InfeasibleError(f"{hardware.gpus_per_trial} GPUs are not {parts} equal parts")
     gpus = hardware.gpus_per_trial // parts
-    unit = min(engine_sizes(workload, hardware.gpu, gpus), default=gpus)
+    unit = min(engine_sizes(workload, hardware.gpu, gpus, traits.execution), default=gpus)
     fewest_trainers = training_gpus(workload, traits, hardware.gpu)
     if fewest_trainers is None or gpus - fewest_trainers < unit:
         raise InfeasibleError(f"{gpus} {hardware.gpu.name} leave no room for a generator beside the trainer")
@@ -199,7 +200,10 @@ def _best_split(
     return split(engines)
 
 
-def _start_up_seconds(workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients) -> float:
+def _start_up_seconds(
+    workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients, execution: Execution
+) -> float:
     loading = workload.model.weight_bytes / WEIGHT_LOADING_BYTES_PER_S
-    first_validation = total(known.apply(evaluate_seconds(workload, gpu, placement.generator_gpus)))
+    validation = evaluate_seconds(workload, gpu, placement.generator_gpus, execution=execution)
+    first_validation = total(known.apply(validation))
     return gpu.start_up_s + loading + first_validation

@@ -33,6 +33,7 @@ class Gpu:
     start_up_s: float
     dollars_per_hour: float
     gpus_per_node: int = NODE_GPUS
+    fp8_times: float = 1.0  # as many operations with fp8 as with bf16; at 1 fp8 weights save bytes alone
     one_process: bool = False  # generates and trains in one process: no engine to wake, nothing to send it
 
     def __post_init__(self) -> None:
@@ -42,6 +43,8 @@ class Gpu:
         for quantity in ("decode_overhead_ms", "layer_overhead_us", "fixed_overhead_s", "start_up_s"):
             if not getattr(self, quantity) >= 0:
                 raise InputError(f"GPU '{self.name}': {quantity} is {getattr(self, quantity)}, it cannot be negative")
+        if not self.fp8_times >= 1:
+            raise InputError(f"GPU '{self.name}': fp8_times is {self.fp8_times}, it must be at least 1")
         if self.gpus_per_node < 1:
             raise InputError(f"GPU '{self.name}': gpus_per_node is {self.gpus_per_node}, a node has at least 1")
 

@@ -63,6 +63,12 @@ class ResponseLengths:
             return self.mean
         return _longest_of(self, draws)
 
+    def longest_square_of(self, draws: float) -> float:
+        """Return the expected square of the longest of so many responses, ∫ 2ℓ · (1 − F(ℓ)^draws) dℓ up to the cap."""
+        if self.fixed or draws <= 1:
+            return self.mean_square
+        return _longest_square_of(self, draws)
+
     def with_mean(self, mean: float) -> "ResponseLengths":
         """Return the same cap and spread with another mean, at most the cap."""
         return ResponseLengths(min(mean, self.cap), self.cap, self.spread)
@@ -176,3 +182,13 @@ def _longest_of(lengths: ResponseLengths, draws: float) -> float:
     # The grid's own error on the mean (draws = 1) is taken out, so that one draw gives the mean exactly.
     correction = lengths.mean - step * math.fsum(1 - f for f in cumulative)
     return min(float(lengths.cap), step * math.fsum(1 - f**draws for f in cumulative) + correction)
+
+
+@lru_cache(maxsize=256)
+def _longest_square_of(lengths: ResponseLengths, draws: float) -> float:
+    step, cumulative = lengths._step, lengths._cumulative
+
+    def square(power: float) -> float:
+        return step**2 * math.fsum((2 * i + 1) * (1 - f**power) for i, f in enumerate(cumulative))
+
+    return min(float(lengths.cap) ** 2, square(draws) + lengths.mean_square - square(1))

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from budgets import catalogue
-from budgets.coefficients import RECOMPUTING, Coefficients, prior, trainer_named
+from budgets.coefficients import RECOMPUTING, SENDING_ADAPTERS, Coefficients, prior, trainer_named
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
+from budgets.execution import USUAL, Execution
 from budgets.expected_lengths import expected_length
 from budgets.hardware import Gpu, Hardware
 from budgets.lengths import ResponseLengths
@@ -114,6 +115,7 @@ def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
         staleness_bound=max(1, round(_number(row, "staleness_steps") or 1)) if mode == "split_async" else 0,
         updates_per_batch=updates,
         old_log_probs=_flag(row, "old_logprob_pass", trainer in RECOMPUTING, notes),
+        execution=_execution(row, trainer),
     )
     generators, trainers = _whole(row, "generator_gpus"), _whole(row, "trainer_gpus")
     placement: Placement | None = Placement(gpus, gpus, colocated=True)
@@ -148,6 +150,22 @@ def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
 def _model(row: Row) -> ModelShape:
     name = _text(row, "model_shape", "no model_shape is given")
     return catalogue.model(name.rstrip("~"))
+
+
+def _execution(row: Row, trainer: str) -> Execution:
+    """Read how the run was executed; what is blank is taken as today's trainers do it."""
+    training = row.get("precision", "").strip().casefold()
+    rollouts = row.get("rollout_precision", "").strip().casefold() or training
+    return Execution(
+        packing=(row.get("packing", "").strip().casefold() or "yes") != "no",
+        micro_batch=_whole(row, "micro_batch") or USUAL.micro_batch,
+        lora_rank=_whole(row, "lora_rank"),
+        sends_adapters=trainer in SENDING_ADAPTERS,
+        fp8_rollouts=rollouts == "fp8",
+        fp8_training=training == "fp8",
+        reward_seconds=_number(row, "seconds_per_reward") or USUAL.reward_seconds,
+        reward_parallel=_whole(row, "rewards_at_once") or USUAL.reward_parallel,
+    )
 
 
 def _batch(row: Row, notes: list[str]) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from budgets.errors import InfeasibleError
+from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu, Hardware, whole_share
 from budgets.models import BYTES_PER_WEIGHT
 from budgets.workload import RecipeTraits, Workload
@@ -44,31 +45,44 @@ class Placement:
 
 def training_bytes(workload: Workload, traits: RecipeTraits, gpus: int) -> float:
     """Return the bytes that training takes on each of so many GPUs, all states sharded over them."""
-    model = workload.model
-    per_parameter = STATE_BYTES_PER_PARAMETER + (BYTES_PER_WEIGHT if traits.reference_pass else 0)
-    return model.parameters * per_parameter / gpus + activation_bytes(workload)
+    return _state_bytes(workload, traits) / gpus + activation_bytes(workload, traits.execution)
 
 
-def activation_bytes(workload: Workload) -> float:
-    """Return the bytes of one longest sequence in training: a checkpoint per layer and its float32 logits."""
+def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:
+    """Return the bytes of weights, gradients and optimizer; with LoRA all but the weights are the adapters' alone.
+
+    The reference model is then the same weights without the adapters, and takes nothing.
+    """
+    model, rank = workload.model, traits.execution.lora_rank
+    if rank is not None:
+        return model.weight_bytes + STATE_BYTES_PER_PARAMETER * model.adapter_parameters(rank)
+    return model.parameters * (STATE_BYTES_PER_PARAMETER + (BYTES_PER_WEIGHT if traits.reference_pass else 0))
+
+
+def activation_bytes(workload: Workload, execution: Execution = USUAL) -> float:
+    """Return the bytes of one longest sequence in training: a checkpoint per layer and its float32 logits.
+
+    Without packing all sequences of a micro-batch are padded to it.
+    """
+    sequences = 1 if execution.packing else execution.micro_batch
     model = workload.model
     checkpoints = model.layers * model.hidden * BYTES_PER_WEIGHT
-    return workload.longest_sequence * (checkpoints + 4 * model.vocabulary)
+    return sequences * workload.longest_sequence * (checkpoints + 4 * model.vocabulary)
 
 
-def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int) -> float:
+def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int, execution: Execution = USUAL) -> float:
     """Return the bytes that one engine has for caches beside the weights; negative if these do not fit."""
-    return gpus_per_engine * gpu.usable_bytes - workload.model.weight_bytes
+    return gpus_per_engine * gpu.usable_bytes - workload.model.engine_bytes(fp8=execution.fp8_rollouts)
 
 
-def engine_sizes(workload: Workload, gpu: Gpu, gpus: int) -> list[int]:
+def engine_sizes(workload: Workload, gpu: Gpu, gpus: int, execution: Execution = USUAL) -> list[int]:
     """List the numbers of GPUs, powers of two, that an inference engine for this workload can span.
 
     It stays within one node where that holds the weights and one longest sequence.
     """
     longest = workload.model.cache_bytes(workload.longest_sequence)
     sizes = [2**power for power in range(int(math.log2(min(gpus, widest_engine(gpu)))) + 1)]
-    fitting = [size for size in sizes if cache_room(workload, gpu, size) >= longest]
+    fitting = [size for size in sizes if cache_room(workload, gpu, size, execution) >= longest]
     return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
 
 
@@ -78,7 +92,10 @@ def widest_engine(gpu: Gpu) -> int:
 
 
 def usual_engine(workload: Workload, gpu: Gpu, sizes: list[int]) -> int:
-    """Return the engine that trainers take: the smallest whose weights fill at most half of it, or the largest."""
+    """Return the engine that trainers take: the smallest whose weights fill at most half of it, or the largest.
+
+    Weights count in bf16: what fp8 leaves free is taken to go to the cache, and to no smaller engine.
+    """
     weights = workload.model.weight_bytes
     roomy = (size for size in sizes if weights <= ENGINE_WEIGHT_SHARE * size * gpu.memory_gb * 1e9)
     return next(roomy, sizes[-1] if sizes else widest_engine(gpu))
@@ -86,16 +103,17 @@ def usual_engine(workload: Workload, gpu: Gpu, sizes: list[int]) -> int:
 
 def training_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs that training fits into, or None when one sequence alone is too large for each."""
-    room = gpu.usable_bytes - activation_bytes(workload)
+    activations = activation_bytes(workload, traits.execution)
+    room = gpu.usable_bytes - activations
     if room <= 0:
         return None
-    return max(1, math.ceil((training_bytes(workload, traits, 1) - activation_bytes(workload)) / room))
+    return max(1, math.ceil((training_bytes(workload, traits, 1) - activations) / room))
 
 
 def fewest_gpus(workload: Workload, traits: RecipeTraits, gpu: Gpu) -> int | None:
     """Return the fewest GPUs of a kind that a trial can run on, or None when no number will do."""
     trainers = training_gpus(workload, traits, gpu)
-    sizes = engine_sizes(workload, gpu, widest_engine(gpu))
+    sizes = engine_sizes(workload, gpu, widest_engine(gpu), traits.execution)
     if trainers is None or not sizes:
         return None
     return trainers + sizes[0] if traits.asynchronous else max(trainers, sizes[0])
@@ -120,10 +138,10 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
     """Say what is needed and what is usable: of the training's memory, or of the engine's when only that is short."""
     gpu, gpus = hardware.gpu, hardware.gpus_per_trial
     sequence = f"one sequence of {workload.longest_sequence:,.0f} tokens"
-    sizes = engine_sizes(workload, gpu, gpus)
+    sizes = engine_sizes(workload, gpu, gpus, traits.execution)
     trainers = max(1, gpus - sizes[0]) if traits.asynchronous and sizes else gpus
     training = trainers * training_bytes(workload, traits, trainers)
-    engine = _gigabytes(_engine_bytes(workload))
+    engine = _gigabytes(_engine_bytes(workload, traits.execution))
     if not sizes and training <= trainers * gpu.usable_bytes:
         widest = 2 ** int(math.log2(min(gpus, widest_engine(gpu))))
         span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
@@ -152,8 +170,10 @@ def _remedy(
     return f"It fits {' or '.join(offers)}, or a smaller model"
 
 
-def _engine_bytes(workload: Workload) -> float:
-    return workload.model.weight_bytes + workload.model.cache_bytes(workload.longest_sequence)
+def _engine_bytes(workload: Workload, execution: Execution) -> float:
+    return workload.model.engine_bytes(fp8=execution.fp8_rollouts) + workload.model.cache_bytes(
+        workload.longest_sequence
+    )
 
 
 def _gigabytes(amount: float) -> str:

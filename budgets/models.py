@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from budgets.errors import InputError
 
 BYTES_PER_WEIGHT = 2
+BYTES_PER_FP8_WEIGHT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,17 @@ class ModelShape:
     @property
     def parameters(self) -> int:
         """All weights, the output head counted once more unless it is tied."""
-        embeddings = self.vocabulary * self.hidden * (1 if self.tied_embeddings else 2)
-        return embeddings + self._body_parameters(self.experts)
+        return self._embeddings + self._body_parameters(self.experts)
+
+    @property
+    def head_parameters(self) -> int:
+        """Weights of the output head."""
+        return self.vocabulary * self.hidden
 
     @property
     def matmul_parameters(self) -> int:
         """Weights that one token is multiplied with: the active experts and the output head, no look-up table."""
-        return self._body_parameters(self.experts_per_token) + self.vocabulary * self.hidden
+        return self._body_parameters(self.experts_per_token) + self.head_parameters
 
     def weights_read(self, tokens: float) -> float:
         """Return the weights read to process so many tokens at once; a batch touches more experts than a token."""
@@ -77,12 +82,39 @@ class ModelShape:
         untouched = math.pow(1 - self.experts_per_token / self.experts, tokens)
         touched = self.experts * (1 - untouched)
         experts = self._expert_layers * touched * self._expert_parameters
-        return self._body_parameters(0) + experts + self.vocabulary * self.hidden
+        return self._body_parameters(0) + experts + self.head_parameters
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of the weights in bf16."""
         return self.parameters * BYTES_PER_WEIGHT
+
+    def engine_bytes(self, *, fp8: bool) -> int:
+        """Return the bytes of an engine's weights; in fp8 all but embedding and head take one, as vLLM keeps them."""
+        if not fp8:
+            return self.weight_bytes
+        return self.parameters * BYTES_PER_FP8_WEIGHT + self._embeddings * (BYTES_PER_WEIGHT - BYTES_PER_FP8_WEIGHT)
+
+    def bytes_read(self, tokens: float, *, fp8: bool) -> float:
+        """Return the bytes of weights that are read to process so many tokens at once; the head is never in fp8."""
+        weights, head = self.weights_read(tokens), self.head_parameters
+        if not fp8:
+            return BYTES_PER_WEIGHT * weights
+        return weights * BYTES_PER_FP8_WEIGHT + head * (BYTES_PER_WEIGHT - BYTES_PER_FP8_WEIGHT)
+
+    def adapter_parameters(self, rank: int | None, *, active: bool = False) -> int:
+        """Return the weights of LoRA adapters of a rank on every projection; `active`: those one token passes.
+
+        A projection from a to b numbers has rank · (a + b); latent attention is counted as grouped-query.
+        """
+        if rank is None:
+            return 0
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = 2 * (self.hidden + queries) + 2 * (self.hidden + keys)
+        experts = self.experts_per_token if active else self.experts
+        dense = (self.layers - self._expert_layers) * 3 * (self.hidden + self.intermediate)
+        sparse = self._expert_layers * experts * 3 * (self.hidden + self.expert_intermediate)
+        return rank * (self.layers * attention + dense + sparse)
 
     @property
     def kv_bytes_per_token(self) -> int:
@@ -110,6 +142,10 @@ class ModelShape:
     def attention_width(self) -> int:
         """Width over all heads, which the attention's operations are counted with."""
         return self.heads * self.head_dim
+
+    @property
+    def _embeddings(self) -> int:
+        return self.head_parameters * (1 if self.tied_embeddings else 2)
 
     @property
     def _cached_numbers(self) -> int:

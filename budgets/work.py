@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
 from budgets.memory import cache_room, engine_sizes, usual_engine
-from budgets.models import ModelShape
+from budgets.models import BYTES_PER_WEIGHT, ModelShape
 from budgets.workload import RecipeTraits, Workload
 
 # Nominal efficiencies: the shares of data-sheet peaks that well-kept engines and trainers reach. Coefficient 1 means
@@ -23,7 +24,6 @@ DECODE_FLOPS_USE = 0.50
 PREFILL_FLOPS_USE = 0.45
 TRAINING_FLOPS_USE = 0.35
 LINK_USE = 0.30
-REWARD_SECONDS_PER_ROLLOUT = 2e-5
 MOST_REFILLS = 10.0  # dynamic sampling gives up beyond this many times the batch
 
 # What follows holds where an engine generates and a trainer trains (`one_process` is false).
@@ -92,7 +92,7 @@ def generate_seconds(
     In one process there is nothing to size: it takes the fastest.
     """
     batches = traits.updates_per_batch
-    fitting = engine_sizes(workload, gpu, gpus)
+    fitting = engine_sizes(workload, gpu, gpus, traits.execution)
     sizes = fitting if gpu.one_process else [min(engine_gpus or usual_engine(workload, gpu, fitting), gpus)]
     options = (
         _engine_seconds(workload, gpu, size, gpus // size, batches * load.prompts, batches * load.generated, traits)
@@ -103,56 +103,78 @@ def generate_seconds(
 
 
 @lru_cache(maxsize=64)  # the same for every cell of a grid
-def evaluate_seconds(workload: Workload, gpu: Gpu, gpus: int, engine_gpus: int | None = None) -> Seconds:
-    """Return the seconds of one validation: its rollouts are generated like any others."""
-    validation = workload.validation
+def evaluate_seconds(
+    workload: Workload, gpu: Gpu, gpus: int, engine_gpus: int | None = None, execution: Execution = USUAL
+) -> Seconds:
+    """Return the seconds of one validation: its rollouts are generated, and scored, like any others."""
+    validation, traits = workload.validation, RecipeTraits("validation", execution=execution)
     load = StepLoad(validation.problems, validation.rollouts, 0)
-    return generate_seconds(workload, gpu, gpus, load, RecipeTraits("validation"), engine_gpus)
+    generating = generate_seconds(workload, gpu, gpus, load, traits, engine_gpus)
+    return {**generating, **reward_seconds(load, traits)} if execution.slow_reward else generating
 
 
 def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew."""
+    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew.
+
+    LoRA leaves out the gradients of the weights themselves, one pass of their products ("slightly more than two thirds
+    of the FLOPs", Schulman et al., LoRA Without Regret, 2025).
+    """
     passes = 4.0 if traits.updates_per_batch > 1 and not traits.old_log_probs else 3.0
     updates = 1 if gpu.one_process else traits.updates_per_batch
+    rank = traits.execution.lora_rank
+    flops = passes * _forward_flops(workload, load.trained, traits.execution, rank)
+    if rank is not None:
+        flops -= load.trained * 2 * workload.model.matmul_parameters * _trained_tokens(workload, traits.execution)[0]
     return {
-        **_passes(workload, gpu, gpus, load, passes),
+        **_training(workload.model, gpu, gpus, flops, traits.execution),
         Driver.FIXED: gpu.fixed_overhead_s / updates,
     }
 
 
 def old_log_prob_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of scoring the rollouts with the policy that made them, where the trainer always does."""
-    return _passes(workload, gpu, gpus, load, 1.0) if traits.old_log_probs else {}
+    if not traits.old_log_probs:
+        return {}
+    flops = _forward_flops(workload, load.trained, traits.execution, traits.execution.lora_rank)
+    return _training(workload.model, gpu, gpus, flops, traits.execution)
 
 
 def reference_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of the reference model's forward pass, which only a KL term needs."""
-    return _passes(workload, gpu, gpus, load, 1.0) if traits.reference_pass else {}
+    if not traits.reference_pass:
+        return {}
+    flops = _forward_flops(workload, load.trained, traits.execution, None)
+    return _training(workload.model, gpu, gpus, flops, traits.execution)
 
 
-def _passes(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, passes: float) -> Seconds:
-    """Return the seconds of so many forward passes over what is trained on; sending tokens to experts comes on top."""
-    flops = passes * _forward_flops(workload, load.trained)
+def _training(model: ModelShape, gpu: Gpu, gpus: int, flops: float, execution: Execution) -> Seconds:
+    """Return the seconds that trainers take for so many operations; sending tokens to experts comes on top."""
     if gpu.one_process:
         return {Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
-    per_flop = 1 / (gpu.dense_tflops * 1e12 * MATMUL_USE) + 1 / (gpu.bandwidth_gb_per_s * 1e9 * TRAIN_FLOPS_PER_BYTE)
+    times = gpu.fp8_times if execution.fp8_training else 1.0
+    per_flop = 1 / (times * gpu.dense_tflops * 1e12 * MATMUL_USE) + 1 / (
+        gpu.bandwidth_gb_per_s * 1e9 * TRAIN_FLOPS_PER_BYTE
+    )
     seconds = flops / gpus * per_flop
-    if not workload.model.experts:
+    if not model.experts:
         return {Driver.TRAIN_COMPUTE: seconds}
     return {Driver.TRAIN_COMPUTE: seconds, Driver.EXPERTS: EXPERT_TIMES * seconds}
 
 
-def sync_seconds(workload: Workload, gpu: Gpu) -> Seconds:
+def sync_seconds(workload: Workload, gpu: Gpu, execution: Execution = USUAL) -> Seconds:
     """Return the seconds to bring new weights into the engines: gathered, sent, and the engine awake again."""
     weights = workload.model.weight_bytes
+    if execution.lora_rank is not None and execution.sends_adapters:
+        weights = BYTES_PER_WEIGHT * workload.model.adapter_parameters(execution.lora_rank)
     if gpu.one_process:
         return {Driver.WEIGHT_SYNC: weights / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
     return {Driver.WEIGHT_SYNC: WAKE_SECONDS + weights / (RESHARD_GB_PER_S * 1e9)}
 
 
-def reward_seconds(load: StepLoad) -> Seconds:
-    """Return the seconds to score one update's rollouts."""
-    return {Driver.REWARD: load.generated * REWARD_SECONDS_PER_ROLLOUT}
+def reward_seconds(load: StepLoad, traits: RecipeTraits) -> Seconds:
+    """Return the seconds to score one update's rollouts, so many at once, after the batch was generated."""
+    turns = max(1 / traits.updates_per_batch, load.generated / traits.execution.reward_parallel)
+    return {Driver.REWARD: turns * traits.execution.reward_seconds}
 
 
 def total(seconds: Mapping[Driver, float]) -> float:
@@ -163,16 +185,16 @@ def total(seconds: Mapping[Driver, float]) -> float:
 def _engine_seconds(
     workload: Workload, gpu: Gpu, size: int, engines: int, prompts: float, rollouts: float, traits: RecipeTraits
 ) -> Seconds:
-    model, lengths = workload.model, workload.responses
+    model, lengths, execution = workload.model, workload.responses, traits.execution
     share = rollouts / engines
     resident = workload.prompt_tokens + lengths.mean_square / (2 * lengths.mean)
-    fits = max(1.0, cache_room(workload, gpu, size) / model.cache_bytes(resident))
+    fits = max(1.0, cache_room(workload, gpu, size, execution) / model.cache_bytes(resident))
     running = min(_in_flight(share, lengths, traits), fits)
     steps = _decode_steps(share, running, engines, lengths, streaming=traits.asynchronous)
     cached = share * lengths.mean * model.cache_bytes(resident)
     bandwidth = size * gpu.bandwidth_gb_per_s * 1e9 * DECODE_BANDWIDTH_USE
-    weights = steps * 2 * model.weights_read(share * lengths.mean / steps) / bandwidth
-    flops = 2 * model.matmul_parameters * share * lengths.mean
+    weights = steps * model.bytes_read(share * lengths.mean / steps, fp8=execution.fp8_rollouts) / bandwidth
+    flops = _product_flops(model, gpu, execution) * share * lengths.mean
     compute = flops / (size * gpu.dense_tflops * 1e12 * DECODE_FLOPS_USE)
     across = LAYER_ACROSS_NODES if size > gpu.gpus_per_node else 2.0
     layer_us = gpu.layer_overhead_us * (1.0 if size == 1 else across)  # an all-reduce beside each kernel
@@ -181,7 +203,7 @@ def _engine_seconds(
         Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6),
         Driver.DECODE_BANDWIDTH: cached / bandwidth + (weights if bound_by_weights else 0.0),
         Driver.DECODE_COMPUTE: 0.0 if bound_by_weights else compute,
-        Driver.PREFILL_COMPUTE: _prefill_seconds(model, workload.prompt_tokens, prompts / engines, gpu, size),
+        Driver.PREFILL_COMPUTE: _prefill_seconds(workload, prompts / engines, gpu, size, execution),
     }
 
 
@@ -207,16 +229,32 @@ def _decode_steps(share: float, running: float, engines: int, lengths: ResponseL
     return refilling + lengths.longest_of(max(1.0, min(share, running) * engines))
 
 
-def _prefill_seconds(model: ModelShape, prompt_tokens: float, prompts: float, gpu: Gpu, size: int) -> float:
+def _prefill_seconds(workload: Workload, prompts: float, gpu: Gpu, size: int, execution: Execution) -> float:
     """Return the seconds to read the prompts once each: the group shares its prefix."""
+    model, prompt_tokens = workload.model, workload.prompt_tokens
     attention = model.attention_flops(prompt_tokens, prompt_tokens**2)
-    flops = prompts * (2 * model.matmul_parameters * prompt_tokens + attention)
+    flops = prompts * (_product_flops(model, gpu, execution) * prompt_tokens + attention)
     return flops / (size * gpu.dense_tflops * 1e12 * PREFILL_FLOPS_USE)
 
 
-def _forward_flops(workload: Workload, rollouts: float) -> float:
-    """Return 2·N per token and the causal attention's 2·layers·width·length² per sequence."""
-    model, lengths, prompt = workload.model, workload.responses, workload.prompt_tokens
-    squared = prompt**2 + 2 * prompt * lengths.mean + lengths.mean_square
-    linear = 2 * model.matmul_parameters * (prompt + lengths.mean)
-    return rollouts * (linear + model.attention_flops(prompt + lengths.mean, squared))
+def _product_flops(model: ModelShape, gpu: Gpu, execution: Execution) -> float:
+    """Return an engine's operations per token, as many of bf16 as take the time; the head is never in fp8."""
+    if not execution.fp8_rollouts:
+        return 2 * model.matmul_parameters
+    return 2 * ((model.matmul_parameters - model.head_parameters) / gpu.fp8_times + model.head_parameters)
+
+
+def _forward_flops(workload: Workload, rollouts: float, execution: Execution, rank: int | None) -> float:
+    """Return 2·N per token and the causal attention's 2·layers·width·length² per sequence; N counts adapters."""
+    model = workload.model
+    tokens, squared = _trained_tokens(workload, execution)
+    linear = 2 * (model.matmul_parameters + model.adapter_parameters(rank, active=True)) * tokens
+    return rollouts * (linear + model.attention_flops(tokens, squared))
+
+
+def _trained_tokens(workload: Workload, execution: Execution) -> tuple[float, float]:
+    """Return the mean of a trained sequence's tokens and of their square, with the padding there may be."""
+    lengths, prompt = workload.responses, workload.prompt_tokens
+    padded = 1 if execution.packing else execution.micro_batch
+    mean, mean_square = lengths.longest_of(padded), lengths.longest_square_of(padded)
+    return prompt + mean, prompt**2 + 2 * prompt * mean + mean_square

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from budgets.errors import InputError
+from budgets.execution import USUAL, Execution
 from budgets.lengths import ResponseLengths, interrupted
 from budgets.models import ModelShape
 from budgets.signal import PassRates
@@ -92,6 +93,7 @@ class RecipeTraits:
     drops_groups: bool = False  # groups without signal are generated but not trained on
     interrupted_from: float | None = None  # share of the longest length from which on responses are made to answer
     interrupted_until: float | None = None  # and up to which; None: never
+    execution: Execution = USUAL  # how it is run
     learning_rate_schedule: str = "constant"  # any other depends on the run's length and cannot be swept
 
     def __post_init__(self) -> None:

@@ -190,6 +190,7 @@ def _traits(traits: RecipeTraits) -> str:
     parts = ["asynchronous" if traits.asynchronous else "synchronous"]
     parts += ["KL term"] if traits.reference_pass else []
     parts += ["refills groups"] if traits.refills_groups else []
+    parts += traits.execution.told()
     return ", ".join(parts)
 
 

@@ -17,6 +17,7 @@ from budgets.memory import require_fit
 from budgets.signal import DIFFICULTIES, BetaPassRates, MeasuredPassRates, PassRates, difficulty_of
 from budgets.workload import RecipeTraits, Validation, Workload
 from planner.axes import GROWTH, LEARNING_RATE, MODEL, RECIPE
+from planner.config.cost import execution_of
 from planner.config.layers import DEFAULT, Resolved, has_axes, require_distinct, settled
 from planner.config.pass_rates import read_pass_rates
 from planner.config.schema import Config, named_hours, named_sizes
@@ -164,8 +165,10 @@ def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
 
 def _as_trained(config: Config, recipe: Recipe) -> RecipeTraits:
     """Return what the recipe costs with its trainer: some score each rollout once more, and ours alone interrupts."""
-    own, traits = config.trainer.name == BUILTIN, recipe.traits(config.workload.task)
-    return replace(traits if own else traits.uninterrupted, old_log_probs=config.trainer.name in RECOMPUTING)
+    trainer, traits = config.trainer.name, recipe.traits(config.workload.task)
+    execution = execution_of(config.cost, trainer, catalogue.gpu(config.hardware.gpu, config.gpus))
+    traits = traits if trainer == BUILTIN else traits.uninterrupted
+    return replace(traits, old_log_probs=trainer in RECOMPUTING, execution=execution)
 
 
 def resolved_values(request: Request, resolved: Resolved) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 from planner.checking import Count, Positive, Section
+from planner.config.cost import CostSection
 from planner.config.slurm import SlurmSection
 from planner.config.trainer import TrainerChoice
 from planner.metrics import Kind, Metric
@@ -248,6 +249,7 @@ class Config(Section):
     validation: ValidationSection = Field(default_factory=ValidationSection)
     hardware: HardwareSection = Field(default_factory=HardwareSection)
     recipe: RecipeSection = Field(default_factory=RecipeSection)
+    cost: CostSection = Field(default_factory=CostSection)
     grid: GridSection = Field(default_factory=GridSection)
     proposal: ProposalSection = Field(default_factory=ProposalSection)
     pilot: PilotSection = Field(default_factory=PilotSection)

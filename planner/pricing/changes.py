@@ -8,6 +8,7 @@ from budgets.hardware import Hardware
 from planner.pricing.one import Asked, Price, price
 
 STALENESS = 1  # updates that generators run ahead in the asynchronous variant: what frameworks start with
+LORA_RANK = 32  # the least that verl's documentation recommends (docs/advance/ppo_lora.rst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,21 @@ def _asked(asked: Asked) -> Iterator[tuple[str, Asked]]:
         yield "synchronous", replace(asked, traits=replace(traits, staleness_bound=0))
     elif traits.updates_per_batch == 1:
         yield "asynchronous", replace(asked, traits=replace(traits, staleness_bound=STALENESS))
+    yield from _executions(asked)
     yield f"n = {2 * asked.rollouts_per_prompt}", replace(asked, rollouts_per_prompt=2 * asked.rollouts_per_prompt)
     yield f"B = {2 * asked.prompts_per_batch}", replace(asked, prompts_per_batch=2 * asked.prompts_per_batch)
+
+
+def _executions(asked: Asked) -> Iterator[tuple[str, Asked]]:
+    """Yield what trainers on GPUs offer beside the layout, where it is not there yet."""
+    gpu, traits, execution = asked.hardware.gpu, asked.traits, asked.traits.execution
+    if not execution.fp8_rollouts and gpu.fp8_times > 1:
+        yield "fp8 rollouts", replace(asked, traits=replace(traits, execution=replace(execution, fp8_rollouts=True)))
+    if execution.lora_rank is None and not gpu.one_process:
+        adapted = replace(execution, lora_rank=LORA_RANK)
+        yield f"LoRA, rank {LORA_RANK}", replace(asked, traits=replace(traits, execution=adapted))
+    if not execution.packing:
+        yield "packing", replace(asked, traits=replace(traits, execution=replace(execution, packing=True)))
 
 
 def _on(hardware: Hardware, gpus: int) -> Hardware:

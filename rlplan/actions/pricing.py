@@ -93,7 +93,9 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
             f"{hardware.gpus_per_trial} {hardware.gpu.name}, {hardware.gpu.gpus_per_node} a node",
             resolved.source("hardware.gpu"),
         ),
-        Assumption("recipe", asked.traits.name, resolved.source("recipe.name")),
+        Assumption(
+            "recipe", ", ".join([asked.traits.name, *asked.traits.execution.told()]), resolved.source("recipe.name")
+        ),
         Assumption("prompts", f"{asked.workload.prompt_tokens:,.0f} tokens", resolved.source("workload.prompt_tokens")),
     ]
 

@@ -183,7 +183,7 @@ def test_sending_tokens_to_experts_is_paid_in_training(workload_of: Build) -> No
 
 @given(rollouts=st.integers(1, 10**6))
 def test_rewards_cost_by_the_rollout(rollouts: int) -> None:
-    assert total(reward_seconds(load_of(rollouts))) == pytest.approx(2e-5 * rollouts)
+    assert total(reward_seconds(load_of(rollouts), DR_GRPO)) == pytest.approx(2e-5 * rollouts)
 
 
 def test_a_validation_is_generated_like_any_rollouts(workload_of: Build) -> None:

@@ -1,0 +1,64 @@
+"""What of a run changes its price beside the recipe: plain checked data, as it stands in rlplan.toml."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from budgets.coefficients import SENDING_ADAPTERS
+from budgets.errors import ConfigError
+from budgets.execution import RULE_SECONDS, USUAL, Execution
+from budgets.hardware import Gpu
+from planner.checking import Count, Positive, Section
+
+# Seconds to score one rollout, and how many are scored at once. 256: what verl's example allows its sandbox
+# (docs/examples/sandbox_fusion_example.rst); the seconds are assumed, within a factor of 5 as for every reward.
+REWARDS: dict[str, tuple[float, int]] = {"rule": (RULE_SECONDS, 1), "sandbox": (1.0, 256), "judge": (5.0, 256)}
+
+
+class CostSection(Section):
+    """What of a run changes its price beside the recipe; it sets nothing in the trainer."""
+
+    packing: bool = Field(
+        USUAL.packing,
+        description="whether the trainer packs sequences one after another; false: it pads them to the longest of a "
+        "micro-batch",
+    )
+    micro_batch: Count = Field(USUAL.micro_batch, description="sequences of a micro-batch, where they are padded")
+    lora_rank: Count | None = Field(
+        None,
+        examples=[32],
+        description="rank of LoRA adapters on every projection; without it, all weights train",
+    )
+    rollout_precision: Literal["bf16", "fp8"] = Field("bf16", description="bf16 or fp8: the weights of the engines")
+    training_precision: Literal["bf16", "fp8"] = Field("bf16", description="bf16 or fp8: the trainer's products")
+    reward: Literal["rule", "sandbox", "judge"] = Field(
+        "rule", description="what scores a rollout: a rule on the CPU, a sandbox that runs code, or a judge model"
+    )
+    reward_seconds: Positive | None = Field(
+        None, examples=[1.0], description="seconds to score one rollout; without it: rule 0.00002, sandbox 1, judge 5"
+    )
+    reward_parallel: Count | None = Field(
+        None, examples=[256], description="rollouts scored at once; without it: rule 1, sandbox and judge 256"
+    )
+
+
+def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
+    """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that."""
+    seconds, parallel = REWARDS[section.reward]
+    execution = Execution(
+        packing=section.packing,
+        micro_batch=section.micro_batch,
+        lora_rank=section.lora_rank,
+        sends_adapters=trainer in SENDING_ADAPTERS,
+        fp8_rollouts=section.rollout_precision == "fp8",
+        fp8_training=section.training_precision == "fp8",
+        reward_seconds=section.reward_seconds or seconds,
+        reward_parallel=section.reward_parallel or parallel,
+    )
+    fp8 = execution.fp8_rollouts or execution.fp8_training
+    if gpu.one_process and (fp8 or execution.lora_rank or not execution.packing):
+        raise ConfigError(
+            f"[cost] packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own trains all "
+            "weights in one precision. Leave them out, or give another --gpu"
+        )
+    return execution
