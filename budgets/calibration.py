@@ -20,7 +20,7 @@ from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, phase_seconds
 from budgets.errors import InputError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds
+from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds, total
 from budgets.workload import RecipeTraits, Workload
 
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
@@ -131,6 +131,30 @@ def latest_mean(lengths: Sequence[float]) -> float:
         if drift > max(DRIFT, 2 * error):
             logs = late
     return float(np.exp(logs.mean()))
+
+
+def priced_phases(workload: Workload, gpu: Gpu, step: MeasuredStep, known: Coefficients) -> dict[Phase, Seconds]:
+    """Return what each phase of a measured step is priced at, and a whole validation, at the lengths that it had."""
+    return {phase: known.apply(seconds) for phase, seconds in _base_seconds(workload, gpu, step).items()}
+
+
+def priced_whole(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
+    """Return what a whole step is priced at without its validations: all phases, or the slower side of a split."""
+    generating, training = (
+        _summed(phases[phase] for phase in side if phase is not Phase.EVALUATE)
+        for side in (GENERATOR_SIDE, TRAINER_SIDE)
+    )
+    if traits.asynchronous:
+        return max(generating, training, key=total)
+    return _summed([generating, training])
+
+
+def _summed(parts: Iterable[Seconds]) -> Seconds:
+    whole: Seconds = {}
+    for seconds in parts:
+        for driver, part in seconds.items():
+            whole[driver] = whole.get(driver, 0.0) + part
+    return whole
 
 
 def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rlplan.api.plan import Interval as Interval
     from rlplan.api.plan import Plan as Plan
     from rlplan.api.plan import propose as propose
+    from rlplan.api.prices import forget_prices as forget_prices
     from rlplan.api.prices import price as price
     from rlplan.api.replays import Replay as Replay
     from rlplan.api.replays import replay as replay
@@ -72,6 +73,7 @@ _HOMES = dict.fromkeys(_ERRORS, "budgets.errors") | {
     "Sweep": "rlplan.api.sweep",
     "adopt": "rlplan.api.adopting",
     "fit": "rlplan.api.fits",
+    "forget_prices": "rlplan.api.prices",
     "open": "rlplan.api.book",
     "price": "rlplan.api.prices",
     "propose": "rlplan.api.plan",

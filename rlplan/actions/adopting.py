@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from budgets import catalogue
+from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, UnknownNameError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
@@ -22,10 +23,14 @@ from planner.checking import Count, Positive
 from planner.config import Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
-from planner.store import open_store
+from planner.proposals import Request
+from planner.store import Store, open_store
+from planner.store.records import NewCostRecord
 from planner.store.schema import CostRecord, SweepStatus
 from rlplan.actions.adopted_costs import cost_rows
+from rlplan.actions.adopted_prices import PhaseRatio, oddities, ratios
 from rlplan.actions.adopted_rows import calibrated, open_candidates, plan_row, store_costs, store_sweep
+from rlplan.actions.calibrating import coefficients_of
 from rlplan.actions.proposing import AskedSection, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from runner.sweep.planning import AnyPath, SweepChoice, Text
@@ -75,6 +80,8 @@ class Adopted:
     plan: str | None = None
     sweep: str | None = None
     prices: int = 0  # of runs whose seconds are stored
+    phases: tuple[PhaseRatio, ...] = ()  # their prices beside what they took
+    odd: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +174,22 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
             for entry, cost in zip(entries, costs, strict=True):
                 if cost and not entry.scored:
                     store_costs(session, entry, cost)
+        stored = _compared(stored, store, workload, costs)
     return replace(stored, notes=tuple(notes))
+
+
+def _compared(stored: Adopted, store: Store, request: Request, costs: Sequence[Sequence[NewCostRecord]]) -> Adopted:
+    """Add how far prices were from what the runs took, and are now that they have learnt of them, and what is odd."""
+    taken = [(e, [CostRecord(**vars(c)) for c in each]) for e, each in zip(stored.entries, costs, strict=True) if each]
+    if not taken:
+        return stored
+    trainers = {entry.run.trainer for entry, _ in taken}
+    gpu, model = request.hardware.gpu, request.workload.model
+    before = prior(gpu, model, trainers.pop()) if len(trainers) == 1 else request.coefficients
+    after = coefficients_of(store, request.workload, gpu, request.traits, before)
+    phases = ratios([record for _, records in taken for record in records], request, before, after)
+    odd = [f"{entry.run.path.name}: {said}" for entry, each in taken for said in oddities(each, request, before)]
+    return replace(stored, phases=tuple(phases), odd=tuple(odd))
 
 
 def _money(request: AdoptRequest, curves: Sequence[Entry]) -> Money:

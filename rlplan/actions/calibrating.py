@@ -39,6 +39,14 @@ def measured_by(
     return calibration_of(records, workload, gpu, traits, before, sweeps)
 
 
+def coefficients_of(
+    store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
+) -> Coefficients:
+    """Return what the steps that were measured with this GPU and model teach; what was known before without any."""
+    found = measured_by(store, workload, gpu, traits, before)
+    return before if found is None else found.coefficients
+
+
 def known_of(
     store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients, *, given_mean: bool
 ) -> tuple[Coefficients, Workload]:

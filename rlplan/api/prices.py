@@ -64,3 +64,23 @@ def price(
         resolved = load_configuration(None if config is None else Path(config), task, flags)
         priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, database_at(db))
     return price_data(priced.price, priced.changes, priced.assumptions)
+
+
+def forget_prices(run: str | Path, *, db: str | Path | None = None) -> int:
+    """Take back what an adopted run, or a sweep, taught of prices: its measured costs are removed, its curve stays.
+
+    Args:
+        run: The path of an adopted run, or its name; or a sweep's name, such as sweep-1.
+        db: The results database; by default RLPLAN_DB, else rlplan.db.
+
+    Returns:
+        How many records were removed.
+
+    Raises:
+        NotFoundError: Nothing was measured of it; the message names what was.
+        InputError: The name is that of several runs.
+    """
+    from rlplan.actions.forgetting import forget_prices as forget  # noqa: PLC0415
+
+    with arguments_named():
+        return forget(str(run), database_at(db)).records

@@ -33,6 +33,9 @@ def price(
     ] = None,
     difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
     task: options.TaskOption = None,
+    forget: Annotated[
+        str | None, typer.Option(metavar="<run>", help="Take back what an adopted run, or a sweep, taught of prices.")
+    ] = None,
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
@@ -44,8 +47,13 @@ def price(
     asked = dict(locals())
     from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
     from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
-    from rlplan.printing.price_output import print_price, print_runs  # noqa: PLC0415
+    from rlplan.printing.price_output import print_forgotten, print_price, print_runs  # noqa: PLC0415
 
+    if forget is not None:
+        from rlplan.actions.forgetting import forget_prices  # noqa: PLC0415
+
+        print_forgotten(forget_prices(forget, db), format)
+        return
     if runs is not None:
         print_runs(price_table(runs), format)
         return

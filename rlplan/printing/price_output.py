@@ -1,6 +1,7 @@
 """Prints the price of a step: as tables for a person, as JSON or CSV for a program."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from planner.pricing import Change, PhasePrice, Price
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from planner.config import Assumption
+    from rlplan.actions.forgetting import Forgotten  # opens the store, which takes longer to import than all else
 
 
 def print_price(priced: Priced, format: Format) -> None:
@@ -41,6 +43,18 @@ def print_runs(runs: Sequence[PricedRun], format: Format) -> None:
         print_csv(list(COLUMNS), map(_row, runs))
     else:
         print_drawn(lambda canvas: _table(runs, canvas))
+
+
+def print_forgotten(forgotten: "Forgotten", format: Format) -> None:
+    """Print whose measured costs no longer count, and how many they were."""
+    if format is Format.JSON:
+        print_json(asdict(forgotten))
+    elif format is Format.CSV:
+        print_csv(list(asdict(forgotten)), [asdict(forgotten)])
+    else:
+        records = "1 record" if forgotten.records == 1 else f"{forgotten.records} records"
+        said = f"{records} of {forgotten.run} removed: prices no longer rest on what its steps took."
+        print_drawn(lambda canvas: canvas.lines(said))
 
 
 NAMED = 3  # rows that cannot be priced for one reason

@@ -245,3 +245,33 @@ def test_the_ranking_is_that_of_a_sweep_which_had_run_them(run: Run, tmp_path: P
 def test_openrlhf_names_the_same_problems(run: Run, tmp_path: Path) -> None:
     runs = [verl_folder(tmp_path / "a", FIVE[0]), openrlhf_folder(tmp_path / "b", FIVE[1])]
     assert read(run, "adopt", *map(str, runs), *GIVEN)["runs"][1]["score"] == "eval_gsm8k_pass1"
+
+
+def test_what_runs_taught_of_prices_is_shown_counts_and_can_be_taken_back(run: Run, five: list[str]) -> None:
+    before = read(run, "price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
+    found = read(run, "adopt", *five[:2], *GIVEN)
+    by_phase = {each["phase"]: each for each in found["prices_by_phase"]}
+    assert by_phase["whole step"]["measured_seconds"] == pytest.approx(SECONDS)
+    assert by_phase["whole step"]["after"] == pytest.approx(1, abs=0.1)
+    assert any("run-0: generation takes" in said for said in found["odd"])
+    shown = run("adopt", *five[:2], *GIVEN, width=150)
+    assert "price ÷ measured, before" in shown.out
+    assert "Odd: run-0: generation takes" in shown.out
+    priced = ("price", "--model", "qwen2.5-0.5b", "--gpu", "h100", "--gpus", "1")
+    source = {each["what"]: each["source"] for each in read(run, *priced)["assumptions"]}["cost of a step"]
+    assert source == "calibrated by 60 steps of run-0, 1 h100; 60 steps of run-1, 1 h100"
+
+    assert read(run, "price", "--forget", five[0]) == {"run": five[0], "records": 10}
+    assert rlplan.forget_prices("run-1") == 10
+    assert read(run, *priced) == before
+    assert read(run, "rank")["ranking"]  # the curves stay
+    again = run("price", "--forget", "run-1")
+    assert again.code == 3
+    assert "nothing was measured of 'run-1', or of any other run" in again.err
+
+
+def test_nothing_is_forgotten_where_there_is_no_database(run: Run, tmp_path: Path) -> None:
+    ran = run("price", "--forget", "run-1")
+    assert ran.code == 3
+    assert "there is no database" in ran.err
+    assert not (tmp_path / "rlplan.db").exists()

@@ -1,5 +1,6 @@
 """What the logs of runs elsewhere teach about prices."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from budgets.work import Phase
+from budgets.calibration import priced_phases
+from budgets.coefficients import Coefficients
+from budgets.work import Phase, total
 from planner.adopting.records import Run, Step
 from planner.adopting.settings import Settings
 from planner.adopting.split import Split
@@ -19,6 +22,7 @@ from planner.proposals import Request
 from planner.store.records import NewCostRecord
 from planner.store.schema import CostRecord
 from rlplan.actions.adopted_costs import cost_rows, stretches
+from rlplan.actions.adopted_prices import oddities, ratios
 from rlplan.actions.calibrating import calibration_of, evidence, measured_steps
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -148,3 +152,58 @@ def test_the_mean_response_is_that_of_the_later_steps(
     records = [CostRecord(**vars(row)) for row in rows(request_, entry(lengths=lengths))]
     found = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits)
     assert found.mean_response == pytest.approx(expected, rel=0.05)
+
+
+# What is odd
+
+
+def prior_of(request: Request) -> Coefficients:
+    return replace(request.coefficients, length_log_sd=0.0)
+
+
+def slow(request: Request, **times: float) -> Entry:
+    """A run whose phases took so many times their prices; `rest` is added to the step."""
+    (record,) = rows(request, entry(1, seconds=TIMED))
+    (step,) = measured_steps([CostRecord(**vars(record))], request.traits)
+    phases = priced_phases(request.workload, request.hardware.gpu, step, prior_of(request))
+    names = {"generate": Phase.GENERATE, "logprob": Phase.OLD_LOG_PROBS, "update": Phase.TRAIN, "sync": Phase.SYNC}
+    seconds = {name: times.get(name, 1.0) * total(phases[phase]) for name, phase in names.items()}
+    return entry(seconds=seconds | {"step": (1 + times.get("rest", 0.0)) * sum(seconds.values())})
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ({}, None),
+        ({"update": 1.6}, None),  # within what trainers and set-ups differ by
+        ({"sync": 30.0}, r"weight sync takes [\d.]+ s a step, 30 times its price"),
+        ({"generate": 0.1}, r"generation takes [\d.]+ s a step, 1/10 of its price"),
+        ({"rest": 0.25}, r"[\d.]+ s of a step \(20%\) belong to no phase that its log times"),
+    ],
+)
+def test_what_is_odd_of_a_run_is_told(request_: Request, times: dict[str, float], says: str | None) -> None:
+    records = [CostRecord(**vars(row)) for row in rows(request_, slow(request_, **times))]
+    found = oddities(records, request_, request_.coefficients)
+    assert len(found) == (says is not None)
+    assert says is None or re.fullmatch(says, found[0])
+
+
+def test_responses_that_grow_are_told(request_: Request) -> None:
+    records = [CostRecord(**vars(row)) for row in rows(request_, entry(lengths=(500.0, 2000.0)))]
+    said = [each for each in oddities(records, request_, request_.coefficients) if each.startswith("responses")]
+    assert len(said) == 1
+    assert re.match(r"responses grow from 5\d\d to 1,9\d\d tokens: plans take the later half's 1,\d\d\d", said[0])
+
+
+def test_prices_are_compared_by_phase_before_and_after_they_learnt(request_: Request) -> None:
+    records = [CostRecord(**vars(row)) for row in rows(request_, slow(request_, sync=30.0))]
+    before = request_.coefficients
+    after = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits, before).coefficients
+    found = {each.phase: each for each in ratios(records, request_, before, after)}
+    assert list(found) == ["generate", "old_log_probs", "train", "sync", "whole step"]
+    assert found["sync"].before == pytest.approx(1 / 30)
+    assert 0.6 < found["sync"].after < 1.2
+    assert found["whole step"].after == pytest.approx(1, abs=0.05)
+    assert found["whole step"].measured_seconds == pytest.approx(
+        sum(found[name].measured_seconds for name in found) / 2
+    )
