@@ -106,9 +106,11 @@ def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, 
     return scores, trained
 
 
-def newest_points(session: Session, trial_id: int) -> list[Point]:
-    """Return every step of a trial as its newest attempt measured it."""
+def newest_points(session: Session, trial_id: int, *, scored: bool = False) -> list[Point]:
+    """Return every step of a trial, or those with a score, as its newest attempt measured it."""
     wanted = select(Point).where(Point.trial_id == trial_id).order_by(Point.optimizer_step, Point.attempt)
+    if scored:
+        wanted = wanted.where(Point.score.is_not(None))
     return list({point.optimizer_step: point for point in session.scalars(wanted)}.values())
 
 

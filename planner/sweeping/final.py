@@ -24,19 +24,22 @@ class FinalPolicy:
         (trial,) = view.trials.values()
         if trial.state is TrialState.PAUSED and trial.step >= trial.most_steps:
             reason = f"the final run has made its {trial.most_steps:,} updates"
-            return [Finish(trial.trial, Why(reason, {"step": trial.step}))]
-        if trial.state is TrialState.FINISHED:
-            seen = {"gpu_hours_left": view.gpu_hours_left}
-            return [Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", seen))]
+            return _over(trial, Why(reason, {"step": trial.step}), view)
         if not trial.ready:
             return []
         left = left_of(trial) if self._stop_when_won and trial.state is TrialState.PAUSED else None
         if left is not None and left.won:
             seen = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
-            return [Finish(trial.trial, Why(said_of_won(left), seen))]
+            return _over(trial, Why(said_of_won(left), seen), view)
         to_step = min(trial.most_steps, (trial.step // trial.segment_steps + 1) * trial.segment_steps)
         reason = f"the final run goes on from update {trial.step:,} of {trial.most_steps:,}, up to {to_step:,}"
         return [Advance(trial.trial, to_step, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}))]
+
+
+def _over(trial: TrialView, why: Why, view: View) -> list[Action]:
+    seen = {"gpu_hours_left": view.gpu_hours_left}
+    stop = Stop(Why(f"the final run is over; {view.gpu_hours_left:.3g} GPU-hours are left", seen))
+    return [Finish(trial.trial, why), stop]
 
 
 def end_of(trial: TrialView) -> float:

@@ -157,7 +157,7 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
     metric = Metric.of_sweep(sweep.config)
     return tuple(
         Validated(point.optimizer_step, point.gpu_hours, measured.score)
-        for point in newest_points(session, trial.id)
+        for point in newest_points(session, trial.id, scored=True)
         if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
     )
 

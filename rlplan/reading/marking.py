@@ -7,6 +7,7 @@ from sqlalchemy import BindParameter, Select, bindparam, case, func, select, tru
 from sqlalchemy.orm import Session
 
 from planner.store.driving import is_driven
+from planner.store.final_tables import ForecastOfFinal
 from planner.store.schema import (
     Charge,
     Decision,
@@ -72,6 +73,7 @@ def _newest() -> Select[*tuple[object, ...]]:
         select(func.max(Charge.id)).where(Charge.sweep_id == sweep_id),
         select(func.max(Transition.id)),
         select(func.max(Fit.id)),
+        select(func.max(ForecastOfFinal.id)),
     )
     columns = (*segments.c, *trials.c, *requests.c, *(each.scalar_subquery() for each in singles))
     joined = segments.join(trials, true()).join(requests, true())

@@ -9,6 +9,7 @@ from planner.config import Assumption
 from planner.store.schema import SegmentOutcome
 from planner.view import Axes
 from rlplan.reading.decisions import Decision
+from rlplan.reading.finals import FinalStanding
 from rlplan.reading.recommend_reading import Recommended
 from rlplan.reading.sweep_picture import Picture
 
@@ -88,6 +89,7 @@ class Story:
     budget_gpu_hours: float
     final_gpu_hours: float
     target_gpu_hours: float
+    final: FinalStanding | None = None  # its newest final run
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from planner.store import Store
 from planner.store.schema import Candidate, Charge, Plan, Segment, Sweep, Trial
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import Decision, decisions
+from rlplan.reading.finals import final_standing
 from rlplan.reading.health import NO_WORKER, Priced, flags
 from rlplan.reading.points import Memory
 from rlplan.reading.story import Cell, Charged, Story, Stretch
@@ -58,6 +59,7 @@ def read_story(session: Session, sweep: Sweep, now: datetime, memory: Memory | N
         budget_gpu_hours=plan.budget_gpu_hours,
         final_gpu_hours=plan.final_gpu_hours,
         target_gpu_hours=target,
+        final=final_standing(session, sweep),
     )
 
 

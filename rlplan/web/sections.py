@@ -12,6 +12,7 @@ from planner.store.schema import SweepStatus
 from planner.view import Configuration
 from rlplan.charts.budget import budget_chart, timelines, used
 from rlplan.charts.curves import curve_panels
+from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
@@ -41,6 +42,8 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "why_not": _why_not(beliefs),
         "what_to_do": _what_to_do(story.picture),
         "picture": story.picture,
+        "final": story.final,
+        "final_chart": None if story.final is None else final_chart(story.final),
     }
 
 

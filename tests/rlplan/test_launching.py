@@ -20,10 +20,13 @@ from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
 from rlplan.actions.sweeping import resume, start
+from rlplan.charts.final import final_chart
 from rlplan.printing.status_sweeps import print_sweeps
 from rlplan.printing.sweep_output import print_finished, print_status
 from rlplan.reading.finals import final_standing, record_of, record_said
+from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_words import ALL
+from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
@@ -227,3 +230,21 @@ def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
     print_sweeps(swept, Format.TABLE, ALL)
     assert "The one final run that ended did " in capsys.readouterr().out
+
+
+def test_report_and_page_begin_with_the_final_run_and_its_promise(swept: str, tmp_path: Path) -> None:
+    launch(LaunchRequest(validations=8), swept)
+    page = write_report(tmp_path / "report.html", swept, "sweep-1").read_text()
+    assert page.index("<h2>Final run</h2>") < page.index("<h2>Recommendation</h2>")
+    assert 'data-chart="final"' in page
+    with open_store(swept, read_only=True) as store:
+        told = story(store, "sweep-1")
+    assert told.final is not None
+    chart = final_chart(told.final)
+    assert chart.text.startswith("the final run ended with")
+    named = {trace["name"]: trace for trace in chart.data["data"] if "name" in trace}
+    assert named.keys() == {"promised, 90 %", "promised", "scores"}
+    assert len(named["promised"]["x"]) == 40
+    assert len(named["scores"]["y"]) == len(told.final.scores) >= 8
+    running = replace(told.final, status="running")
+    assert final_chart(running).data["data"][-1]["error_y"]["array"][0] > 0

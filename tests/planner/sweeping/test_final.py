@@ -29,21 +29,22 @@ def test_it_goes_on_from_one_validation_to_the_next(step: int, to_step: int) -> 
     assert action.to_step == to_step
 
 
-def test_it_finishes_at_the_end_and_then_stops() -> None:
-    (action,) = FinalPolicy().decide(seen(paused(100)))
-    assert isinstance(action, Finish)
-    (after,) = FinalPolicy().decide(seen(trial(0, TrialState.FINISHED, step=100)))
-    assert isinstance(after, Stop)
+def test_it_finishes_at_the_end_and_stops() -> None:
+    finish, stop = FinalPolicy().decide(seen(paused(100)))
+    assert isinstance(finish, Finish)
+    assert isinstance(stop, Stop)
+    assert stop.why.reason == "the final run is over; 500 GPU-hours are left"
 
 
-@pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.FAILED])
+@pytest.mark.parametrize("state", [TrialState.RUNNING, TrialState.FAILED, TrialState.FINISHED])
 def test_it_waits_for_what_runs_and_starts_nothing_that_failed(state: TrialState) -> None:
     assert FinalPolicy().decide(seen(trial(0, state, step=20))) == []
 
 
 def test_it_ends_where_nothing_is_left_to_win_only_when_asked() -> None:
     view = seen(paused(80, **RISEN))
-    (asked,) = FinalPolicy(stop_when_won=True).decide(view)
+    asked, stop = FinalPolicy(stop_when_won=True).decide(view)
+    assert isinstance(stop, Stop)
     assert isinstance(asked, Finish)
     assert "20% of the GPU-hours are left; they are expected to bring 0.0" in asked.why.reason
     assert asked.why.seen["chance"] < 0.15
