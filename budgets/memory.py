@@ -82,7 +82,8 @@ def engine_sizes(workload: Workload, gpu: Gpu, gpus: int, execution: Execution =
     """
     longest = workload.model.cache_bytes(workload.longest_sequence)
     sizes = [2**power for power in range(int(math.log2(min(gpus, widest_engine(gpu)))) + 1)]
-    fitting = [size for size in sizes if cache_room(workload, gpu, size, execution) >= longest]
+    needed = workload.model.engine_bytes(fp8=execution.fp8_rollouts) + longest  # once: a grid asks thousands of times
+    fitting = [size for size in sizes if size * gpu.usable_bytes >= needed]
     return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
 
 
