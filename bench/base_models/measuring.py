@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runner.policy.model import cache_argument
 from runner.ports.task import Problem
 from runner.tasks.rewards import ExactReward
 from runner.tasks.tokenizers import END_ID, PAD_ID, START_ID, VOCABULARY, CharacterTokenizer
@@ -111,12 +112,12 @@ def _sample(model: Any, prompts: "Tensor", longest: int, generator: Any) -> "Ten
     import torch
     from transformers import DynamicCache
 
-    cache, ids = DynamicCache(), prompts
+    ids, kept = prompts, {cache_argument(model): DynamicCache()}
     drawn: list[Tensor] = []
     ended = torch.zeros(len(prompts), dtype=torch.bool)
     with torch.no_grad():
         while len(drawn) < longest and not ended.all():
-            logits = model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+            logits = model(input_ids=ids, use_cache=True, logits_to_keep=1, **kept).logits[:, -1]
             ids = torch.multinomial(torch.softmax(logits.float(), -1), 1, generator=generator)
             ids[ended] = PAD_ID
             ended |= ids[:, 0] == END_ID

@@ -95,7 +95,7 @@ class KeyValueCache:
         return len(self._layers)
 
     def __bool__(self) -> bool:
-        return True  # models ask `if past_key_values`, also before the first layer is stored
+        return True  # models ask whether they have one, also before the first layer is stored
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the model asks its cache for '{name}', which the torch engine does not have")
@@ -194,9 +194,8 @@ class Decoding:
     def _forward(self, tokens: "Tensor", mask: "Tensor | None", positions: "Tensor") -> "Tensor":
         """Return the last token's hidden state of each row."""
         placed = {"position_ids": positions} if self._form.traits.takes_positions else {}
-        output = self._form.decoder(
-            input_ids=tokens, attention_mask=mask, past_key_values=self._cache, use_cache=True, **placed
-        )
+        kept = {self._form.traits.cache_argument: self._cache}
+        output = self._form.decoder(input_ids=tokens, attention_mask=mask, use_cache=True, **kept, **placed)
         self._cache.advance(tokens.shape[1])
         hidden: Tensor = output.last_hidden_state[:, -1]
         return hidden

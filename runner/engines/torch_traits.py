@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
-from runner.policy.model import decoder_of
+from runner.policy.model import cache_argument, decoder_of
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +23,7 @@ class Traits:
     window: int | None  # keys that the narrowest layer sees; None: all
     bytes_per_token: int  # of keys and values in all layers
     takes_positions: bool
+    cache_argument: str
     mask: "torch.dtype | None"  # format of a mask that attention takes as it is; None: the model must make its own
 
     @classmethod
@@ -36,6 +37,7 @@ class Traits:
             window=_window(config),
             bytes_per_token=_bytes_per_token(model, config),
             takes_positions=takes_positions,
+            cache_argument=cache_argument(decoder_of(model)),
             mask=_mask_format(model) if takes_positions else None,
         )
 

@@ -4,6 +4,7 @@ Logits are computed only where they are needed. Computing them in FP32 from bf16
 mismatch between sampler and trainer (ScaleRL, arXiv 2510.13786, figure 5b).
 """
 
+import inspect
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,16 @@ def decoder_of(model: "nn.Module") -> Any:
             "Llama, Qwen or Gemma"
         )
     return decoder
+
+
+def cache_argument(decoder: Any) -> str:
+    """Return what a decoder calls its keys and values: `cache`, or in earlier transformers `past_key_values`."""
+    return "cache" if "cache" in inspect.signature(decoder.forward).parameters else "past_key_values"
+
+
+def cache_of(output: Any) -> Any:
+    """Return the keys and values that a decoder gives back, by whichever name."""
+    return output["cache"] if "cache" in output else output["past_key_values"]
 
 
 class Head:

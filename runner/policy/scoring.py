@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.policy.model import Head, decoder_of
+from runner.policy.model import Head, cache_argument, cache_of, decoder_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -90,6 +90,7 @@ class Scorer:
         language_model: Any = model
         self._vocabulary: int = language_model.get_output_embeddings().weight.shape[0]
         self._decoder: Any = _compiled(decoder_of(model)) if compiled else decoder_of(model)
+        self._cache_argument = cache_argument(decoder_of(model))
         self._head = Head(model, fp32=fp32_head)
         self._fp32_head = fp32_head
         self._temperature = temperature
@@ -137,7 +138,7 @@ class Scorer:
         before_first = read.last_hidden_state[:, -1:].repeat_interleave(n, dim=0)
         if length == 1:
             return torch.as_tensor(before_first)
-        kept = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in read.past_key_values.layers]
+        kept = [(_spread(layer.keys, n), _spread(layer.values, n)) for layer in cache_of(read).layers]
         steps = torch.arange(length - 1, device=self._device)
         causal = (steps[:, None] >= steps[None, :]).expand(1, 1, -1, -1)
         visible = (places >= starts[:, None])[:, None, None, :] if uneven else causal.new_ones(1, 1, 1, width)
@@ -149,8 +150,8 @@ class Scorer:
             input_ids=tokens[:, :-1],
             position_ids=first[:, None] + steps,
             attention_mask=mask,
-            past_key_values=DynamicCache(ddp_cache_data=kept),
             use_cache=True,
+            **{self._cache_argument: DynamicCache(ddp_cache_data=kept)},
         )
         return torch.cat([before_first, answered.last_hidden_state], dim=1)
 

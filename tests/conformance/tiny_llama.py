@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
+from runner.policy.model import cache_argument, cache_of
 from runner.ports.rollouts import Rollouts
 
 PAD, END, VOCABULARY = 0, 1, 32
@@ -89,9 +90,9 @@ def expected_across_an_update(before: LlamaForCausalLM, after: LlamaForCausalLM,
         logits, cache = [], None
         if kept:
             first = before(ids[:, :kept], use_cache=True)
-            logits, cache = [first.logits[0]], first.past_key_values
+            logits, cache = [first.logits[0]], cache_of(first)
         if switch < len(response):
-            logits.append(after(ids[:, kept:-1], past_key_values=cache).logits[0])
+            logits.append(after(ids[:, kept:-1], **{cache_argument(after): cache}).logits[0])
         logprobs = torch.cat(logits)[len(prompt) - 1 :].log_softmax(-1)
         rows.append(logprobs.gather(1, torch.tensor(response)[:, None])[:, 0])
     return padded(rows, rollouts)
