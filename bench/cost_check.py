@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.calibrated_prices import calibrated_tables
 from bench.fit_prices import ROWS
 from bench.measured_prices import measured_tables
 from budgets import catalogue
@@ -242,7 +243,7 @@ def main() -> None:
     arguments = parser.parse_args()
     markdown = arguments.markdown
     if arguments.measured:
-        for title, rows in measured_tables(arguments.rows):
+        for title, rows in (*measured_tables(arguments.rows), *calibrated_tables(arguments.rows)):
             print(f"{title}\n\n{table(rows, markdown=markdown)}\n")
         return
     print("GPU-hours of public runs, published and predicted at nominal assumptions\n")
