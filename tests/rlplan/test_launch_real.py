@@ -1,0 +1,72 @@
+"""Final runs on a real Ray: by our own trainer from a pilot's checkpoint, and by stand-ins of other trainers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.store import open_store
+from planner.store.final_tables import Final
+from planner.store.schema import Point, Sweep, Trial
+from planner.store.standing import standing
+from runner.training import checkpoints
+from tests.rlplan.conftest import Run
+
+STANDIN = """
+[trainer]
+name = "standin"
+[trainer.options]
+stands_for = "{of}"
+time_scale = 60
+"""
+
+
+def launched(run: Run) -> dict[str, object]:
+    ran = run("launch", "--validations", "5", "--format", "json")
+    assert ran.code == 0, ran.err
+    document: dict[str, object] = json.loads(ran.out)["final"]
+    return document
+
+
+def within_its_budget() -> bool:
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        return spent <= store.plan().budget_gpu_hours
+
+
+@pytest.mark.soak
+def test_our_own_trainer_goes_on_from_the_pilot_and_keeps_its_best_checkpoint(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("sweep", "--task", "sum-easy", "--budget", "0.03", "--workers", "1").code == 0
+    final = launched(run)
+    assert final["status"] == "finished"
+    assert isinstance(final["best_folder"], str)
+    assert checkpoints.exists(Path(final["best_folder"]))
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        row = session.query(Final).one()
+        trial = session.query(Trial).filter(Trial.sweep_id == row.sweep_id).one()
+        of_pilot, own = (
+            {point.optimizer_step: point.score for point in session.query(Point).filter(Point.trial_id == number)}
+            for number in (row.from_trial_id, trial.id)
+        )
+        assert row.from_step > 0
+        assert of_pilot.items() <= own.items()
+        assert max(own) > row.from_step
+        assert standing(session, "sweep-1-final").segments[trial.id][0].charged_gpu_hours == 0.0
+    assert within_its_budget()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("of", ["standin", "trl"])
+def test_stand_ins_of_other_trainers_are_driven_like_their_pilots(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rlplan.toml").write_text(STANDIN.format(of=of))
+    assert run("sweep", "--task", "sum-easy", "--budget", "0.5").code == 0
+    final = launched(run)
+    assert (final["status"], final["from_step"]) == ("finished", 0)
+    assert final["step"] == final["update_steps"]
+    assert within_its_budget()
