@@ -102,7 +102,6 @@ def calibrate(
                 (a, b): float(log_covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
             },
             length_log_sd=math.hypot(before.length_log_sd / told, LENGTH_FLOOR_LOG_SD),
-            records=len(measured),
             unmodelled_log_sd=noise,
         ),
         mean_response=mean_response(measured),

@@ -66,7 +66,6 @@ class Coefficients:
         default_factory=lambda: {(driver, driver): sd**2 for driver, sd in PRIOR_LOG_SD.items()}
     )
     length_log_sd: float = PRIOR_LENGTH_LOG_SD
-    records: int = 0
     unmodelled_log_sd: float = UNMODELLED_LOG_SD
     evidence: str = ""  # whose measured steps these are from
     measured_lengths: bool = False  # whether the mean response is theirs

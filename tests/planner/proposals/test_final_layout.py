@@ -120,7 +120,6 @@ def test_a_price_that_is_known_leaves_no_doubt() -> None:
         log_covariance=dict.fromkeys(asked.coefficients.log_covariance, 0.0),
         length_log_sd=0.0,
         unmodelled_log_sd=0.0,
-        records=10**9,
     )
     doubt = propose(replace(asked, coefficients=sure)).doubt
 
