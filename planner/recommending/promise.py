@@ -9,6 +9,7 @@ from planner.pooling.draws import Worlds
 from planner.pooling.pool import Pool
 from planner.recommending.prospect import LEVEL, interval
 from planner.sweeping.chances import NEAR
+from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View
 from planner.watching.promised import Foretold
 
@@ -39,19 +40,64 @@ def promise(worlds: Worlds, configuration: Configuration, gpu_hours: float, seed
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """Another configuration that is expected to end higher with the money that is left, from its beginning."""
+
+    configuration: Configuration
+    gain: float  # of expected score at the end
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the gain passes the bar, which is what counts as equivalent."""
+        return self.gain > NEAR
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is believed of a run's end now, and how likely it falls notably short of the promise."""
+    """What is believed of a run's end now, how likely it falls notably short of the promise, and what else would do."""
 
     end: Foretold
     probability_below: float
+    rival: Rival | None
 
 
-def outlook(pilots: View, run: TrialView, end_gpu_hours: float, promised: float, pool: Pool, draws: int) -> Outlook:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A run under way, and what is left for another."""
+
+    run: TrialView
+    end_gpu_hours: float  # of the run
+    promised: float
+    left_gpu_hours: float  # for another, its start-up paid
+
+
+def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
-    trials: Mapping[int, TrialView] = {**pilots.trials, run.trial: run}
-    worlds = pool.worlds(replace(pilots, trials=trials), draws)
+    run = asked.run
+    trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
+    worlds = pool.worlds(replace(known, trials=trials), draws)
     place, curve = np.array([worlds.place[run.configuration]]), np.array([worlds.run_of[run.trial]])
-    scores = np.clip(worlds.observed(place, curve, np.array([[end_gpu_hours / worlds.target]]))[:, 0, 0], 0.0, 1.0)
+    share = asked.end_gpu_hours / worlds.target
+    scores = np.clip(worlds.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    below = float((scores <= promised - NEAR).mean())
-    return Outlook(Foretold(float(scores.mean()), float(low), float(high)), below)
+    below = float((scores <= asked.promised - NEAR).mean())
+    end = Foretold(float(scores.mean()), float(low), float(high))
+    return Outlook(end, below, _rival(known, worlds, asked, end.score))
+
+
+def _rival(known: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None:
+    """Return the configuration that is expected to end highest, of those that can be run with what is left."""
+    prices = {trial.configuration: trial.compared_per_step for trial in known.trials.values()}
+    failed = {each.configuration for each in known.trials.values()}
+    failed -= {each.configuration for each in known.trials.values() if each.state is not TrialState.FAILED}
+    prices |= {configuration: cell.compared_per_step for configuration, cell in known.open_cells.items()}
+    able = [
+        column
+        for column, each in enumerate(worlds.configurations)
+        if each != asked.run.configuration and each not in failed and prices.get(each, np.inf) <= asked.left_gpu_hours
+    ]
+    if not able:
+        return None
+    expected = worlds.scores([asked.left_gpu_hours])[:, able, 0].mean(axis=0)
+    best = int(np.argmax(expected))
+    return Rival(worlds.configurations[able[best]], float(expected[best]) - end)

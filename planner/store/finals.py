@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from planner.store.final_tables import Final, ForecastOfFinal
-from planner.store.schema import Candidate, Plan, Sweep, SweepStatus, Trial
+from planner.store.schema import Candidate, Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 
 POLICY = "final"  # what decides in the sweep that a final run is driven as
@@ -16,6 +16,7 @@ BEST = "best"  # folder of its best checkpoint, in its trial's
 # Actions among the decisions of a final run, and the rule of a warning that is about the promise alone.
 WARNING, CLEARED, VALIDATION, WON, ENDING = "warning", "all-clear", "validation", "won", "ended"
 PROMISE = "promise"
+SWITCH, STAY = "switch", "stay"
 ENDED = frozenset({SweepStatus.FINISHED, SweepStatus.FAILED})
 
 
@@ -120,3 +121,12 @@ def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
     )
     columns = {name: getattr(plan, name) for name in Plan.__table__.columns.keys()}  # noqa: SIM118 (no mapping)
     return Plan(**columns, candidates=[only])
+
+
+def switch_of(session: Session, sweep_id: int) -> tuple[str | None, dict[str, Any], str]:
+    """Return what a final run is advised to switch to, with the numbers and the sentence; a None and nothing else."""
+    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action.in_((SWITCH, STAY)))
+    newest = session.scalar(wanted.order_by(Decision.number.desc()).limit(1))
+    if newest is None or newest.action == STAY:
+        return None, {}, ""
+    return str(newest.seen["name"]), newest.seen, newest.reason

@@ -1,6 +1,6 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,11 +17,13 @@ from planner.recommending.promise import Promise, promise
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven, take_lease
-from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of
-from planner.store.records import NewSweep
+from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of, switch_of
+from planner.store.records import NewDecision, NewSweep
+from planner.store.results import record_decision
 from planner.store.schema import Sweep, SweepStatus, Trial
 from planner.store.standing import standing
-from planner.store.sweeps import add_trial, create_sweep, plan_named, sweep_named
+from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
+from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.actions.sweep_request import machine
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
@@ -31,6 +33,7 @@ from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import whole_number
 from runner.processes import is_dead, this_driver
+from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
     VALIDATIONS,
     FinalRun,
@@ -58,6 +61,7 @@ class LaunchRequest:
     allocation: str | None = None  # such as n=64,B=16; else what is recommended
     validations: int = VALIDATIONS
     stop_when_won: bool = False
+    switch: bool = False  # end the final run that there is, and run what it is advised to switch to
     ray_address: str | None = None
 
 
@@ -76,7 +80,7 @@ def describe(request: LaunchRequest, database: str) -> Planned:
     """Say what would be launched, and store nothing."""
     with open_store(database, read_only=True) as store:
         known = _launchable(store, request)
-        return _planned(store, known, request)
+        return _planned(store, known, _switched(store, known, request))
 
 
 def launch(
@@ -89,6 +93,7 @@ def launch(
     """Store a sweep's final run with what is promised of it, and drive it to its end."""
     with open_store(database) as store:
         known = _launchable(store, request)
+        request = _switched(store, known, request)
         planned = _planned(store, known, request)
         if request.ray_address is None and planned.shortfall:
             raise InputError(planned.shortfall)
@@ -127,7 +132,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     with store.read() as session:
         money = _money(session, known)
         plan = plan_named(session, known.plan.name)
-        _require_new(session, known.sweep, choice.configuration)
+        _require_new(session, known.sweep, choice.configuration, switching=request.switch)
+        view = evidence(session, known.sweep)
     layout = Layout.of(board.spec, pilot_gpus(plan))
     continues = answer.launch.continues if request.allocation is None else None
     pilot = _pilot(known, continues if layout.times == 1 else None)
@@ -143,7 +149,6 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         layout,
         request.validations,
     )
-    view = board.view(0)
     promised = promise(
         Pool().worlds(view, DRAWS), run.configuration, run.update_steps * price, seed_sd(view.trials.values())
     )
@@ -154,9 +159,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
 def _notes(run: FinalRun, continues: Pilot | None) -> list[str]:
     notes = []
     if run.update_steps < run.wanted_steps:
-        notes.append(
-            f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up"
-        )
+        notes.append(f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up")
     if run.pilot is not None and continues is not None:
         notes.append(
             f"it goes on from update {run.pilot.step:,} of {continues.trial}, whose {continues.gpu_hours:.3g} "
@@ -210,10 +213,44 @@ def _money(session: Session, known: Stored) -> float:
     return left
 
 
-def _require_new(session: Session, sweep: Sweep, configuration: Configuration) -> None:
+def _switched(store: Store, known: Stored, request: LaunchRequest) -> LaunchRequest:
+    """Return the request with the allocation that the final run under way is advised to switch to."""
+    if not request.switch:
+        return request
+    with store.read() as session:
+        launched = finals_of(session, known.sweep.id)
+        if not launched:
+            raise NotFoundError(f"{known.sweep.name} has no final run to switch from: launch one without --switch")
+        row = launched[-1][1]
+        if row.status is SweepStatus.RUNNING and is_driven(row, datetime.now(UTC)) and not is_dead(row):
+            raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
+        if request.allocation is not None:
+            return request
+        name, numbers, _ = switch_of(session, row.id)
+        if name is None:
+            raise NotFoundError(
+                f"no other allocation is expected to end more than 0.02 higher than {row.name}: nothing is to be "
+                "switched to; name one by --allocation all the same"
+            )
+        return replace(request, allocation=f"n={numbers['n']},B={numbers['B']}")
+
+
+def _end(session: Session, sweep: Sweep, name: str, now: datetime) -> None:
+    """End the final runs of a sweep that have not ended: another allocation gets what is left."""
+    for _, row in finals_of(session, sweep.id):
+        if row.status in ENDED:
+            continue
+        record_decision(session, row.name, NewDecision(now, "switched", f"another final run gets what is left: {name}"))
+        for trial in session.scalars(select(Trial).where(Trial.sweep_id == row.id)):
+            if trial.state in (TrialState.PLANNED, TrialState.PAUSED):
+                move_trial(session, trial.id, TrialState.PRUNED, now, f"switched to {name}")
+        row.status, row.finished_at = SweepStatus.FINISHED, now
+
+
+def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *, switching: bool = False) -> None:
     """Refuse what was launched before: what has not ended goes on, and what has is not run twice."""
     for final, row in finals_of(session, sweep.id):
-        if row.status not in ENDED:
+        if row.status not in ENDED and not switching:
             raise InputError(
                 f"{row.name} was launched already ({row.status}): `rlplan resume {row.name}` goes on with it"
             )
@@ -231,7 +268,10 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     now, run, board = datetime.now(UTC), planned.run, known.board
     spec = spec_of_final(board.spec, run)
     with store.write() as session:
-        _require_new(session, sweep_named(session, known.sweep.name), run.configuration)
+        row = sweep_named(session, known.sweep.name)
+        if request.switch:
+            _end(session, row, named_configuration(run.configuration), now)
+        _require_new(session, row, run.configuration)
         taken = list(session.scalars(select(Sweep.name)))
         name = name_of_final(known.sweep.name, taken)
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())

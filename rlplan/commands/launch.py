@@ -20,6 +20,9 @@ def launch(
     stop_when_won: Annotated[
         bool, typer.Option("--stop-when-won", help="End it where nothing is left to win, and keep the rest.")
     ] = False,
+    switch: Annotated[
+        bool, typer.Option("--switch", help="End the final run that there is, and run what promises more now.")
+    ] = False,
     ray_address: options.RayAddressOption = None,
     dry_run: options.DryRunOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
@@ -34,7 +37,7 @@ def launch(
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
     from rlplan.printing.final_output import print_planned  # noqa: PLC0415
 
-    request = LaunchRequest(sweep, allocation, validations, stop_when_won, ray_address)
+    request = LaunchRequest(sweep, allocation, validations, stop_when_won, switch, ray_address)
     if dry_run:
         return print_planned(describe(request, db), format)
     return run_sweep(partial(run, request, db), db, format)

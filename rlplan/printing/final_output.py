@@ -95,6 +95,8 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
     if final.left is not None and not final.ended:
         said = f"{final.left.share:.0%} of the run are left; they are expected to bring {final.left.expected:.3f}"
         yield from canvas.lines(f"{said}: nothing is left to win" if final.left.won else said)
+    if final.switch is not None and not final.ended:
+        yield from canvas.lines(final.switch[:1].upper() + final.switch[1:], "yellow")
     if final.best is not None:
         where = f", kept in {final.best_folder}" if final.best_folder else ""
         yield from canvas.lines(f"Best so far: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")

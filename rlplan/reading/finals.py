@@ -22,6 +22,7 @@ from planner.store.finals import (
     final_of,
     finals_of,
     forecasts_of,
+    switch_of,
 )
 from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
 from planner.store.standing import committed_step, newest_points
@@ -86,6 +87,7 @@ class FinalStanding:
     probability_below: float | None
     left: Left | None
     warnings: tuple[Warning, ...]
+    switch: str | None  # why another allocation is expected to end clearly higher, and how to run it
     best: Validated | None
     best_folder: str | None
     line: str | None  # where it is, in a sentence
@@ -145,6 +147,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         probability_below=None if now is None else now.probability_below,
         left=left,
         warnings=_warnings(told),
+        switch=switch_of(session, sweep.id)[2] or None,
         best=best,
         best_folder=str(folder) if folder.is_dir() else None,
         line=next((each.reason for each in reversed(told) if each.action == VALIDATION), None),

@@ -7,13 +7,13 @@ from sqlalchemy.orm import Session
 from planner.axes import named_configuration
 from planner.pooling.pool import Pool
 from planner.store.final_tables import Final
-from planner.store.finals import final_of
+from planner.store.finals import final_of, finals_of
 from planner.store.schema import Plan, Recommendation, Sweep
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.sweeping.final import FinalPolicy
 from planner.sweeping.policies import open_policy
-from planner.view import Configuration
+from planner.view import Configuration, View
 from runner.sweep.answering import stored_board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.held import HeldAgainst, Promised
@@ -31,11 +31,22 @@ def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple
             pool, spec, plan.workload.get("prompt_set_size")
         )
     pilots = session.get_one(Sweep, final.of_sweep_id)
-    view = stored_board(session, pilots.name).view(0)
+    view = evidence(session, pilots, before=final.id)
     others = {number: trial for number, trial in view.trials.items() if number != final.from_trial_id}
     promised = Promised.of(session, final, _remedy(session, final, pilots))
     policy = FinalPolicy(stop_when_won=final.stop_when_won)
     return policy, HeldAgainst(replace(view, trials=others), promised, pool)
+
+
+def evidence(session: Session, pilots: Sweep, before: int | None = None) -> View:
+    """Return what is known of a sweep's configurations: its pilots', and its final runs' so far, or before another."""
+    view = stored_board(session, pilots.name).view(0)
+    trials = dict(view.trials)
+    for final, row in finals_of(session, pilots.id):
+        if before is None or final.id < before:
+            trials |= stored_board(session, row.name).trials
+            trials.pop(final.from_trial_id or 0, None)  # the same run, as far as its pilot went
+    return replace(view, trials=trials)
 
 
 def _remedy(session: Session, final: Final, pilots: Sweep) -> str:

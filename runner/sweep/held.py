@@ -6,22 +6,26 @@ from functools import partial
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
-from planner.recommending.promise import BROKEN, Outlook, outlook
+from planner.recommending.promise import BROKEN, Asked, Outlook, Rival, outlook
 from planner.store.final_tables import Final
 from planner.store.finals import (
     BEST,
     CLEARED,
     ENDING,
     PROMISE,
+    STAY,
+    SWITCH,
     VALIDATION,
     WARNING,
     WON,
     NewForecast,
     add_forecast,
     forecasts_of,
+    switch_of,
 )
-from planner.store.schema import Decision, Point
+from planner.store.schema import Decision, Point, Sweep
 from planner.store.standing import newest_points
 from planner.sweeping.chances import NEAR
 from planner.sweeping.final import end_of, left_of, said_of_won
@@ -51,6 +55,8 @@ class Promised:
     told_up_to: int  # the update of the last stored forecast, -1 without one
     warned: frozenset[str]  # rules that a former driver warned of
     said_won: bool
+    rival: str | None  # what it was last advised to switch to
+    of_sweep: str
     remedy: str  # what else could be run
 
     @classmethod
@@ -76,6 +82,8 @@ class Promised:
             told_up_to=told[-1].step if told else -1,
             warned=frozenset(warned),
             said_won=any(action == WON for action, _ in decisions),
+            rival=switch_of(session, final.sweep_id)[0],
+            of_sweep=session.get_one(Sweep, final.of_sweep_id).name,
             remedy=remedy,
         )
 
@@ -83,10 +91,11 @@ class Promised:
 class HeldAgainst:
     """Takes the place of a sweep's conclusions in its final run."""
 
-    def __init__(self, pilots: View, promised: Promised, pool: Pool) -> None:
-        """Judge by the curves of the pilots, of which the one that the run goes on from is left out, and by its own."""
-        self._pilots, self._promised, self._pool = pilots, promised, pool
+    def __init__(self, known: View, promised: Promised, pool: Pool) -> None:
+        """Judge by curves that are known, without that of the pilot which the run goes on from, and by its own."""
+        self._known, self._promised, self._pool = known, promised, pool
         self._told_up_to, self._warned, self._said_won = promised.told_up_to, set(promised.warned), promised.said_won
+        self._rival = promised.rival
         self._mark: tuple[int, int] | None = None
         self._updates, self._watched = UpdateWatch(), 0
 
@@ -107,7 +116,7 @@ class HeldAgainst:
         scored, run = _scored(points, board), _with_scores(board.trials[trial], points, board)
         if scored and scored[-1].x > self._told_up_to:
             self._told_up_to = int(scored[-1].x)
-            self._judge(scored, run, journal, clock)
+            self._judge(scored, run, board, journal)
             best = max(scored, key=lambda each: each.score)
             keep_best(board.facts[trial].folder, int(best.x))
 
@@ -133,25 +142,46 @@ class HeldAgainst:
                 if warned is not None:
                     self._warn(warned, journal)
 
-    def _judge(self, scored: list[Scored], run: TrialView, journal: Journal, clock: Clock) -> None:
-        seen = self._outlook(run)
+    def _judge(self, scored: list[Scored], run: TrialView, board: Board, journal: Journal) -> None:
+        seen = self._outlook(run, board)
         left = left_of(run) if run.step < run.most_steps else None
         journal.note(VALIDATION, None, self._line(scored[-1], run, seen), step=int(scored[-1].x))
         if seen is not None:
-            row = _forecast(run, seen, left, clock)
+            row = _forecast(run, seen, left, journal.clock)
             journal.add(partial(add_forecast, final_id=self._promised.final, forecast=row))
             self._hold(seen, journal)
+            self._replan(seen.rival, board, journal)
         self._rule(fall(scored), journal)
         if left is not None and left.won and not self._said_won:
             self._said_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
             journal.note(WON, None, f"{said_of_won(left)}; {saves}", share_left=left.share, expected=left.expected)
 
-    def _outlook(self, run: TrialView) -> Outlook | None:
+    def _outlook(self, run: TrialView, board: Board) -> Outlook | None:
         """Forecast the end; None before the run has a curve."""
         if not has_curve(run):
             return None
-        return outlook(self._pilots, run, end_of(run), self._promised.end.score, self._pool, DRAWS)
+        left = max(0.0, board.ledger.left + board.ledger.reserved - board.start_ups.typical)
+        return outlook(self._known, Asked(run, end_of(run), self._promised.end.score, left), self._pool, DRAWS)
+
+    def _replan(self, rival: Rival | None, board: Board, journal: Journal) -> None:
+        """Say where another allocation passes the bar, and where it does no more; nothing switches by itself."""
+        worth = rival if rival is not None and rival.is_worth_it else None
+        name = None if worth is None else named_configuration(worth.configuration)
+        if name == self._rival:
+            return
+        self._rival = name
+        if worth is None:
+            journal.note(STAY, None, "no other allocation is expected to end more than 0.02 higher any more")
+            return
+        n, B, _ = worth.configuration
+        sweep = self._promised.of_sweep
+        said = (
+            f"with the {board.ledger.left + board.ledger.reserved:.3g} GPU-hours that are left, {name} is expected to "
+            f"end {worth.gain:.3f} higher, its start-up paid: more than the bar of {NEAR:g}. `rlplan stop {sweep}`, "
+            f"then `rlplan launch {sweep} --switch` runs it"
+        )
+        journal.note(SWITCH, None, said, name=name, n=n, B=B, gain=worth.gain)
 
     def _line(self, now: Scored, run: TrialView, seen: Outlook | None) -> str:
         share = now.x / self._promised.update_steps

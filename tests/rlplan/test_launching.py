@@ -248,3 +248,44 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(swept: str, tm
     assert len(named["scores"]["y"]) == len(told.final.scores) >= 8
     running = replace(told.final, status="running")
     assert final_chart(running).data["data"][-1]["error_y"]["array"][0] > 0
+
+
+class Interrupting(Falling):
+    """Has the driver interrupted once an allocation was said to promise more."""
+
+    stops: Stopping
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        self.stops.requested = self.stops.requested or self.advised()
+        return super().wait(seconds)
+
+    @staticmethod
+    def advised() -> bool:
+        return any(each.action == "switch" for each in rows("rlplan.db", Decision))
+
+
+def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
+    swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(NotFoundError, match="has no final run to switch from"):
+        launch(LaunchRequest(switch=True), swept)
+    monkeypatch.setattr(Falling, "low", -1.0)
+    monkeypatch.setattr(Falling, "steps", 1_000_000)
+    monkeypatch.setattr(Interrupting, "stops", Stopping(), raising=False)
+    monkeypatch.setattr(sweeping, "RayExecutor", Interrupting)
+    stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
+    assert stopped.interrupted
+    advice = next(each for each in rows(swept, Decision) if each.action == "switch")
+    print_status(swept, "sweep-1", Format.TABLE)
+    assert "GPU-hours that are left, n=" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    switched = launch(LaunchRequest(validations=8, switch=True), swept)
+    assert switched.sweep == "sweep-1-final-2"
+    assert sizes(swept) == (advice.seen["n"], advice.seen["B"])
+    former, other = rows(swept, Sweep)[1:]
+    assert (former.status, other.status) == (SweepStatus.FINISHED, SweepStatus.FINISHED)
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        assert spent <= store.plan().budget_gpu_hours
+    with pytest.raises(NotFoundError, match="nothing is to be switched to"):
+        launch(LaunchRequest(switch=True), swept)
