@@ -85,9 +85,9 @@ def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: Split) 
 def _glance(request: Request) -> Split | None:
     """Split the budget for the final run's GPUs as they are, at the share that is given or the best of a few."""
     given = request.pilots.fraction
-    laid = request if given == 0 else with_layout(request)
+    fractions = (given,) if given is not None else LOOKED_AT if request.within_hours is not None else (0.0,)
+    laid = with_layout(request) if any(fractions) else request
     shares = Shares(laid, PricedGrid(price_cells(laid)))
-    fractions = [given] if given is not None else LOOKED_AT if request.within_hours is not None else [0.0]
     splits = [split for fraction in fractions if (split := shares.split(fraction)) is not None]
     return max(splits, key=lambda split: split.score, default=None)
 
