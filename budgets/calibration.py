@@ -18,13 +18,13 @@ from budgets.coefficient_fit import NOISE_PRIOR_SD, Timings, Vector, posterior
 from budgets.coefficients import Coefficients, prior
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, phase_seconds
 from budgets.errors import InputError
+from budgets.expected_lengths import GIVEN_LOG_SD
 from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds, total
 from budgets.workload import RecipeTraits, Workload
 
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
-LENGTH_FLOOR_LOG_SD = 0.10  # responses grow and shrink during training
 LENGTH_STEP_LOG_SD = 0.30  # between steps of one run
 FEWEST_TO_DRIFT, DRIFT = 4, 0.10  # stretches of a run that tell a trend, and how much of one (as a logarithm) counts
 
@@ -101,7 +101,7 @@ def calibrate(
             log_covariance={
                 (a, b): float(log_covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
             },
-            length_log_sd=math.hypot(before.length_log_sd / told, LENGTH_FLOOR_LOG_SD),
+            length_log_sd=math.hypot(before.length_log_sd / told, GIVEN_LOG_SD),
             unmodelled_log_sd=noise,
         ),
         mean_response=mean_response(measured),
@@ -183,7 +183,8 @@ def _base_seconds(workload: Workload, gpu: Gpu, step: MeasuredStep) -> dict[Phas
     """Return the nominal seconds of each phase at the lengths that were measured, and of a whole validation."""
     seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
     base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
-    base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, step.placement.generator_gpus, step.placement.engine_gpus)
+    generators, engine = step.placement.generator_gpus, step.placement.engine_gpus
+    base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, generators, engine, step.traits.execution)
     return base
 
 

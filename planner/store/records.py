@@ -188,6 +188,9 @@ class RankedRow:
     axes: Axes = ()
 
 
+WHOLE = "step"  # what a cost record calls the seconds of a whole step, without validations and saving
+
+
 @dataclass(frozen=True)
 class NewCostRecord:
     """Seconds per phase that one step was measured to take; of a run elsewhere, where it came from."""

@@ -10,11 +10,10 @@ from budgets.work import Phase
 from planner.adopting.records import Run, Step
 from planner.adopting.together import Entry
 from planner.proposals import Request
-from planner.store.records import NewCostRecord
+from planner.store.records import WHOLE, NewCostRecord
 
 MOST_STRETCHES = 10  # of a run: responses grow while it trains
 STRETCH_STEPS = 5  # at least, so that one slow step is not the typical one
-WHOLE = "step"  # what a record calls the seconds of a whole step, without validations and saving
 # What the cost model calls the phases of the trainers' logs.
 PHASES = {
     "generate": Phase.GENERATE,

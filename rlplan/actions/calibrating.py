@@ -15,8 +15,8 @@ from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store
 from planner.store.costs import sweeps_of
+from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
-from rlplan.actions.adopted_costs import WHOLE
 
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
@@ -110,9 +110,12 @@ def calibration_of(
 
 
 def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits) -> list["MeasuredStep"]:
-    """Return recorded steps as the cost model counts them; `traits` are those of recipes that are not shipped."""
+    """Return recorded steps as the cost model counts them; `traits` are those of recipes that are not shipped.
+
+    How they were executed (adapters, precision, the reward) is not recorded: as it is to be now.
+    """
     named = {record.recipe for record in records}.intersection(recipe_names())
-    shipped = {name: load_recipe(name).traits() for name in named}
+    shipped = {name: replace(load_recipe(name).traits(), execution=traits.execution) for name in named}
     return [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
 
 
