@@ -72,6 +72,12 @@ def final_of(session: Session, sweep_id: int) -> Final | None:
     return session.scalar(select(Final).where(Final.sweep_id == sweep_id))
 
 
+def pilots_of(session: Session, sweep: Sweep) -> Sweep:
+    """Return the sweep that a final run is of; any other itself."""
+    final = final_of(session, sweep.id)
+    return sweep if final is None else session.get_one(Sweep, final.of_sweep_id)
+
+
 def finals_of(session: Session, sweep_id: int) -> list[tuple[Final, Sweep]]:
     """Return the final runs of a sweep with the rows that they are driven by, the oldest first."""
     wanted = select(Final, Sweep).join(Sweep, Sweep.id == Final.sweep_id).where(Final.of_sweep_id == sweep_id)

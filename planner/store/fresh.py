@@ -30,8 +30,9 @@ _TYPED = {name: known.type for name, known in Ranking.__table__.columns.items() 
 RANKED_ALLOCATIONS = table("ranked_allocations", *(column(name, _TYPED.get(name, Strict())) for name in COLUMNS))
 
 # First half: sweeps that have a recommendation show the ranking under the latest one.
-# Second half: all others show their plan's candidates; the sweep is NULL where a plan was never run. Where seeds of one
-# allocation differ in state, the status is the first of running, paused, finished, planned, failed, lost, pruned.
+# Second half: all others but final runs show their plan's candidates; the sweep is NULL where none ran the plan. Where
+# seeds of one allocation differ in state, the status is the first of running, paused, finished, planned, failed, lost,
+# pruned.
 CREATE_VIEW = """\
 CREATE VIEW ranked_allocations AS
 SELECT sweep, rank, rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate, recipe,
@@ -57,6 +58,7 @@ FROM (
     FROM plans
     JOIN candidates ON candidates.plan_id = plans.id
     LEFT JOIN sweeps ON sweeps.plan_id = plans.id
+        AND NOT EXISTS (SELECT 1 FROM finals WHERE finals.sweep_id = sweeps.id)
     LEFT JOIN (
         SELECT sweep_id, rollouts_per_prompt, prompts_per_batch, axes, sum(gpu_hours_spent) AS gpu_hours_spent,
             min(CASE state WHEN 'running' THEN 1 WHEN 'paused' THEN 2 WHEN 'finished' THEN 3 WHEN 'planned' THEN 4

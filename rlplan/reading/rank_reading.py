@@ -10,6 +10,8 @@ from sqlalchemy.orm import Session
 from budgets.errors import BudgetError, InputError, NotFoundError, StoreError
 from planner.axes import from_text
 from planner.store import Store, open_store
+from planner.store.final_tables import Final
+from planner.store.finals import pilots_of
 from planner.store.records import RankedRow
 from planner.store.results import ranked_allocations
 from planner.store.schema import Plan, Sweep, SweepStatus
@@ -65,9 +67,11 @@ def _stored(store: Store, name: str | None) -> Ranking:
 
 
 def _named(session: Session, name: str | None) -> tuple[str, Sweep | None]:
-    """Return the plan and the sweep that a name stands for; of a plan, the newest sweep."""
-    newest = select(Sweep).order_by(Sweep.id.desc()).limit(1)
-    sweep = session.scalar(newest if name is None else newest.where(Sweep.name == name))
+    """Return the plan and the sweep that a name stands for: of a plan the newest sweep, of a final run its pilots'."""
+    finals = select(Final.sweep_id)
+    newest = select(Sweep).where(Sweep.id.not_in(finals)).order_by(Sweep.id.desc()).limit(1)
+    sweep = session.scalar(newest if name is None else select(Sweep).where(Sweep.name == name))
+    sweep = sweep and pilots_of(session, sweep)
     if sweep is not None:
         return session.scalars(select(Plan.name).where(Plan.id == sweep.plan_id)).one(), sweep
     known = list(session.scalars(select(Plan.name).order_by(Plan.id)))

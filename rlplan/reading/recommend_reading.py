@@ -17,6 +17,7 @@ from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Joint
 from planner.recommending.restoring import restored
 from planner.store import Store, open_store
+from planner.store.finals import pilots_of
 from planner.store.records import RankedRow
 from planner.store.schema import Plan, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
@@ -66,12 +67,14 @@ class Recommended:
 def recommended(
     database: str, sweep: str | None, *, budget: float | None = None, target: float | None = None
 ) -> Recommended:
-    """Return the answer of a sweep, by default the newest, as it has stored it last; nothing is changed.
+    """Return the answer of a sweep, by default the newest, as it has stored it last; of a final run its sweep's.
 
     `target` asks for another final run; `budget` for what a whole budget leaves to it after what the pilots spent.
     """
     with open_store(database, read_only=True) as store:
-        known = stored(store, sweep)
+        with store.read() as session:
+            pilots = pilots_of(session, sweep_named(session, sweep)).name
+        known = stored(store, pilots)
     return recommended_for(known, _final(known.board, budget, target))
 
 

@@ -13,6 +13,7 @@ from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.store import open_store
 from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import finals_of
+from planner.store.results import ranked_allocations
 from planner.store.schema import Decision, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.store.sweeps import sweep_named
@@ -24,6 +25,8 @@ from rlplan.charts.final import final_chart
 from rlplan.printing.status_sweeps import print_sweeps
 from rlplan.printing.sweep_output import print_finished, print_status
 from rlplan.reading.finals import final_standing, record_of, record_said
+from rlplan.reading.rank_reading import ranking
+from rlplan.reading.recommend_reading import recommended
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_words import ALL
 from rlplan.web.report import write_report
@@ -289,3 +292,13 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
         assert spent <= store.plan().budget_gpu_hours
     with pytest.raises(NotFoundError, match="nothing is to be switched to"):
         launch(LaunchRequest(switch=True), swept)
+
+
+def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(swept: str) -> None:
+    launch(LaunchRequest(validations=8), swept)
+    asked = [ranking(swept, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]
+    assert {each.sweep for each in asked} == {"sweep-1"}
+    assert len({each.rows for each in asked}) == 1
+    assert {recommended(swept, name).sweep for name in (None, "sweep-1-final")} == {"sweep-1"}
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        assert {row["sweep"] for row in ranked_allocations(session)} == {"sweep-1"}
