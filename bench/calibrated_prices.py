@@ -130,6 +130,7 @@ def measured_step(run: MeasuredRun, known: Coefficients) -> MeasuredStep:
         trained_rollouts=rollouts,
         mean_prompt_tokens=run.workload.prompt_tokens,
         mean_response_tokens=run.workload.responses.mean,
+        response_known=not run.length_log_sd,
         seconds={phases[0]: seconds for phases, seconds in timed.items() if len(phases) == 1},
         together={phases: seconds for phases, seconds in timed.items() if len(phases) > 1},
         whole=_seconds(run),

@@ -48,6 +48,7 @@ class MeasuredStep:
     together: Mapping[tuple[Phase, ...], float] = field(default_factory=dict)  # phases that were timed as one
     whole: float | None = None
     run: str = ""  # whose steps are given in their order
+    response_known: bool = True  # whether its mean response was measured, and is not what was expected of it
 
     def __post_init__(self) -> None:
         counts = (self.rollouts_per_prompt, self.generated_rollouts, self.mean_prompt_tokens, self.mean_response_tokens)
@@ -94,14 +95,15 @@ def calibrate(
         return Calibration(before, None, NOISE_PRIOR_SD)
     timings = _timings(workload, gpu, measured)
     log_mean, log_covariance, noise = posterior(timings, before)
-    told = math.sqrt(1 + len(measured) * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
+    heard = sum(step.response_known for step in measured)
+    told = math.sqrt(1 + heard * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
     return Calibration(
         Coefficients(
             log_mean={driver: float(log_mean[i]) for i, driver in enumerate(Driver)},
             log_covariance={
                 (a, b): float(log_covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
             },
-            length_log_sd=math.hypot(before.length_log_sd / told, GIVEN_LOG_SD),
+            length_log_sd=math.hypot(before.length_log_sd / told, GIVEN_LOG_SD) if heard else before.length_log_sd,
             unmodelled_log_sd=noise,
         ),
         mean_response=mean_response(measured),
@@ -109,11 +111,17 @@ def calibrate(
     )
 
 
-def mean_response(measured: Sequence[MeasuredStep]) -> float:
-    """Return the mean response to expect of further steps: of several runs the geometric mean, each as it ended."""
+def mean_response(measured: Sequence[MeasuredStep]) -> float | None:
+    """Return the mean response to expect of further steps: of several runs the geometric mean, each as it ended.
+
+    None where none of them was measured.
+    """
     runs: dict[str, list[float]] = {}
     for step in measured:
-        runs.setdefault(step.run, []).append(step.mean_response_tokens)
+        if step.response_known:
+            runs.setdefault(step.run, []).append(step.mean_response_tokens)
+    if not runs:
+        return None
     return math.exp(fmean(math.log(latest_mean(lengths)) for lengths in runs.values()))
 
 

@@ -217,3 +217,4 @@ class NewCostRecord:
     asynchronous: bool | None = None
     updates_per_step: int | None = None
     engine_gpus: int | None = None
+    response_assumed: bool | None = None

@@ -121,6 +121,7 @@ class CostRecord(Base):
     asynchronous: Mapped[bool | None]
     updates_per_step: Mapped[int | None]
     engine_gpus: Mapped[int | None]
+    response_assumed: Mapped[bool | None]
 
 
 class SweepStatus(StrEnum):

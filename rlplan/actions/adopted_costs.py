@@ -79,7 +79,8 @@ def _row(
     if not seconds:
         return None
     n, B = entry.allocation
-    mean = run.typical("response_tokens") or entry.run.typical("response_tokens") or request.workload.responses.mean
+    measured = run.typical("response_tokens") or entry.run.typical("response_tokens")
+    mean = measured or request.workload.responses.mean
     return NewCostRecord(
         at=at,
         gpu=request.hardware.gpu.name,
@@ -102,4 +103,5 @@ def _row(
         asynchronous=asynchronous,
         updates_per_step=split.updates,
         engine_gpus=split.engine_gpus,
+        response_assumed=not measured,
     )

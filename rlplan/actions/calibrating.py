@@ -155,6 +155,7 @@ def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
         trained_rollouts=record.trained_rollouts / updates,
         mean_prompt_tokens=record.mean_prompt_tokens,
         mean_response_tokens=record.mean_response_tokens,
+        response_known=not record.response_assumed,
         seconds=timed,
         together=together,
         whole=whole / updates if whole else None,

@@ -383,3 +383,14 @@ def test_many_steps_of_one_shape_leave_the_doubt_about_others(workload_of: Build
 def test_a_whole_step_took_some_time(workload_of: Build, seconds: float) -> None:
     with pytest.raises(InputError, match="must be finite and positive"):
         replace(step_of(workload_of(), "grpo", 8, 4, {}), whole=seconds)
+
+
+def test_steps_whose_responses_nobody_measured_leave_the_length_as_uncertain_as_it_was(workload_of: Build) -> None:
+    base = workload_of()
+    measured = measure(base, "grpo", BEFORE, np.random.default_rng(3), SHAPES)
+    silent = calibrate(base, GPU, [replace(step, response_known=False) for step in measured], BEFORE)
+    told = calibrate(base, GPU, measured, BEFORE)
+
+    assert silent.mean_response is None
+    assert silent.coefficients.length_log_sd == BEFORE.length_log_sd > told.coefficients.length_log_sd
+    assert told.mean_response is not None

@@ -16,3 +16,4 @@ def upgrade() -> None:
     op.add_column("cost_records", sa.Column("asynchronous", sa.Boolean(), nullable=True))
     op.add_column("cost_records", sa.Column("updates_per_step", sa.Integer(), nullable=True))
     op.add_column("cost_records", sa.Column("engine_gpus", sa.Integer(), nullable=True))
+    op.add_column("cost_records", sa.Column("response_assumed", sa.Boolean(), nullable=True))
