@@ -1,4 +1,4 @@
-"""How a recipe is run, where that changes what a step costs or what fits: packing, adapters, precision, the reward."""
+"""How a recipe is run, where that changes what a step costs or what fits: engines, packing, adapters, precision."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ RULE_SECONDS = 2e-5  # of a rule on the CPU for one rollout: an order of magnitu
 class Execution:
     """What today's trainers do, unless something else is said."""
 
+    engine_gpus: int | None = None  # of each inference engine; None: as trainers size them
     packing: bool = True  # sequences follow each other without padding
     micro_batch: int = 4  # sequences that are padded to the longest of them where they are not packed
     lora_rank: int | None = None  # None: all weights are trained
@@ -26,6 +27,8 @@ class Execution:
                 f"a micro-batch of {self.micro_batch}, a reward of {self.reward_seconds:g} s and "
                 f"{self.reward_parallel} at once: sequences and rewards are at least 1, and seconds are positive"
             )
+        if self.engine_gpus is not None and self.engine_gpus < 1:
+            raise InputError(f"engines of {self.engine_gpus} GPUs: give at least 1, or leave it out")
         if self.lora_rank is not None and self.lora_rank < 1:
             raise InputError(f"LoRA of rank {self.lora_rank}: it must be at least 1; leave it out to train all weights")
 
@@ -36,7 +39,8 @@ class Execution:
 
     def told(self) -> list[str]:
         """Say what is not as today's trainers do it."""
-        parts = [] if self.packing else [f"padded to the longest of {self.micro_batch}"]
+        parts = [] if self.engine_gpus is None else [f"engines of {self.engine_gpus} GPUs"]
+        parts += [] if self.packing else [f"padded to the longest of {self.micro_batch}"]
         if self.lora_rank is not None:
             parts.append(
                 f"LoRA of rank {self.lora_rank}, {'adapters' if self.sends_adapters else 'merged weights'} sent"

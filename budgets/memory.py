@@ -76,12 +76,13 @@ def cache_room(workload: Workload, gpu: Gpu, gpus_per_engine: int, execution: Ex
 
 
 def engine_sizes(workload: Workload, gpu: Gpu, gpus: int, execution: Execution = USUAL) -> list[int]:
-    """List the numbers of GPUs, powers of two, that an inference engine for this workload can span.
+    """List the numbers of GPUs, powers of two unless one is given, that an inference engine for this workload can span.
 
     It stays within one node where that holds the weights and one longest sequence.
     """
-    longest = workload.model.cache_bytes(workload.longest_sequence)
-    sizes = [2**power for power in range(int(math.log2(min(gpus, widest_engine(gpu)))) + 1)]
+    longest, most = workload.model.cache_bytes(workload.longest_sequence), min(gpus, widest_engine(gpu))
+    given = execution.engine_gpus
+    sizes = [2**power for power in range(int(math.log2(most)) + 1)] if given is None else [given] * (given <= most)
     needed = workload.model.engine_bytes(fp8=execution.fp8_rollouts) + longest  # once: a grid asks thousands of times
     fitting = [size for size in sizes if size * gpu.usable_bytes >= needed]
     return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
@@ -144,7 +145,7 @@ def _shortfall(workload: Workload, traits: RecipeTraits, hardware: Hardware) -> 
     training = trainers * training_bytes(workload, traits, trainers)
     engine = _gigabytes(_engine_bytes(workload, traits.execution))
     if not sizes and training <= trainers * gpu.usable_bytes:
-        widest = 2 ** int(math.log2(min(gpus, widest_engine(gpu))))
+        widest = traits.execution.engine_gpus or 2 ** int(math.log2(min(gpus, widest_engine(gpu))))
         span = f"the {widest} GPUs that one may span" if widest > 1 else "the GPU that it may span"
         usable = _gigabytes(widest * gpu.usable_bytes)
         return f"an engine needs {engine} (weights, {sequence}), {usable} are usable on {span}"
@@ -167,7 +168,10 @@ def _remedy(
     offers += [f"{fewest} {name}" for fewest, name in sorted(alternatives)[:2]]
     if needed is None:
         lead = f"No number of {hardware.gpu.name} will do"
-        return f"{lead}; it fits {' or '.join(offers)}" if offers else f"{lead}; shorten the response or the model"
+        shorter = "shorten the response or the model"
+        if traits.execution.engine_gpus is not None:
+            shorter = f"give a larger [cost] engine_gpus than {traits.execution.engine_gpus}, or {shorter}"
+        return f"{lead}; it fits {' or '.join(offers)}" if offers else f"{lead}; {shorter}"
     return f"It fits {' or '.join(offers)}, or a smaller model"
 
 

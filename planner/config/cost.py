@@ -18,6 +18,12 @@ REWARDS: dict[str, tuple[float, int]] = {"rule": (RULE_SECONDS, 1), "sandbox": (
 class CostSection(Section):
     """What of a run changes its price beside the recipe; it sets nothing in the trainer."""
 
+    engine_gpus: Count | None = Field(
+        None,
+        examples=[4],
+        description="GPUs of each inference engine (tensor parallel); without it, the fewest whose memory the weights "
+        "fill at most half",
+    )
     packing: bool = Field(
         USUAL.packing,
         description="whether the trainer packs sequences one after another; false: it pads them to the longest of a "
@@ -46,6 +52,7 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
     """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that."""
     seconds, parallel = REWARDS[section.reward]
     execution = Execution(
+        engine_gpus=section.engine_gpus,
         packing=section.packing,
         micro_batch=section.micro_batch,
         lora_rank=section.lora_rank,
@@ -56,9 +63,9 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
         reward_parallel=section.reward_parallel or parallel,
     )
     fp8 = execution.fp8_rollouts or execution.fp8_training
-    if gpu.one_process and (fp8 or execution.lora_rank or not execution.packing):
+    if gpu.one_process and (fp8 or execution.lora_rank or execution.engine_gpus or not execution.packing):
         raise ConfigError(
-            f"[cost] packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own trains all "
-            "weights in one precision. Leave them out, or give another --gpu"
+            f"[cost] engine_gpus, packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own trains "
+            "all weights in one precision. Leave them out, or give another --gpu"
         )
     return execution

@@ -49,6 +49,24 @@ def generated(workload: Workload, traits: RecipeTraits, gpu: Gpu = H100) -> floa
     return total(generate_seconds(workload, gpu, 8, LOAD, traits))
 
 
+# Engines
+
+
+def test_engines_have_the_gpus_that_are_given(workload_of: Build) -> None:
+    workload = workload_of()
+    usual, wide = (generate_seconds(workload, H100, 8, LOAD, run_as(engine_gpus=size)) for size in (None, 8))
+
+    assert engine_sizes(workload, H100, 8, run_as(engine_gpus=2).execution) == [2]
+    assert engine_sizes(workload, H100, 4, run_as(engine_gpus=8).execution) == []
+    assert wide == generate_seconds(workload, H100, 8, LOAD, GRPO, engine_gpus=8) != usual
+
+
+def test_an_engine_that_is_too_small_is_refused_with_a_larger_one(workload_of: Build) -> None:
+    workload = replace(workload_of(), model=catalogue.model("qwen2.5-72b"))
+    with pytest.raises(InfeasibleError, match=r"on the GPU that it may span. .*larger \[cost\] engine_gpus than 1"):
+        step_cost(workload, Hardware(H100, 64, 64), run_as(engine_gpus=1), 8, 64)
+
+
 # Packing
 
 
