@@ -65,7 +65,7 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
     fp8 = execution.fp8_rollouts or execution.fp8_training
     if gpu.one_process and (fp8 or execution.lora_rank or execution.engine_gpus or not execution.packing):
         raise ConfigError(
-            f"[cost] engine_gpus, packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own trains "
-            "all weights in one precision. Leave them out, or give another --gpu"
+            f"[cost] engine_gpus, packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own "
+            "trains all weights in one precision. Leave them out, or give another --gpu"
         )
     return execution
