@@ -55,7 +55,9 @@ def test_whether_adapters_are_sent_alone_depends_on_the_trainer(trainer: str, se
     assert executed(cost={"lora_rank": 32}, trainer={"name": trainer}).sends_adapters is sends
 
 
-@pytest.mark.parametrize("cost", [{"packing": False}, {"engine_gpus": 2}, {"lora_rank": 8}])
+@pytest.mark.parametrize(
+    "cost", [{"packing": False}, {"engine_gpus": 2}, {"lora_rank": 8}, {"rollout_precision": "fp8"}]
+)
 def test_our_own_trainer_on_a_cpu_refuses_what_it_does_not_do(cost: dict[str, Any]) -> None:
     tiny = {"hardware": {"gpu": "cpu", "gpus": 2}}
     with pytest.raises(ConfigError, match="on cpu our own trains all"):
