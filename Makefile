@@ -16,7 +16,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -166,6 +166,9 @@ LIVE := bench-live
 bench-live: setup  ## the whole loop on the embedded tasks, ten times (a quarter of an hour on a quiet machine)
 	-$(BIN)/python bench/live.py --db-folder $(LIVE)
 
+bench-finals: setup  ## ten final runs after sweeps of sum-easy: promises kept, prices, what stopping early saves (half an hour)
+	-$(BIN)/python bench/finals.py
+
 bench-pruned: setup  ## trains what twenty live sweeps gave up to the end: how many beat their bound (hours, over many sittings)
 	-$(BIN)/python bench/live.py --db-folder $(LIVE) --pruned
 
@@ -184,5 +187,5 @@ base-models: setup  ## make the embedded tasks' models and pass rates anew (minu
 	$(BIN)/python -m bench.base_models
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(RAY) $(PEERS) .decisions-cache demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
+	rm -rf $(VENV) $(TRL) $(VLLM) $(OPENRLHF) $(SKYRL) $(VERL) $(RAY) $(PEERS) .decisions-cache bench-finals demo screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

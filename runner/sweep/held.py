@@ -155,7 +155,8 @@ class HeldAgainst:
         if left is not None and left.won and not self._said_won:
             self._said_won = True
             saves = "`--stop-when-won` at the launch ends it here; `rlplan stop` does now, and the rest is kept"
-            journal.note(WON, None, f"{said_of_won(left)}; {saves}", share_left=left.share, expected=left.expected)
+            seen_then = {"step": run.step, "share_left": left.share, "expected": left.expected}
+            journal.note(WON, None, f"{said_of_won(left)}; {saves}", **seen_then)
 
     def _outlook(self, run: TrialView, board: Board) -> Outlook | None:
         """Forecast the end; None before the run has a curve."""
