@@ -20,7 +20,7 @@ from planner.store.driving import Driver, is_driven, take_lease
 from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of, switch_of
 from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
-from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
@@ -74,6 +74,8 @@ class Planned:
     promise: Promise
     notes: tuple[str, ...]
     shortfall: str | None  # what is lacking on this machine
+    spec: SweepSpec
+    plan: Plan
 
 
 def describe(request: LaunchRequest, database: str) -> Planned:
@@ -153,7 +155,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         Pool().worlds(view, DRAWS), run.configuration, run.update_steps * price, seed_sd(view.trials.values())
     )
     spec = spec_of_final(board.spec, run)
-    return Planned(known.sweep.name, run, promised, tuple(_notes(run, continues)), shortfall(spec, plan, *machine()))
+    lacking = shortfall(spec, plan, *machine())
+    return Planned(known.sweep.name, run, promised, tuple(_notes(run, continues)), lacking, spec, plan)
 
 
 def _notes(run: FinalRun, continues: Pilot | None) -> list[str]:

@@ -1,17 +1,22 @@
-"""What `rlplan sweep --rehearse` does: tries everything that a sweep needs, and spends nothing of its budget."""
+"""What `--rehearse` does: tries everything that a sweep or a final run needs, and spends nothing of its budget."""
 
 import shutil
 import statistics
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.errors import InputError, RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
+from planner.axes import named_configuration
 from planner.store import open_store
-from planner.store.schema import Plan
+from planner.store.finals import POLICY
+from planner.store.schema import Candidate, Plan
+from planner.view import Configuration
+from rlplan.actions.launching import LaunchRequest, describe
 from rlplan.actions.sweep_request import SweepRequest, machine, plan_to_run, spec_of
 from rlplan.doctor.finding import Finding, Health, bad, mind, ok, verdict
 from rlplan.wording.numbers import duration
@@ -41,9 +46,36 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
     with open_store(database) as store:
         plan = store.plan(plan_name)
     spec = spec_of(request, plan, database)  # refused where a trial's configuration is not accepted
-    trials = _trials(spec, plan)
-    yield ok("plan", f"{plan.name}: {len(trials)} trials, {spec.workers} at once, {_layout(spec)} each")
-    yield from _configurations(spec, trials)
+    pilots = [each for each in plan.candidates if each.pilot_steps]
+    yield ok("plan", f"{plan.name}: {len(pilots)} trials, {spec.workers} at once, {_layout(spec)} each")
+    yield from _tried(_Asked(spec, plan, pilots, request.ray_address, seconds))
+
+
+def rehearse_final(request: LaunchRequest, database: str, seconds: float = SECONDS) -> Iterator[Finding]:
+    """Yield what was found of a final run as it would be launched; nothing is stored."""
+    planned = describe(request, database)
+    run, spec, candidates = planned.run, planned.spec, planned.plan.candidates
+    said = f"{named_configuration(run.configuration)}, {run.update_steps:,} updates on {_layout(spec)}"
+    yield ok("final run", said)
+    sizes = [(each, Configuration(each.rollouts_per_prompt, each.prompts_per_batch, each.axes)) for each in candidates]
+    own = [each for each, configuration in sizes if configuration == run.configuration]
+    yield from _tried(_Asked(spec, planned.plan, own, request.ray_address, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is tried: trials of a sweep, or its final run."""
+
+    spec: SweepSpec
+    plan: Plan
+    candidates: Sequence[Candidate]
+    ray_address: str | None
+    seconds: float
+
+
+def _tried(asked: _Asked) -> Iterator[Finding]:
+    spec = asked.spec
+    yield from _configurations(spec, _trials(spec, asked.candidates))
     name = f"rehearsal-{uuid.uuid4().hex[:8]}"
     folder, url = Path(spec.folder) / name, spec.storage and f"{spec.storage.rstrip('/')}/{name}"
     try:
@@ -52,10 +84,10 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
         yield bad("folder", str(folder), f"it cannot be made ({error.strerror or error})", "give another by --folder")
         return
     try:
-        found = list(_storage(folder, url, request.ray_address))
+        found = list(_storage(folder, url, asked.ray_address))
         yield from found
         if verdict(found) is not Health.BAD:
-            yield from _played(request, spec, plan, folder, url, seconds)
+            yield from _played(asked, folder, url)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if url is not None:
@@ -65,13 +97,12 @@ def rehearse(request: SweepRequest, database: str, seconds: float = SECONDS) -> 
             folder.parent.rmdir()  # where nothing else lies
 
 
-def _trials(spec: SweepSpec, plan: Plan) -> dict[str, TrialConfig]:
+def _trials(spec: SweepSpec, candidates: Sequence[Candidate]) -> dict[str, TrialConfig]:
     trials = {}
-    for each in plan.candidates:
-        if each.pilot_steps:
-            n, B = each.rollouts_per_prompt, each.prompts_per_batch
-            name = trial_name(n, B, spec.seed, each.axes)
-            trials[name] = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
+    for each in candidates:
+        n, B = each.rollouts_per_prompt, each.prompts_per_batch
+        name = trial_name(n, B, spec.seed, each.axes)
+        trials[name] = spec.trial(n, B, each.learning_rate, spec.seed, each.axes)
     return trials
 
 
@@ -124,10 +155,9 @@ def _speeds(machines: list[NodeFiles], above: Path | str) -> Finding:
     return ok("storage", found)
 
 
-def _played(
-    request: SweepRequest, spec: SweepSpec, plan: Plan, folder: Path, url: str | None, seconds: float
-) -> Iterator[Finding]:
-    address, nodes = request.ray_address, spec.training.machine.nodes
+def _played(asked: _Asked, folder: Path, url: str | None) -> Iterator[Finding]:
+    spec, plan, seconds = asked.spec, asked.plan, asked.seconds
+    address, nodes = asked.ray_address, spec.training.machine.nodes
     standing_in = standin_spec(spec, plan.candidates)
     if address is None:
         lacking = shortfall(spec, plan, *machine())
@@ -140,7 +170,7 @@ def _played(
         if address is not None and (lacking := shortfall(spec, plan, *executor.resources().largest(nodes))):
             yield bad("cluster", address, lacking, "join a larger one, or make a plan that fits")
             return
-        playing = Playing(executor, standing_in, _trials(standing_in, plan), folder, url)
+        playing = Playing(executor, standing_in, _trials(standing_in, asked.candidates), folder, url)
         played = playing.play(seconds)
         final = _final_run(playing, standing_in, plan, seconds) if address is not None else None
     except RlplanError as error:
@@ -181,7 +211,7 @@ def _judged(played: Played, spec: SweepSpec, plan: Plan) -> Iterator[Finding]:
             f"{len(played.trials)} trials trained, scored and saved; a worker begins {begin:.1f} s after it is asked "
             f"for, and its first score comes {first:.1f} s later",
         )
-    if not played.at_once:
+    if not played.at_once or spec.policy == POLICY:
         return
     wall = plan.pilot_gpu_hours / (played.at_once * spec.resources.slots)
     found = f"{played.at_once} trials at once; the pilots' {plan.pilot_gpu_hours:,.4g} GPU-hours take {duration(wall)}"

@@ -24,6 +24,9 @@ def launch(
         bool, typer.Option("--switch", help="End the final run that there is, and run what promises more now.")
     ] = False,
     ray_address: options.RayAddressOption = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
+    ] = False,
     dry_run: options.DryRunOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
@@ -38,6 +41,11 @@ def launch(
     from rlplan.printing.final_output import print_planned  # noqa: PLC0415
 
     request = LaunchRequest(sweep, allocation, validations, stop_when_won, switch, ray_address)
+    if rehearse:
+        from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
+        from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
+
+        return print_rehearsal(rehearse_final(request, db), format)
     if dry_run:
         return print_planned(describe(request, db), format)
     return run_sweep(partial(run, request, db), db, format)

@@ -22,9 +22,9 @@ _SAID = {
     Health.BAD: "No sweep runs here before what is marked bad is mended.",
 }
 _REHEARSED = {
-    Health.OK: "The sweep can be run as it is planned.",
-    Health.MIND: "The sweep can be run; mind what is marked.",
-    Health.BAD: "The sweep would fail before what is marked bad is mended.",
+    Health.OK: "It can be run as it is planned.",
+    Health.MIND: "It can be run; mind what is marked.",
+    Health.BAD: "It would fail before what is marked bad is mended.",
 }
 
 

@@ -9,7 +9,8 @@ import pytest
 from budgets.errors import CheckpointError
 from planner.store import open_store
 from planner.store.schema import Plan, Sweep
-from rlplan.actions import rehearsing
+from rlplan.actions import rehearsing, sweeping
+from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.doctor.finding import Finding, Health
 from rlplan.exits import ExitCode
@@ -22,6 +23,8 @@ from runner.rehearsal.playing import Played
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.placing import ClusterResources
+from tests.rlplan.test_sweeping import Simulated as SweepExecutor
+from tests.rlplan.test_sweeping import request as sweep_request
 
 
 class Simulated(SimulatedExecutor):
@@ -76,7 +79,7 @@ def test_what_would_fail_is_said_and_exits_with_2(
     assert found["trainer"].health is Health.BAD
     assert found["trainer"].why.startswith("unrecognized arguments: --rollouts (n16-")
     assert print_rehearsal(found.values(), Format.TABLE) == ExitCode.BAD_INPUT
-    assert "The sweep would fail before what is marked bad is mended." in capsys.readouterr().out
+    assert "It would fail before what is marked bad is mended." in capsys.readouterr().out
 
 
 def test_trials_that_fail_or_never_begin_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,3 +157,21 @@ def test_a_machine_that_cannot_store_is_named(tmp_path: Path, monkeypatch: pytes
     assert found["storage"].health is Health.BAD
     assert "refuses these credentials" in found["storage"].why
     assert "stand-in" not in found
+
+
+def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "RayExecutor", SweepExecutor)
+    database = str(tmp_path / "rlplan.db")
+    sweeping.start(sweep_request(), database)
+    before = sorted(path.name for path in tmp_path.rglob("*") if path.is_dir())
+    found = {each.what: each for each in rehearsing.rehearse_final(LaunchRequest(), database)}
+
+    assert set(found) == {"final run", "trainer", "storage", "stand-in"}
+    assert {each.health for name, each in found.items() if name != "storage"} == {Health.OK}
+    assert re.fullmatch(r"n=\d+, B=\d+, [\d,]+ updates on .*", found["final run"].found)
+    assert found["stand-in"].found.startswith("1 trials trained, scored and saved")
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
+    with open_store(database) as store, store.read() as session:
+        assert session.query(Sweep).count() == 1
