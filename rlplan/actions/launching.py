@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError, NotFoundError
 from planner.axes import named_configuration
-from planner.pooling.pool import Pool
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.evidence import seed_sd
@@ -48,6 +47,7 @@ from runner.sweep.finals import (
 )
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
+from runner.sweep.learnt import pool_of
 from runner.sweep.planned import pilot_gpus
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
@@ -152,7 +152,10 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         request.validations,
     )
     promised = promise(
-        Pool().worlds(view, DRAWS), run.configuration, run.update_steps * price, seed_sd(view.trials.values())
+        pool_of(board.spec).worlds(view, DRAWS),
+        run.configuration,
+        run.update_steps * price,
+        seed_sd(view.trials.values()),
     )
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())

@@ -1,4 +1,4 @@
-"""Reads what `--learn-from` names: tables of recorded runs, files of experience, and databases of sweeps."""
+"""Reads what `--learn-from` names: tables of recorded runs, files of experience, databases of sweeps, and sweeps."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,32 +6,38 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from budgets.errors import InputError
+from budgets.errors import InputError, NotFoundError
 from planner.experience.experience import Experience
 from planner.experience.extracting import experience_of_runs
 from planner.experience.plain import ALLOWED, read_document
 from planner.pooling.priors import NONE
 from planner.replaying.reading import read_recorded
-from rlplan.reading.experience_reading import every_experience_in
+from planner.store.engine import locate
+from rlplan.reading.experience_reading import every_experience_in, experience_in
 
 SQLITE: Final = b"SQLite format 3"
 BEGINNING: Final = 64  # bytes by which a file is told to be of one kind or another
 
 
-def learnt_from(named: Sequence[str], *, apart_from: Path | None = None) -> tuple[Experience, ...]:
+def learnt_from(
+    named: Sequence[str], *, apart_from: Path | None = None, database: str | None = None
+) -> tuple[Experience, ...]:
     """Return the experience of every source that is named; none for "none", and for no name at all.
 
     Args:
-        named: files, or "none" alone.
+        named: files, sweeps of the database, or "none" alone.
         apart_from: the table that is played over; what it says of itself would be no experience.
+        database: where a name that is no file is a sweep.
     """
     if NONE in named:
         if len(named) > 1:
             others = ", ".join(name for name in named if name != NONE)
             raise InputError(f"--learn-from none is given beside {others}: leave out the one or the other")
         return ()
-    paths = [Path(name).expanduser() for name in named]
-    for name, path in zip(named, paths, strict=True):
+    sweeps = [name for name in named if database is not None and not Path(name).expanduser().is_file()]
+    files = [name for name in named if name not in sweeps]
+    paths = [Path(name).expanduser() for name in files]
+    for name, path in zip(files, paths, strict=True):
         if not path.is_file():
             raise InputError(f"--learn-from {name}: there is no such file; give {ALLOWED}")
         if apart_from is not None and apart_from.exists() and path.samefile(apart_from):
@@ -39,10 +45,21 @@ def learnt_from(named: Sequence[str], *, apart_from: Path | None = None) -> tupl
                 f"--learn-from {name} is the table that is replayed: it would know the answer; leave it out"
             )
     found = tuple(each for path in paths for each in _read(path))
+    found += tuple(_of_sweep(database, name) for name in sweeps if database is not None)
     ((name, times),) = Counter(each.name for each in found).most_common(1) or (("", 0),)
     if times > 1:
         raise InputError(f"--learn-from: '{name}' is given twice, and would count twice; leave one of them out")
     return found
+
+
+def _of_sweep(database: str, name: str) -> Experience:
+    place = locate(database)
+    if isinstance(place, Path) and not place.exists():
+        raise InputError(f"--learn-from {name}: there is no such file, and no database {place}; give {ALLOWED}")
+    try:
+        return experience_in(database, name)
+    except NotFoundError as error:
+        raise InputError(f"--learn-from {name}: there is no such file, and {error}; give {ALLOWED}") from None
 
 
 def _read(path: Path) -> tuple[Experience, ...]:

@@ -7,20 +7,23 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from budgets.errors import InputError
+from planner.experience.plain import to_plain
 from planner.store import open_store
 from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import AskedSection, flagged, load_configuration
+from rlplan.actions.learning import learnt_from
 from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
+from rlplan.reading.experience_reading import about
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.storage.place import Place
 from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, trial_name
-from runner.sweep.spec import SweepSpec
+from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
 
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
@@ -39,6 +42,7 @@ class SweepRequest(AskedSection, SweepChoice):
     config: AnyPath | None = None
     further: dict[str, tuple[str, Any]] | None = None  # of the configuration, by dotted key: who says it, and the value
     ray_address: str | None = None
+    learn_from: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ def describe(request: SweepRequest, database: str) -> DryRun:
 def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
     """Say what is done otherwise than a recipe or a script says."""
     notes = approximated(spec.model_dump(mode="json"))
+    if spec.learnt is not None:
+        notes.append(f"learnt from: {', '.join(each['name'] for each in spec.learnt.sources)}")
     if request.script is not None:
         from runner.trainers.verl.script import read_script  # noqa: PLC0415  (of one trainer alone)
 
@@ -132,7 +138,22 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     if storage is not None:
         Place(storage).require_usable()
     spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder, "storage": storage}))
+    if request.learn_from:
+        spec = spec.model_copy(update={"learnt": _learnt(request, spec, plan, database)})
     return without_gpus(spec) if request.ray_address is None else spec
+
+
+def _learnt(request: SweepRequest, spec: SweepSpec, plan: Plan, database: str) -> Learnt | None:
+    """Return what the named sources say, frozen as it is now."""
+    if request.policy != "rlplan":
+        raise InputError(
+            f"--learn-from with --policy {request.policy}: only rlplan has beliefs that a source informs; leave one "
+            "of them out"
+        )
+    found = learnt_from(request.learn_from or (), database=database)
+    if not found:
+        return None
+    return Learnt(sources=[to_plain(each) for each in found], about=about(spec.model_dump(mode="json"), plan))
 
 
 def _search(given: str | None, plan: Plan) -> str | None:

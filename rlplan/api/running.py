@@ -33,6 +33,7 @@ def run(
     ray_address: str | None = None,
     folder: str | Path | None = None,
     storage: str | None = None,
+    learn_from: Sequence[str] | None = None,
     retries: int = 3,
     problems: str | Path | None = None,
     model: str | Path | None = None,
@@ -68,6 +69,7 @@ def run(
         ray_address: A Ray cluster; this machine without it.
         folder: Checkpoints and logs; on a cluster, shared storage.
         storage: A URL at which a copy of each trial is kept, such as s3://bucket/path.
+        learn_from: Recorded runs, experience, a database or sweeps of related work; "none" for none.
         retries: Times in a row that a lost trial is tried again.
         problems: Problems of your own: JSONL of {prompt, answer}.
         model: A local Hugging Face checkpoint, for your own problems.

@@ -87,6 +87,14 @@ PolicyOption = Annotated[
 PilotFractionOption = Annotated[
     float | None, plain("--pilot-fraction", "Share of the budget for pilots; 0: none. Without it, the best one.")
 ]
+LearnFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--learn-from",
+        metavar="<file>|<sweep>|none",
+        help="Recorded runs, experience or a database of related sweeps; may be repeated.",
+    ),
+]
 WithinOption = Annotated[
     str | None, typer.Option(metavar="<5d|36h>", help="Wall time by whose end pilots and final run are to be done.")
 ]

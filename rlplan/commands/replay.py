@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import FormatOption, PolicyOption, SeedOption, plain, whole
+from rlplan.commands.options import FormatOption, LearnFromOption, PolicyOption, SeedOption, plain, whole
 from rlplan.wording.formats import Format
 
 
@@ -22,14 +22,7 @@ def replay(
     seed: SeedOption = 0,
     workers: Annotated[int, whole("--workers", "Trials that are trained at once.")] = 1,
     repeat: Annotated[int, whole("--repeat", "Play it so often, each with the next seed; reports the mean.")] = 1,
-    learn_from: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--learn-from",
-            metavar="<file>|none",
-            help="Recorded runs or experience of a related sweep; may be repeated.",
-        ),
-    ] = None,
+    learn_from: LearnFromOption = None,
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?

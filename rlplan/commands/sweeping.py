@@ -45,6 +45,7 @@ def sweep(
         str | None,
         typer.Option(metavar="<url>", help="A copy of each trial's checkpoints and points, such as s3://bucket/path."),
     ] = None,
+    learn_from: options.LearnFromOption = None,
     retries: Annotated[int, options.whole("--retries", "Times in a row that a lost trial is tried again.")] = 3,
     problems: Annotated[
         Path | None, typer.Option(metavar="<file>", help="Problems of your own: JSONL of {prompt, answer}.")

@@ -11,13 +11,13 @@ from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
 from planner.pooling.model import sigmoid
 from planner.pooling.points import ORIGIN, Points, binned, clock, stacked
-from planner.pooling.pool import joint_of
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.view import TrialView, has_curve
 from rlplan.reading.health import collapsed_from
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.reading.story import Band, Beliefs
+from runner.sweep.learnt import pool_of
 
 
 def beliefs(database: str | Store, sweep: str | None = None) -> Beliefs:
@@ -40,7 +40,7 @@ def believed(known: Stored) -> Beliefs:
     """Return what is believed of a sweep that was read; the curves are fitted once."""
     view = known.board.view(0)
     seen = [trial for trial in view.trials.values() if has_curve(trial)]
-    joint = joint_of(view, DRAWS) if seen else None
+    joint = pool_of(known.board.spec).worlds(view, DRAWS) if seen else None
     found, why_not = None, None
     try:
         found = recommended_for(known, joint=joint)

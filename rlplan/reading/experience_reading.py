@@ -1,5 +1,6 @@
 """What the sweeps of a database leave behind for the next one."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import select
@@ -38,7 +39,7 @@ def _experience(store: Store, sweep: str | None) -> Experience:
     known = stored(store, sweep)
     view = known.board.view(0)
     curves = [(trial.configuration, trial.scores) for trial in view.trials.values() if has_curve(trial)]
-    return experience_of(known.sweep.name, curves, view.target_gpu_hours, _about(known.sweep, known.plan))
+    return experience_of(known.sweep.name, curves, view.target_gpu_hours, about(known.sweep.config, known.plan))
 
 
 def _configurations(store: Store, sweep: str) -> int:
@@ -46,14 +47,14 @@ def _configurations(store: Store, sweep: str) -> int:
     return len({trial.configuration for trial in view.trials.values() if has_curve(trial)})
 
 
-def _about(sweep: Sweep, plan: Plan) -> dict[str, str]:
-    """Return what was trained, in the words by which sweeps are found to be alike."""
-    trainer: dict[str, Any] | None = sweep.config.get("training", {}).get("trainer")
+def about(config: Mapping[str, Any], plan: Plan) -> dict[str, str]:
+    """Return what a sweep of these settings trains, in the words by which sweeps are found to be alike."""
+    trainer: dict[str, Any] | None = config.get("training", {}).get("trainer")
     known = {
         "model": plan.workload.get("model"),
         "model_parameters": plan.workload.get("parameters"),
         "response_tokens": plan.workload.get("response_tokens"),
-        "task": workload_name(sweep.config, plan.workload),
+        "task": workload_name(config, plan.workload),
         "difficulty": plan.difficulty,
         "recipe": plan.recipe,
         "trainer": trainer["name"] if trainer else "builtin",

@@ -12,6 +12,7 @@ from planner.recommending.prospect import DRAWS, Joint
 from planner.store.standing import standing
 from planner.view import Configuration
 from runner.sweep.board import Board
+from runner.sweep.learnt import pool_of
 from runner.sweep.spec import SweepSpec
 
 
@@ -41,7 +42,7 @@ def answer_of(
     facts, target = facts_of(view, planned_of(board)), target_gpu_hours or _final_gpu_hours(board)
     require_choice(facts, target)  # a joint belief needs a curve
     return answer(
-        (pool or Pool()).worlds(view, draws) if joint is None else joint,
+        (pool or pool_of(board.spec)).worlds(view, draws) if joint is None else joint,
         facts,
         target,
         seed_sd=seed_sd(view.trials.values()),

@@ -1,6 +1,7 @@
 """Stores what is believed: a fit after every segment, and the answer: so far while a sweep runs, and in the end."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from budgets.errors import BudgetError, NotFoundError
 from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
+from planner.pooling.priors import NONE
 from planner.recommending.answer import FinalAnswer, answer_data
 from planner.recommending.prospect import DRAWS
 from planner.store.records import NewFit, NewRecommendation, RankedRow
@@ -26,6 +28,7 @@ CHOSEN = (
     *("rollouts_per_prompt", "prompts_per_batch", "axes", "update_steps", "learning_rate", "recipe"),
     *("expected_score", "score_low", "score_high", "probability_best"),
 )
+LEARNT = "learnt"  # the decision that says what each source weighed in the end
 GROWTH = 0.5  # of the scores that the answer so far rests on: with so many more it is worked out anew
 
 
@@ -102,6 +105,13 @@ class Conclusions:
         rows = rankings(found)
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, row, rows))
+        if not so_far and (weights := self._pool.source_weights()):
+            journal.note(LEARNT, None, _said_of_sources(weights), weights=weights)
+
+
+def _said_of_sources(weights: Mapping[str, float]) -> str:
+    parts = [f"{name} {weight:.0%}" for name, weight in weights.items() if name != NONE]
+    return f"of what is believed rests on earlier sweeps: {', '.join(parts)}; on none {weights.get(NONE, 0.0):.0%}"
 
 
 def details(found: FinalAnswer) -> dict[str, Any]:

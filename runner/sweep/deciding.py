@@ -5,7 +5,6 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
-from planner.pooling.pool import Pool
 from planner.store.final_tables import Final
 from planner.store.finals import final_of, finals_of
 from planner.store.schema import Plan, Recommendation, Sweep
@@ -17,6 +16,7 @@ from planner.view import Configuration, View
 from runner.sweep.answering import stored_board
 from runner.sweep.concluding import Conclusions
 from runner.sweep.held import HeldAgainst, Promised
+from runner.sweep.learnt import pool_of
 from runner.sweep.spec import SweepSpec
 
 Concluding = Conclusions | HeldAgainst
@@ -24,7 +24,7 @@ Concluding = Conclusions | HeldAgainst
 
 def deciding(session: Session, sweep: str, spec: SweepSpec, plan: Plan) -> tuple[Policy, Concluding]:
     """Return the policy of a stored sweep and what concludes from it; both fit the same curves in one pool."""
-    pool, row = Pool(), sweep_named(session, sweep)
+    pool, row = pool_of(spec), sweep_named(session, sweep)
     final = final_of(session, row.id)
     if final is None:
         return open_policy(spec.policy, search=spec.search, pool=pool), Conclusions(

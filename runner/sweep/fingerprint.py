@@ -28,6 +28,7 @@ ADDED = {
     "final_gpus": None,
     "final_nodes": 1,
     "storage": None,
+    "learnt": None,
 }
 ADDED_TO_RECIPES = {"interruptions": Interruptions().model_dump(mode="json")}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -64,6 +64,13 @@ class Resources(Section):
     gpus: Annotated[float, Field(ge=0)] = 0.0
 
 
+class Learnt(Section):
+    """What earlier sweeps say, as plain data, and what this one is: by that their likeness is judged."""
+
+    sources: list[dict[str, Any]] = Field(min_length=1)
+    about: dict[str, str]
+
+
 class SweepSpec(Section):
     """Everything that decides what a sweep does, apart from its trials' allocations."""
 
@@ -77,6 +84,7 @@ class SweepSpec(Section):
     learning_rate_range: list[Positive] | None = Field(
         None, description="least and largest factor on the rule's learning rate, between which is searched"
     )
+    learnt: Learnt | None = Field(None, description="what earlier sweeps say of n, B and further axes; null: nothing")
     retries: Annotated[int, Field(ge=0)] = Field(3, description="of a segment whose worker was lost, in a row")
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")

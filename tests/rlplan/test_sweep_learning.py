@@ -1,0 +1,107 @@
+"""A sweep that learns from an earlier one: frozen when it starts, weighed by its own curves, told in its decisions."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import InputError
+from planner.pooling.priors import NONE
+from planner.store import open_store
+from planner.store.schema import Decision, Sweep, SweepStatus
+from rlplan.actions import sweeping
+from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweeping import resume, start
+from rlplan.printing.experience_output import export_experience
+from tests.rlplan.test_sweeping import Simulated, Stopping, request
+
+
+@pytest.fixture(autouse=True)
+def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep that has ended, and its database."""
+    folder = tmp_path_factory.mktemp("swept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sweeping, "RayExecutor", Simulated)
+        start(request(), str(folder / "rlplan.db"))
+    return folder
+
+
+@pytest.fixture
+def database(made: Path, tmp_path: Path) -> str:
+    """A copy of it that is the test's own."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return str(tmp_path / "rlplan.db")
+
+
+def learning(**changes: Any) -> SweepRequest:
+    return request(**({"policy": "rlplan", "learn_from": ["sweep-1"]} | changes))
+
+
+def newest(database: str) -> tuple[dict[str, Any], SweepStatus, list[Decision]]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        sweep = session.query(Sweep).order_by(Sweep.id.desc()).first()
+        told = session.query(Decision).filter_by(sweep_id=sweep.id, action="learnt").all()
+        return sweep.config, sweep.status, told
+
+
+def test_what_a_source_weighed_is_told_and_the_source_is_kept_with_the_sweep(database: str) -> None:
+    start(learning(), database)
+    config, status, (told,) = newest(database)
+
+    assert status is SweepStatus.FINISHED
+    assert [each["name"] for each in config["learnt"]["sources"]] == ["sweep-1"]
+    assert config["learnt"]["about"]["task"] == "sum-easy"
+    assert set(told.seen["weights"]) == {NONE, "sweep-1"}
+    assert sum(told.seen["weights"].values()) == pytest.approx(1.0)
+    assert told.reason.startswith("of what is believed rests on earlier sweeps: sweep-1 ")
+
+
+def test_a_sweep_goes_on_as_it_began_when_its_source_is_gone(database: str, tmp_path: Path) -> None:
+    file = tmp_path / "earlier.json"
+    export_experience(database, str(file), None, force=False)
+    interrupts, other = Stopping(), str(tmp_path / "other.db")
+    began = start(learning(learn_from=[str(file)]), other, interrupts=interrupts, began=interrupts.began)
+    before = newest(other)[0]["learnt"]
+    file.unlink()
+    resume(began.sweep, other)
+    config, status, (told,) = newest(other)
+
+    assert began.interrupted
+    assert status is SweepStatus.FINISHED
+    assert config["learnt"] == before == json.loads(json.dumps(before))
+    assert str(file) in told.seen["weights"]
+
+
+def test_without_sources_nothing_is_told(database: str) -> None:
+    start(learning(learn_from=["none"]), database)
+    config, _, told = newest(database)
+
+    assert config["learnt"] is None
+    assert told == []
+
+
+def test_a_dry_run_names_what_it_would_learn_from(database: str) -> None:
+    assert "learnt from: sweep-1" in describe(learning(), database).notes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"policy": "asha"}, "--learn-from with --policy asha: only rlplan has beliefs"),
+        ({"learn_from": ["sweep-9"]}, "--learn-from sweep-9: there is no such file, and"),
+        ({"learn_from": ["sweep-1", "none"]}, "--learn-from none is given beside sweep-1"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_refused(database: str, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        start(learning(**changes), database)
+    assert newest(database)[0]["learnt"] is None
