@@ -179,8 +179,13 @@ class SweepDriver:
             self._intake.take(event)
 
     def _nothing_comes(self) -> bool:
-        """Whether no lost trial waits to be tried again, or nothing may start any more."""
-        return not self._board.due or self._dispatcher.stopped is not None or self._hopeless()
+        """Whether no lost trial waits to be tried again and the policy wants nothing, or nothing may start any more.
+
+        While no worker is free, the policy is not asked: on a cluster that others fill, or where a worker that was let
+        go is not gone yet, this is no end.
+        """
+        over = self._dispatcher.stopped is not None or self._hopeless()
+        return over or not (self._board.due or self._board.changed)
 
     def _hopeless(self) -> bool:
         """Whether one trial after the other has failed and none has ever got anywhere."""

@@ -349,3 +349,21 @@ def test_an_executor_that_cannot_be_made_leaves_the_sweep_free(database: str, mo
     assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
     assert not resume(None, database).interrupted
+
+
+def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Crowded(Simulated):
+        """Others hold all of it at first."""
+
+        asked = 0
+
+        @property
+        def workers(self) -> int:
+            self.asked += 1
+            return 0 if self.asked < 50 else super().workers
+
+    monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
+    finished = start(request(), database)
+
+    assert not finished.interrupted
+    assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
