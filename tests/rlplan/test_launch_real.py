@@ -68,7 +68,7 @@ def test_stand_ins_of_other_trainers_are_driven_like_their_pilots(
     assert run("sweep", "--task", "sum-easy", "--budget", "0.5").code == 0
     final = launched(run)
     assert (final["status"], final["from_step"]) == ("finished", 0)
-    # In scaled time a crowded machine's seconds may cost the last segments: then the money has ended it, and it says so.
+    # In scaled time a crowded machine may cost the last segments: then the money has ended it, and it says so.
     assert final["step"] == final["update_steps"] or f", at update {final['step']:,} of" in final["ending"]
     assert final["step"] > 0
     assert within_its_budget()
