@@ -31,7 +31,7 @@ from rlplan.actions.adopted_costs import cost_rows
 from rlplan.actions.adopted_prices import PhaseRatio, oddities, ratios
 from rlplan.actions.adopted_rows import calibrated, open_candidates, plan_row, store_costs, store_sweep
 from rlplan.actions.calibrating import coefficients_of
-from rlplan.actions.proposing import AskedSection, load_configuration
+from rlplan.actions.configuring import AskedSection, load_configuration
 from rlplan.actions.sweep_request import own_folder
 from runner.sweep.planning import AnyPath, SweepChoice, Text
 

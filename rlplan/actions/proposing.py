@@ -13,10 +13,7 @@ from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.schema import Candidate, Plan
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
-from rlplan.actions.configuring import AskedSection, load_configuration
 from rlplan.reading.plan_data import new_candidates, new_plan
-
-__all__ = ["AskedSection", "StoredPlan", "load_configuration", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,5 @@
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,10 +16,10 @@ from tests.planner.replaying.tables import LENGTH, grid
 
 @given(st.integers(0, 20), st.randoms(use_true_random=False))
 @settings(max_examples=8)
-def test_the_order_of_runs_changes_nothing(seed: int, random: object) -> None:
+def test_the_order_of_runs_changes_nothing(seed: int, random: Random) -> None:
     found = list(curves(seed))
     mixed = list(found)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
+    random.shuffle(mixed)
     one, other = (experience_of("a", each, TARGET, {}) for each in (found, mixed))
     assert one.terms == other.terms
     assert (one.mean == other.mean).all()

@@ -10,8 +10,8 @@ from planner.proposals import PilotRules, Proposal, Request, propose
 from tests.planner.proposals.requests import request
 
 
-def open_request(budget: float = 5000.0, *, within: float | None = None, **given: object) -> Request:
-    asked = request(budget, pilots=PilotRules(), **given)  # type: ignore[arg-type]
+def open_request(budget: float = 5000.0, *, within: float | None = None, recipe: str = "easy") -> Request:
+    asked = request(budget, pilots=PilotRules(), recipe=recipe)
     return replace(asked, chooses_gpus=True, within_hours=within)
 
 
