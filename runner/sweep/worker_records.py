@@ -91,7 +91,7 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._slots = 1
         self._segment: int | None = None
-        self._over = False
+        self._ended = threading.Event()
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         self._beat()
@@ -103,27 +103,29 @@ class Heartbeat:
         self._beat()
 
     def end(self) -> None:
-        """Write the last beat."""
-        self._over = True
-        self._beat()
+        """Write the last beat, which is the last word: who has read it may charge by it."""
+        self._beat(over=True)
 
     def _go_on(self) -> None:
-        while not self._over:
-            time.sleep(SECONDS_BETWEEN_BEATS)
+        while not self._ended.wait(SECONDS_BETWEEN_BEATS):
             self._beat()
 
-    def _beat(self) -> None:
+    def _beat(self, *, over: bool = False) -> None:
         values: dict[str, Any] = {
             "worker": self._life.name,
             "host": self._life.host,
             "pid": os.getpid(),
             "slots": self._slots,
             "segment": self._segment,
-            "over": self._over,
+            "over": over,
             "at": datetime.now(UTC).isoformat(),
         }
         # A full disk or a storage that is away for a moment must not end the training.
         with self._lock, suppress(OSError):
+            if self._ended.is_set():
+                return
+            if over:
+                self._ended.set()
             values["seconds"] = self._life.seconds()
             aside = self._path.with_suffix(".writing")
             aside.write_text(json.dumps(values), encoding="utf-8")

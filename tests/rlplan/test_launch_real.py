@@ -1,7 +1,9 @@
 """Final runs on a real Ray: by our own trainer from a pilot's checkpoint, and by stand-ins of other trainers."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +23,10 @@ time_scale = 60
 """
 
 
-def launched(run: Run) -> dict[str, object]:
+def launched(run: Run) -> dict[str, Any]:
     ran = run("launch", "--validations", "5", "--format", "json")
     assert ran.code == 0, ran.err
-    document: dict[str, object] = json.loads(ran.out)["final"]
+    document: dict[str, Any] = json.loads(ran.out)["final"]
     return document
 
 
@@ -69,6 +71,6 @@ def test_stand_ins_of_other_trainers_are_driven_like_their_pilots(
     final = launched(run)
     assert (final["status"], final["from_step"]) == ("finished", 0)
     # In scaled time a crowded machine may cost the last segments: then the money has ended it, and it says so.
-    assert final["step"] == final["update_steps"] or f", at update {final['step']:,} of" in final["ending"]
+    assert final["step"] == final["update_steps"] or re.search(r", at update [\d,]+ of", final["ending"])
     assert final["step"] > 0
     assert within_its_budget()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -186,6 +187,17 @@ def test_a_worker_writes_its_age_until_its_end(tmp_path: Path) -> None:
     assert written.seconds <= life.seconds()
     heartbeat.end()
     assert json.loads((tmp_path / "workers" / f"{life.name}.json").read_text())["over"]
+
+
+def test_after_a_workers_last_word_it_writes_no_more(tmp_path: Path) -> None:
+    known = set(threading.enumerate())
+    heartbeat = Heartbeat(WorkerLife(), tmp_path)
+    heartbeat.end()
+    last = worker_records(tmp_path)
+    for beating in set(threading.enumerate()) - known:
+        beating.join()  # it was just asleep, and used to write once more: seconds that nobody was charged for
+    heartbeat.holds(7, 4)
+    assert worker_records(tmp_path) == last
 
 
 def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
