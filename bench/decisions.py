@@ -1,12 +1,14 @@
 """Regret at the target against pilot GPU-hours: ours and what people use today, over the same recorded curves.
 
     python bench/decisions.py [--tables simulated held-out allocbench] [--repeats 30] [--workers 1 8] [--out FOLDER]
+    python bench/decisions.py --tables pairs [--repeats 6] [--workers 1]
 
 A method may spend a share of the full grid's cost (one full run of each configuration) and then names a configuration;
 its regret is what that one falls short of the best at the target. A simulated table is drawn anew for each
-repetition. The peers run their own code in an environment of their own (bench/deciding/README.md says how to make
-it), see each point when they have paid for it, and are counted with the best of their settings. What they answered is
-kept in --cache, so that a rerun plays ours alone.
+repetition. A pair of tables (bench/deciding/pairs.py) is its second one, which ours plays with and without what the
+first one says, and the others without. The peers run their own code in an environment of their own
+(bench/deciding/README.md says how to make it), see each point when they have paid for it, and are counted with the best
+of their settings. What they answered is kept in --cache, so that a rerun plays ours alone.
 """
 
 import argparse
@@ -20,9 +22,10 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from bench.deciding import ours, outcomes, tables, tasking
+from bench.deciding import ours, outcomes, pairs, tasking
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.printing import report
+from planner.experience.teaching import Experienced
 from planner.replaying.recorded import Recorded
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +61,7 @@ def main() -> None:
         arguments.peers_python,
         arguments.cache,
     )
-    names = list(tables.suite_names(arguments.tables))
+    names = pairs.names(arguments.tables)
     tasks = [(name, repeat, settings) for repeat in range(arguments.repeats) for name in names]
     began = time.perf_counter()
     done: list[Outcome] = []
@@ -82,7 +85,9 @@ def main() -> None:
 def parsed() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", nargs="+", default=["allocbench", "simulated", "held-out"], help="groups or tables")
+    parser.add_argument(
+        "--tables", nargs="+", default=["allocbench", "simulated", "held-out"], help="or pairs, or names"
+    )
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--slow-repeats", type=int, default=10, help=f"of {', '.join(tasking.SLOW)}")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 8])
@@ -106,20 +111,16 @@ def parsed() -> argparse.Namespace:
 def played(task: tuple[str, int, Settings]) -> list[Outcome]:
     """Play all methods over one table."""
     name, repeat, settings = task
-    recorded, target = tables.table(name, repeat)
+    recorded, target = pairs.table_of(name, repeat)
     full, truth = recorded.full_cost(target), recorded.truth(target)
     game = Game(name, repeat, settings, full, [max(truth.values()) - truth[one] for one in recorded.configurations])
     found = list(_peers(game, recorded, target)) if settings.peers else []
+    taught = pairs.teacher_of(pairs.BY_NAME[name], repeat) if name in pairs.BY_NAME else None
     for workers in settings.workers:
         for policy in settings.policies:
-            for share in settings.own_shares if policy == ours.RLPLAN else settings.shares:
-                answers = ours.answers(
-                    policy, recorded, budget=share * full, target=target, seed=repeat, workers=workers
-                )
-                for rule, one in answers.items():
-                    regret = game.regrets[recorded.configurations.index(one.chosen)]
-                    method = Method(policy, "", rule)
-                    found.append(Outcome(name, repeat, workers, method, share, regret, one.within, one.seconds))
+            found += _own(game, recorded, target, (policy, policy, None), workers)
+            if taught is not None and policy == ours.RLPLAN:
+                found += _own(game, recorded, target, (policy, ours.SOURCED, taught), workers)
     return found
 
 
@@ -132,6 +133,28 @@ class Game:
     settings: Settings
     full: float
     regrets: Sequence[float]
+
+
+def _own(
+    game: Game, recorded: Recorded, target: float, played_as: tuple[str, str, Experienced | None], workers: int
+) -> Iterator[Outcome]:
+    """Play one of rlplan's policies with every budget, under a name of its own."""
+    policy, name, teacher = played_as
+    settings = game.settings
+    for share in settings.own_shares if policy == ours.RLPLAN else settings.shares:
+        answers = ours.answers(
+            policy,
+            recorded,
+            budget=share * game.full,
+            target=target,
+            seed=game.repeat,
+            workers=workers,
+            teacher=teacher,
+        )
+        for rule, one in answers.items():
+            regret = game.regrets[recorded.configurations.index(one.chosen)]
+            method = Method(name, "", rule)
+            yield Outcome(game.table, game.repeat, workers, method, share, regret, one.within, one.seconds)
 
 
 def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:

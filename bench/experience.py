@@ -1,15 +1,16 @@
 """Regret with and without the experience of an earlier sweep, over pairs of tables: the source's and the target's.
 
     python bench/experience.py [--pairs recorded drawn unseen scales] [--repeats 3] [--out FILE.csv]
+    python bench/experience.py --modes related partial-10 partial-20 [--pairs recorded unseen]
 
 Every target is played without a source, with a complete related one, with that one mirrored (what it says of n and of
 B is turned round: the worst adviser that looks like one), and with both. A drawn source is another draw of the target's
-generator. Differences are of the same plays.
+generator. What a partial source knows is what a sweep of ours has seen that spent 10 or 20 % of the grid's cost.
+Differences are of the same plays.
 """
 
 import argparse
 import csv
-import functools
 import multiprocessing
 import os
 import sys
@@ -25,9 +26,9 @@ if __package__ in (None, ""):
 
 import numpy as np
 
-from bench.deciding import tables
+from bench.deciding.pairs import PAIRS, Pair, about, learnt, learnt_by_sweep
+from bench.deciding.tables import table
 from planner.experience.experience import Experience
-from planner.experience.extracting import experience_of_runs
 from planner.experience.teaching import Experienced
 from planner.pooling.pool import Pool
 from planner.pooling.priors import NONE
@@ -36,29 +37,9 @@ from planner.replaying.play import play
 from planner.sweeping.policies import open_policy
 
 SHARES: Final = (0.02, 0.05, 0.10, 0.20, 0.50)
-OTHER_DRAW: Final = 1000  # added to the seed of a drawn source
-EASY, HARD, RECIPES = (f"allocbench/{name}" for name in ("sum-easy", "sum-hard", "recipes-sum-hard"))
-RECORDED: Final = tuple(
-    (f"{source}@1", f"{target}@{share}")
-    for source, target in ((EASY, HARD), (HARD, EASY), (EASY, RECIPES), (HARD, RECIPES), (RECIPES, HARD))
-    for share in ("1", "0.5")
-)
-PAIRS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
-    "recorded": RECORDED,
-    "drawn": tuple((name, name) for name in tables.names(tables.SIMULATED)),
-    "unseen": tuple((name, name) for name in tables.names(tables.HELD_OUT)),
-    "scales": tuple(
-        (f"simulated/{source}", f"simulated/{target}")
-        for source, target in (
-            ("long-target", "short-target"),
-            ("short-target", "long-target"),
-            ("unequal-costs", "long-target"),
-            ("long-target", "easy"),
-        )
-    ),
-}
 WITHOUT, RELATED, MIRRORED, BOTH = "without", "related", "mirrored", "both"
 MODES: Final = (WITHOUT, RELATED, MIRRORED, BOTH)
+PARTIAL: Final = {"partial-10": 0.10, "partial-20": 0.20}  # shares of the source's grid
 
 
 @dataclass(frozen=True)
@@ -87,24 +68,28 @@ def mirrored(source: Experience) -> Experience:
     )
 
 
-@functools.lru_cache(maxsize=4)
-def _experience(source: str, seed: int) -> Experience:
-    return experience_of_runs(source, tables.table(source, seed)[0], _about(source))
+def sources_of(pair: Pair, repeat: int, mode: str) -> tuple[Experience, ...]:
+    """Return what is learnt from in a mode."""
+    if mode == WITHOUT:
+        return ()
+    if mode in PARTIAL:
+        return (learnt_by_sweep(pair.source, repeat, PARTIAL[mode]),)
+    complete = learnt(pair.source, repeat)
+    return {
+        RELATED: (complete,),
+        MIRRORED: (mirrored(complete),),
+        BOTH: (complete, mirrored(complete)),
+    }[mode]
 
 
-def _about(table: str) -> dict[str, str]:
-    return {"task": table.partition("@")[0]}
-
-
-def played(task: tuple[str, str, str, int, tuple[str, ...], tuple[float, ...]]) -> list[Outcome]:
+def played(task: tuple[Pair, int, tuple[str, ...], tuple[float, ...]]) -> list[Outcome]:
     """Play one pair in every mode and with every budget."""
-    group, source, target, repeat, modes, shares = task
-    recorded, compared_at = tables.table(target, repeat)
-    learnt = _experience(source, repeat + OTHER_DRAW)
-    sources = {WITHOUT: (), RELATED: (learnt,), MIRRORED: (mirrored(learnt),), BOTH: (learnt, mirrored(learnt))}
+    pair, repeat, modes, shares = task
+    recorded, compared_at = table(pair.target, repeat)
     full, found = recorded.full_cost(compared_at), []
     for mode in modes:
-        teacher = Experienced(sources[mode], _about(target)) if sources[mode] else None
+        sources = sources_of(pair, repeat, mode)
+        teacher = Experienced(sources, about(pair.target)) if sources else None
         for share in shares:
             pool, began = Pool(teacher), time.process_time()
             one = play(
@@ -118,15 +103,16 @@ def played(task: tuple[str, str, str, int, tuple[str, ...], tuple[float, ...]]) 
             )
             none = pool.source_weights().get(NONE, 1.0)
             seconds = time.process_time() - began
-            found.append(Outcome(group, source, target, repeat, mode, share, one.regret, none, seconds))
+            told = pair.group, pair.source, pair.target, repeat, mode, share
+            found.append(Outcome(*told, one.regret, none, seconds))
     return found
 
 
 def main() -> None:
     """Play all pairs and print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
-    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
+    parser.add_argument("--pairs", nargs="+", default=[each for each in PAIRS if each != "new"], choices=list(PAIRS))
+    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=[*MODES, *PARTIAL])
     parser.add_argument("--budgets", nargs="+", type=float, default=list(SHARES), help="shares of the full grid")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first repetition's seed")
@@ -135,10 +121,10 @@ def main() -> None:
     asked = parser.parse_args()
     modes, shares = tuple(dict.fromkeys([WITHOUT, *asked.modes])), tuple(asked.budgets)
     tasks = [
-        (group, source, target, repeat, modes, shares)
+        (pair, repeat, modes, shares)
         for repeat in range(asked.first, asked.first + asked.repeats)
         for group in asked.pairs
-        for source, target in PAIRS[group]
+        for pair in PAIRS[group]
     ]
     with multiprocessing.get_context("spawn").Pool(asked.processes) as pool:
         done = [one for found in pool.imap_unordered(played, tasks) for one in found]

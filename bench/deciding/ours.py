@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.pooling.pool import Pool
+from planner.pooling.priors import Teacher
 from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
 from planner.replaying.play import play
 from planner.replaying.recorded import Recorded
@@ -14,6 +15,8 @@ from planner.sweeping.policies import open_policy
 from planner.view import Configuration, View
 
 RLPLAN: Final = "rlplan"
+SOURCED: Final = "rlplan with a source"  # of pairs of tables
+OURS: Final = (RLPLAN, SOURCED)
 RULES: Final[dict[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
 ONE_RULE: Final = "own"
 OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
@@ -40,20 +43,27 @@ class _Kept:
         return self.chooser(view)
 
 
-def opened(name: str) -> tuple[Policy, Chooser]:
-    """Return a policy with what it chooses by."""
-    pool = Pool()
+def opened(name: str, teacher: Teacher | None = None) -> tuple[Policy, Chooser]:
+    """Return a policy with what it chooses by; a teacher says what rlplan has learnt."""
+    pool = Pool(teacher)
     return open_policy(name, search=None, pool=pool), open_chooser(name, pool)
 
 
 def answers(
-    name: str, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int
+    name: str,
+    recorded: Recorded,
+    *,
+    budget: float,
+    target: float,
+    seed: int,
+    workers: int,
+    teacher: Teacher | None = None,
 ) -> dict[str, Answer]:
     """Return the answer of a policy by each rule of choice; rlplan has its own alone.
 
     A chooser says how sure it is by a method `within(view) -> float | None`, where it has one.
     """
-    policy, chooser = opened(name)
+    policy, chooser = opened(name, teacher)
     kept = _Kept(chooser)
     began = time.process_time()
     played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
@@ -63,6 +73,15 @@ def answers(
         return {ONE_RULE: Answer(played.chosen, _within(chooser, kept.view), seconds)}
     chosen = {rule: of(kept.view) or played.chosen for rule, of in RULES.items()}
     return {rule: Answer(one, None, seconds) for rule, one in chosen.items()}
+
+
+def last_view(name: str, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int) -> View:
+    """Return what a policy has seen in the end."""
+    policy, chooser = opened(name)
+    kept = _Kept(chooser)
+    play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
+    assert kept.view is not None
+    return kept.view
 
 
 def _within(chooser: Any, view: View) -> float | None:

@@ -33,8 +33,13 @@ class Outcome:
 
     @property
     def group(self) -> str:
-        """`simulated`, `held-out` or `allocbench`."""
+        """`simulated`, `held-out` or `allocbench`, or a group of pairs."""
         return self.table.partition("/")[0]
+
+    @property
+    def paired(self) -> bool:
+        """Whether it is of a pair of tables."""
+        return ">" in self.table
 
 
 def write(outcomes: Iterable[Outcome], path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bench.deciding.ours import RLPLAN, SOURCED
 from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.statistics import BEYOND_NOISE, Estimate, Results
 
@@ -15,9 +16,15 @@ def report(outcomes: Sequence[Outcome], ours: str, shares: Sequence[float]) -> d
     documents = {}
     for group in [*groups, *(["all"] if len(groups) > 1 else [])]:
         own = [one for one in outcomes if group in (one.group, "all")]
-        documents[group] = _group(group, Results(own, ours), shares)
+        documents[group] = _group(group, Results(own, _compared(own, ours)), shares)
     documents["per table"] = _tables(outcomes, ours, shares)
     return documents
+
+
+def _compared(outcomes: Sequence[Outcome], ours: str) -> str:
+    """Return what is compared with the others: of pairs of tables, ours with the source."""
+    sourced = any(one.method.name == SOURCED for one in outcomes) and all(one.paired for one in outcomes)
+    return SOURCED if ours == RLPLAN and sourced else ours
 
 
 def _group(group: str, results: Results, shares: Sequence[float]) -> dict[str, Any]:
@@ -36,14 +43,18 @@ def _group(group: str, results: Results, shares: Sequence[float]) -> dict[str, A
 
 def _methods(results: Results, workers: int, shares: Sequence[float]) -> Iterator[tuple[str, Any]]:
     rows = []
-    for name in [results.ours, *results.peers]:
+    first = [results.ours, *results.siblings]
+    for name in [*first, *results.peers]:
         settings = {share: results.best_settings(name, workers, share) for share in shares}
         found = {
             share: (one, results.regret(one, workers, share)) for share, one in settings.items() if one is not None
         }
         if found:
             rows.append((name, found))
-    rows[1:] = sorted(rows[1:], key=lambda row: sum(estimate.mean for _, estimate in row[1].values()) / len(row[1]))
+    place = sum(name in first for name, _ in rows)
+    rows[place:] = sorted(
+        rows[place:], key=lambda row: sum(estimate.mean for _, estimate in row[1].values()) / len(row[1])
+    )
     for name, found in rows:
         cells = [_told(found[share][1]) if share in found else "-" for share in shares]
         counts = {estimate.count for _, estimate in found.values()}
@@ -94,7 +105,10 @@ def _at_a_third(results: Results, workers: int, share: float, peer: Method) -> t
     if ours is None:
         return "", {}
     paired = results.difference((ours, thirds[0]), (peer, share), workers)
-    return f"; ours at a third − peer {paired.mean:+.4f} ± {paired.error:.4f}", {"at_a_third": _data(paired)}
+    return (
+        f"; ours at a third − peer {paired.mean:+.4f} ± {paired.error:.4f} (over tables ± {paired.over_tables:.4f})",
+        {"at_a_third": _data(paired)},
+    )
 
 
 def _random(results: Results, workers: int, shares: Sequence[float]) -> list[dict[str, Any]]:
@@ -125,11 +139,12 @@ def _tables(outcomes: Sequence[Outcome], ours: str, shares: Sequence[float]) -> 
     document: dict[str, Any] = {}
     print(f"\ntable by table: ours / best peer at {', '.join(f'{share:g}' for share in shares)}; ! worse than random")
     for table in sorted({one.table for one in outcomes}):
-        results = Results([one for one in outcomes if one.table == table], ours)
+        here = [one for one in outcomes if one.table == table]
+        results = Results(here, _compared(here, ours))
         for workers in results.workers:
             cells, rows = [], []
             for share in shares:
-                mine, peer = results.best_settings(ours, workers, share), results.best_peer(workers, share)
+                mine, peer = results.best_settings(results.ours, workers, share), results.best_peer(workers, share)
                 if mine is None or peer is None:
                     continue
                 own, other = results.regret(mine, workers, share), results.regret(peer, workers, share)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from bench.deciding.ours import OURS
 from bench.deciding.outcomes import Method, Outcome
 
 NEAR: Final = 0.02
@@ -23,6 +24,7 @@ class Estimate:
     mean: float
     error: float
     count: int
+    over_tables: float = math.nan  # the standard error where tables are draws as well
 
 
 def estimated(values: Sequence[tuple[str, float]]) -> Estimate:
@@ -34,7 +36,8 @@ def estimated(values: Sequence[tuple[str, float]]) -> Estimate:
     variances = [
         float(np.var(those, ddof=1)) / len(those) if len(those) > 1 else math.nan for those in by_table.values()
     ]
-    return Estimate(float(np.mean(means)), math.sqrt(sum(variances)) / len(means), len(values))
+    over_tables = float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.nan
+    return Estimate(float(np.mean(means)), math.sqrt(sum(variances)) / len(means), len(values), over_tables)
 
 
 Key = tuple[str, int, float]  # method's name, workers, share
@@ -61,8 +64,13 @@ class Results:
 
     @property
     def peers(self) -> list[str]:
-        """All methods but ours."""
-        return sorted({method.name for method, _, _ in self._of} - {self.ours})
+        """All methods but ours, and ours in another way."""
+        return sorted({method.name for method, _, _ in self._of} - {self.ours, *self.siblings})
+
+    @property
+    def siblings(self) -> list[str]:
+        """Ours in another way, with a source or without: no peer."""
+        return sorted({method.name for method, _, _ in self._of}.intersection(OURS) - {self.ours})
 
     def regret(self, method: Method, workers: int, share: float) -> Estimate:
         """Return the mean regret of a method with its settings."""

@@ -52,11 +52,25 @@ class Loops:
     grid: Grid
     share: float  # of the grid's cost that the pilots may take
     workers: int
+    after: "Loops | None" = None  # the first sweep of these is learnt from
+    home: str | None = None  # what the database is named for, where that is not the task
 
     @property
     def database(self) -> Path:
         """Where its plans and sweeps are."""
-        return self.folder / f"{self.task}.db"
+        return self.folder / f"{self.home or self.task}.db"
+
+    @property
+    def stem(self) -> str:
+        """What its files are named for."""
+        return self.task if self.home is None else f"{self.home}-{self.task}"
+
+    @classmethod
+    def following(cls, folder: Path, task: str, source: str, shares: tuple[float, float], workers: int) -> "Loops":
+        """Return loops that learn from a sweep of another task in their database; shares are theirs and its."""
+        home = f"{task}-after-{source}"
+        before = cls(folder, source, Grid.read(source), shares[1], workers, home=home)
+        return cls(folder, task, Grid.read(task), shares[0], workers, after=before, home=home)
 
     def recommended(self, seed: int, plan: str) -> dict[str, Any]:
         """Return what a seed's sweep recommends; it is asked once, right after the sweep, and kept.
@@ -66,31 +80,29 @@ class Loops:
         """
         answer = self._file(seed, "recommendation.json")
         if not answer.exists():
-            self._sweep(seed, plan)
-            stored = self._stored(plan, seed, "rlplan")
-            assert stored is not None
-            target = self.grid.slowness(self.database, stored.name) * self.grid.target
+            sweep = self.swept(seed, plan)
+            target = self.grid.slowness(self.database, sweep) * self.grid.target
             place = ["--db", str(self.database), "--format", "json"]
-            said = json.loads(rlplan("recommend", stored.name, "--target", repr(target), *place))
-            said["trained_share"] = self.grid.trained(self.database, stored.name) / self.grid.cost
+            said = json.loads(rlplan("recommend", sweep, "--target", repr(target), *place))
+            said["trained_share"] = self.grid.trained(self.database, sweep) / self.grid.cost
             _write(answer, json.dumps(said))
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
 
     def plan(self) -> str:
         """Return the plan that all seeds run: a share of the grid's cost for pilots, and its target for the final."""
-        known = self.folder / f"{self.task}-plan.json"
+        known = self.folder / f"{self.stem}-plan.json"
         if not known.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             slowness = self.grid.slowness(self.database, self._calibrated())
             pilots, final = (slowness * hours for hours in (self.share * self.grid.cost, self.grid.target))
-            settings = self.folder / f"{self.task}.toml"
+            settings = self.folder / f"{self.stem}.toml"
             settings.write_text(SETTINGS.format(fraction=pilots / (pilots + final)), encoding="utf-8")
             flags = ("--task", self.task, "--budget", repr(pilots + final), "--config", str(settings))
             made = json.loads(rlplan("propose", *flags, "--db", str(self.database), "--format", "json"))
             name = f"plan-{made['plan']}" if isinstance(made["plan"], int) else made["plan"]
             _write(known, json.dumps({"plan": name, "slowness": slowness, "pilots": pilots, "final": final}))
-        say(f"{self.task}: {known.read_text(encoding='utf-8')}")
+        say(f"{self.stem}: {known.read_text(encoding='utf-8')}")
         return str(json.loads(known.read_text(encoding="utf-8"))["plan"])
 
     def observed(self, seed: int, recommended: dict[str, Any]) -> Observed:
@@ -100,22 +112,29 @@ class Loops:
             return self._of_pilot(launch["continues"]["folder"], steps)
         return trained(launch["arguments"], self._file(seed, "final"), steps)
 
-    def _sweep(self, seed: int, plan: str) -> None:
+    def swept(self, seed: int, plan: str) -> str:
+        """Return the name of a seed's sweep, gone through where it has not been."""
         common = ["--workers", str(self.workers), "--db", str(self.database), "--format", "json"]
         stored = self._stored(plan, seed, "rlplan")
         if stored is None:
-            rlplan("sweep", plan, "--seed", str(seed), "--folder", str(self.folder / "runs"), *common)
+            learnt = "none" if self.after is None else self.after.swept(0, self.after.plan())
+            asked = ["--seed", str(seed), "--learn-from", learnt]
+            rlplan("sweep", plan, *asked, "--folder", str(self.folder / "runs"), *common)
+            stored = self._stored(plan, seed, "rlplan")
         elif stored.status not in ENDED:
             rlplan("resume", stored.name, "--accept-changes", *common)
+        assert stored is not None
+        return stored.name
 
     def _calibrated(self) -> str:
         """Return the small sweep of every planned pilot whose prices and speed count, made if need be."""
-        found = self._newest("sweeps.policy = 'full' AND sweeps.status IN ('finished', 'failed')", ())
+        of_task = "sweeps.policy = 'full' AND json_extract(plans.config, '$.workload.task') = ?"
+        found = self._newest(f"{of_task} AND sweeps.status IN ('finished', 'failed')", (self.task,))
         if found is None:
             place = ["--folder", str(self.folder / "runs"), "--db", str(self.database), "--format", "json"]
             small = ["--task", self.task, "--budget", str(CALIBRATION), "--policy", "full"]
             rlplan("sweep", *small, "--workers", str(self.workers), *place)
-            found = self._newest("sweeps.policy = 'full'", ())
+            found = self._newest(of_task, (self.task,))
         assert found is not None
         return found.name
 
@@ -145,7 +164,7 @@ class Loops:
             return _ended([row[:2] for row in connection.execute(wanted, (named, steps)).fetchall()], steps)
 
     def _file(self, seed: int, name: str) -> Path:
-        return self.folder / f"{self.task}-s{seed}-{name}"
+        return self.folder / f"{self.stem}-s{seed}-{name}"
 
 
 def rlplan(*arguments: str) -> str:

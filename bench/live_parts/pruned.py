@@ -138,7 +138,7 @@ def _swept(seed: int, database: Path, folder: Path, workers: int) -> None:
     common = ["--workers", str(workers), "--db", str(database), "--format", "json"]
     status = _status(database)
     if status is None:
-        asked = ["--task", TASK, "--budget", str(BUDGET), "--seed", str(seed)]
+        asked = ["--task", TASK, "--budget", str(BUDGET), "--seed", str(seed), "--learn-from", "none"]
         rlplan("sweep", *asked, "--folder", str(folder / f"pruned-s{seed}"), *common)
     elif status not in ENDED:
         rlplan("resume", "--accept-changes", *common)

@@ -72,13 +72,15 @@ def row(loops: Loops, seed: int, said: dict[str, Any], observed: Observed) -> Ro
     )
 
 
-def report(rows: list[Row]) -> int:
-    """Print the totals and the bars."""
+def report(rows: list[Row], enough_near: float = 1.0) -> int:
+    """Print the totals and the bars; so much of the final runs must come near the best of the grid."""
     inside, near = sum(each.inside for each in rows), sum(each.regret <= NEAR for each in rows)
     print(f"\n{inside} of {len(rows)} inside the promised 90 % interval; bar: at least {ENOUGH:.0%}")
-    print(f"{near} of {len(rows)} within {NEAR:g} of the best of the full grid; bar: all")
+    print(f"{near} of {len(rows)} within {NEAR:g} of the best of the full grid; bar: {enough_near:.0%}")
+    own = sum(each.of_cell is not None and each.best[1] - each.of_cell <= NEAR for each in rows)
+    print(f"{own} of {len(rows)} recommend a configuration whose mean in the grid is within {NEAR:g} of that best")
     print(f"pilots trained for at most {max(each.trained for each in rows):.1%} of the grid's cost")
-    return int(inside < ENOUGH * len(rows)) + int(near < len(rows))
+    return int(inside < ENOUGH * len(rows)) + int(near < enough_near * len(rows))
 
 
 def _named(cell: Cell) -> str:

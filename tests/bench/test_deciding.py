@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from bench.deciding.outcomes import Method, Outcome, read, write
-from bench.deciding.statistics import Results
+from bench.deciding.printing import report
+from bench.deciding.statistics import Results, estimated
 from bench.deciding.tables import names, suite
 from bench.deciding.tasking import Cache, Job
+from bench.decisions import Settings, played
 
 PEERS = Path(__file__).parents[2] / "bench/deciding/peers"
 OURS, THEIRS = Method("rlplan", "", "own"), Method("asha", "full", "last")
@@ -46,6 +48,27 @@ def test_the_best_peer_has_its_best_settings_and_was_played_everywhere() -> None
     results = Results(rows, "rlplan")
     assert results.best_peer(1, 0.1) == Method("asha", "short", "long")
     assert results.difference((OURS, 0.1), (THEIRS, 0.1), 1).mean == pytest.approx(-0.04)
+
+
+def test_ours_without_a_source_is_no_peer_of_ours_with_one() -> None:
+    rows = outcomes(Method("rlplan with a source", "", "own"), {0.1: 0.01}) + outcomes(OURS, {0.1: 0.02})
+    rows += outcomes(THEIRS, {0.1: 0.05})
+    results = Results(rows, "rlplan with a source")
+    assert (results.peers, results.siblings) == (["asha"], ["rlplan"])
+    assert results.best_peer(1, 0.1) == THEIRS
+
+
+def test_the_error_over_tables_counts_how_they_differ() -> None:
+    found = estimated([("a", 0.0), ("a", 0.0), ("b", 0.2), ("b", 0.2)])
+    assert (found.mean, found.error, found.over_tables) == pytest.approx((0.1, 0.0, 0.1))
+
+
+def test_pairs_are_played_with_the_source_and_without(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = Settings((0.05,), (0.05,), (1,), ("rlplan", "random"), (), 0, tmp_path, tmp_path)
+    done = played(("recorded/sum-easy@1>sum-hard@0.5", 0, settings))
+    assert {one.method.name for one in done} == {"rlplan", "rlplan with a source", "random"}
+    report(done, "rlplan", (0.05,))
+    assert "rlplan with a source" in capsys.readouterr().out.split("random")[0]
 
 
 def test_calibration_counts_what_was_within_the_promise() -> None:

@@ -83,13 +83,57 @@ def test_the_totals_and_the_bars(grid: Grid, tmp_path: Path, capsys: pytest.Capt
     assert missed([good] * 5, capsys) == (0, "5 of 5 inside", "5 of 5 within")
     assert missed([good] * 4 + [wrong], capsys) == (0, "4 of 5 inside", "5 of 5 within")
     assert missed([good, wrong, far], capsys) == (2, "2 of 3 inside", "2 of 3 within")
+    assert report([good] * 9 + [far], enough_near=0.9) == 0
+    assert report([good] * 8 + [far] * 2, enough_near=0.9) == 1
 
 
 def missed(rows: list[Row], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     count = report(rows)
-    inside, near, trained = capsys.readouterr().out.strip().splitlines()
+    inside, near, own, trained = capsys.readouterr().out.strip().splitlines()
+    assert own.startswith(f"0 of {len(rows)} recommend a configuration whose mean in the grid is within 0.02")
     assert trained == "pilots trained for at most 8.0% of the grid's cost"
     return count, " ".join(inside.split()[:4]), " ".join(near.split()[:4])
+
+
+class Commands:
+    """Stands in for the commands of rlplan: a sweep ends at once."""
+
+    def __init__(self, database: Path) -> None:
+        self.database, self.given = database, list[tuple[str, ...]]()
+        with closing(sqlite3.connect(database)) as connection:
+            connection.executescript(
+                """
+                CREATE TABLE plans (id, name); INSERT INTO plans VALUES (1, 'plan-1'), (2, 'plan-2');
+                CREATE TABLE sweeps (id INTEGER PRIMARY KEY, name, status, plan_id, seed, policy);
+                """
+            )
+
+    def __call__(self, *arguments: str) -> str:
+        self.given.append(arguments)
+        _, plan, _, seed, *_ = arguments
+        with closing(sqlite3.connect(self.database)) as connection:
+            connection.execute(
+                "INSERT INTO sweeps (name, status, plan_id, seed, policy) SELECT 'sweep-' || (1 + count(*)), "
+                "'finished', ?, ?, 'rlplan' FROM sweeps",
+                (int(plan[-1]), int(seed)),
+            )
+            connection.commit()
+        return "{}"
+
+
+def test_loops_learn_from_one_sweep_of_the_other_task_and_else_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops = Loops.following(tmp_path, "sum-hard", "sum-easy", (0.04, 0.1), 1)
+    assert loops.after is not None
+    assert (loops.share, loops.after.share, loops.after.database) == (0.04, 0.1, loops.database)
+    commands = Commands(loops.database)
+    monkeypatch.setattr("bench.live_parts.loop.rlplan", commands)
+    for each, plan in ((loops.after, "plan-1"), (loops, "plan-2")):
+        (tmp_path / f"{each.stem}-plan.json").write_text(f'{{"plan": "{plan}"}}')
+    assert [loops.swept(seed, "plan-2") for seed in (0, 1, 1)] == ["sweep-2", "sweep-3", "sweep-3"]
+    learnt = [given[given.index("--learn-from") + 1] for given in commands.given]
+    assert learnt == ["none", "sweep-1", "sweep-1"]
 
 
 def test_what_a_sweep_gave_up_is_read_with_what_it_was_given_up_by(tmp_path: Path) -> None:
