@@ -1,14 +1,18 @@
 """Sweeps of 100, 1,000 and 10,000 trials on up to 1,000 simulated GPUs: how long a decision takes, and all of it.
 
-    python bench/scheduler_scale.py [--policies rlplan asha] [--trials 100 1000 10000] [--seed 0]
+    python bench/scheduler_scale.py [--policies rlplan asha] [--trials 100 1000 10000] [--sources 0] [--seed 0]
 
 The world is simulated (response surfaces, costs, lost workers) and so is its clock; the driver, the policy, the ledger
-and the database are the ones that a real sweep has. Latency is the wall time of a policy's answer to one question. The
-sizes grow tenfold: growth is the exponent of p50 and p99 over the number of trials between the first and the last.
+and the database are the ones that a real sweep has. Latency is the wall time of a policy's answer to one question, and
+beside it the time of its core, which other programs disturb less. The sizes grow tenfold: growth is the exponent of p50
+and p99 over the number of trials between the first and the last. With sources, rlplan learns from so many complete
+tables of other worlds.
 """
 
 import argparse
 import math
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,9 +21,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+
 import numpy as np
 from sqlalchemy import text
 
+from bench.deciding import tables
+from planner.experience.extracting import experience_of_runs
+from planner.experience.teaching import Experienced
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
@@ -53,6 +64,7 @@ class Timed:
 
     policy: Policy
     seconds: list[float] = field(default_factory=list)
+    core_seconds: list[float] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -61,9 +73,10 @@ class Timed:
 
     def decide(self, view: View) -> Sequence[Action]:
         """Answer, and note how long it took."""
-        began = time.perf_counter()
+        began, core = time.perf_counter(), time.process_time()
         actions = self.policy.decide(view)
         self.seconds.append(time.perf_counter() - began)
+        self.core_seconds.append(time.process_time() - core)
         return actions
 
 
@@ -73,11 +86,13 @@ class Measured:
 
     policy: str
     trials: int
+    sources: int
     wall_seconds: float
     simulated_hours: float
     decisions: int
     p50_ms: float
     p99_ms: float
+    core_ms: tuple[float, float]  # p50 and p99
     megabytes: float
     spent: float
     budget: float
@@ -88,16 +103,28 @@ def main() -> None:
     """Run every size with every policy and print the tables."""
     given = arguments()
     for policy in given.policies:
-        rows = []
-        for trials in given.trials:
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(measured(Path(folder) / "rlplan.db", policy, trials, given.seed))
-            show(rows[-1])
-        growth(rows)
+        for sources in given.sources if policy == "rlplan" else [0]:
+            rows = []
+            for trials in given.trials:
+                with tempfile.TemporaryDirectory() as folder:
+                    rows.append(measured(Path(folder) / "rlplan.db", policy, trials, given.seed, sources))
+                show(rows[-1])
+            growth(rows)
 
 
-def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
+def taught(sources: int, seed: int) -> Experienced | None:
+    """Return what so many other worlds teach."""
+    names = tables.names(tables.SIMULATED)
+    found = [
+        experience_of_runs(f"world {number}", tables.table(names[number % len(names)], seed + number)[0], {})
+        for number in range(sources)
+    ]
+    return Experienced(tuple(found), {}) if found else None
+
+
+def measured(path: Path, policy: str, trials: int, seed: int, sources: int) -> Measured:
     """Drive one sweep to its end."""
+    teacher = taught(sources, seed)
     workers = min(1000, max(10, trials // 10))
     began = time.perf_counter()
     with open_store(path) as store:
@@ -106,22 +133,24 @@ def measured(path: Path, policy: str, trials: int, seed: int) -> Measured:
         driver = Driver("bench", "here", 1)
         with store.write() as session:
             take_lease(session, sweep, driver, executor.clock.now())
-        pool = Pool()
+        pool = Pool(teacher)
         timed = Timed(open_policy(policy, search=None, pool=pool))
         conclusions = Conclusions(pool, spec)
         run = SweepDriver(store, sweep, driver, spec, executor, timed, conclusions, tick_seconds=60.0)
         outcome = run.run()
         wall = time.perf_counter() - began
         queries = {name: milliseconds(store, query) for name, query in QUERIES.items()}
-    took = 1000 * np.array(timed.seconds)
+    took, core = 1000 * np.array(timed.seconds), 1000 * np.array(timed.core_seconds)
     return Measured(
         policy=policy,
         trials=trials,
+        sources=sources,
         wall_seconds=wall,
         simulated_hours=executor.clock.seconds() / 3600,
         decisions=outcome.decisions,
         p50_ms=float(np.percentile(took, 50)),
         p99_ms=float(np.percentile(took, 99)),
+        core_ms=(float(np.percentile(core, 50)), float(np.percentile(core, 99))),
         megabytes=path.stat().st_size / 2**20,
         spent=outcome.spent_gpu_hours + outcome.overrun_gpu_hours,
         budget=spec.pilot_gpu_hours,
@@ -231,9 +260,11 @@ def show(row: Measured) -> None:
     """Print one sweep."""
     fast, slow = row.wall_seconds <= BAR_SECONDS, row.p99_ms > BAR_DECISION_MS
     print(
-        f"{row.policy:9} {row.trials:6,} trials  {row.wall_seconds:6.1f} s ({'met' if fast else 'MISSED'}: "
+        f"{row.policy:9} {row.trials:6,} trials  {row.sources} sources  {row.wall_seconds:6.1f} s "
+        f"({'met' if fast else 'MISSED'}: "
         f"{BAR_SECONDS:.0f} s)  {row.simulated_hours:7.1f} simulated hours  {row.decisions:6,} decisions  "
-        f"p50 {row.p50_ms:6.2f} ms  p99 {row.p99_ms:6.2f} ms{' (over 50)' if slow else ''}  {row.megabytes:6.1f} MB  "
+        f"p50 {row.p50_ms:6.2f} ms  p99 {row.p99_ms:6.2f} ms{' (over 50)' if slow else ''}  "
+        f"of a core {row.core_ms[0]:.2f} and {row.core_ms[1]:.2f} ms  {row.megabytes:6.1f} MB  "
         f"spent {row.spent:,.1f} of {row.budget:,.1f} GPU-hours"
     )
     print("          " + "  ".join(f"{name} {took:.1f} ms" for name, took in row.queries_ms.items()), flush=True)
@@ -257,6 +288,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", nargs="+", default=["rlplan", "asha"])
     parser.add_argument("--trials", nargs="+", type=int, default=[100, 1000, 10_000])
+    parser.add_argument("--sources", nargs="+", type=int, default=[0], help="tables that rlplan learns from")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
