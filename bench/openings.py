@@ -176,18 +176,16 @@ def _printed(title: str, done: Sequence[Outcome], shares: Sequence[float]) -> No
     print(f"\n{title}: mean regret ± standard error; of others, of the difference to spread over the same plays")
     print(f"  {'':<10}" + "".join(f"{share:>34g}" for share in shares))
     base = {(one.table, one.share, one.repeat): one.regret for one in done if one.opening == SPREAD}
-    for opening in OPENINGS:
+    for opening in [each for each in OPENINGS if any(one.opening == each for one in done)]:
         cells = []
         for share in shares:
             own = [one for one in done if (one.opening, one.share) == (opening, share)]
-            if not own:
-                continue
             told = estimated([(one.table, one.regret) for one in own])
             away = estimated([(one.table, one.regret - base[one.table, one.share, one.repeat]) for one in own])
             difference = "" if opening == SPREAD else f" ({away.mean:+.4f}±{away.error:.4f})"
             cells.append(f"{told.mean:.4f}±{told.error:.4f}{difference}")
-        print(f"  {opening:<10}" + "".join(f"{cell:>34}" for cell in cells))
-    print(f"  {len(base) // len(shares)} plays of spread, {len({one.table for one in done})} tables")
+        count = len({one.table for one in done if one.opening == opening})
+        print(f"  {opening:<10}" + "".join(f"{cell:>34}" for cell in cells) + f"  {count} tables")
 
 
 if __name__ == "__main__":
