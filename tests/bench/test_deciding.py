@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.deciding import tables
 from bench.deciding.outcomes import Method, Outcome, read, write
 from bench.deciding.printing import report
 from bench.deciding.statistics import Results, estimated
@@ -21,6 +22,14 @@ def test_equal_seeds_give_equal_tables_and_others_others(name: str) -> None:
     assert [run.scores.tolist() for run in one[0].runs] != [run.scores.tolist() for run in other[0].runs]
     assert 30 <= len(one[0].configurations) <= 60
     assert one[0].length == pytest.approx(1.1 * one[1])
+
+
+def test_tables_of_new_tasks_are_a_group_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for task in ("sum-hard", *tables.NEW):
+        (tmp_path / f"allocbench-{task}.csv.gz").write_bytes(b"")
+    monkeypatch.setattr(tables, "DATA", tmp_path)
+    assert names("allocbench") == ["allocbench/sum-hard@1", "allocbench/sum-hard@0.5"]
+    assert names("new-tasks") == [f"new-tasks/{task}@{share}" for task in sorted(tables.NEW) for share in ("1", "0.5")]
 
 
 def outcomes(
