@@ -21,13 +21,12 @@ RECORDED_PAIRS: Final = (
     ("sum-hard", "recipes-sum-hard"),
     ("recipes-sum-hard", "sum-hard"),
 )
-NEW: Final = "new-tasks"  # tasks that no constant was chosen on
-NEW_PAIRS: Final = (
+NEW_PAIRS: Final = (  # onto tasks that no constant was chosen on
     ("sum-easy", "sum-steps"),
     ("sum-hard", "sum-steps"),
     ("sum-hard", "sort"),
-    ("sum-easy", "rewriting"),
-    ("sum-hard", "rewriting"),
+    ("sum-easy", "rewrite"),
+    ("sum-hard", "rewrite"),
 )
 SCALES: Final = (
     ("long-target", "short-target"),
@@ -53,10 +52,15 @@ class Pair:
 
 
 def _pairs() -> dict[str, tuple[Pair, ...]]:
-    old, new = tables.ALLOCBENCH, [name for name in tables.names() if name.startswith(f"{NEW}/")]
+    old, new = tables.ALLOCBENCH, tables.names(tables.NEW_TASKS)
     found = {
         "recorded": [(f"{old}/{a}@1", f"{old}/{b}@{share}") for a, b in RECORDED_PAIRS for share in HALF],
-        "new": [(f"{old}/{a}@1", target) for a, b in NEW_PAIRS for target in new if target.startswith(f"{NEW}/{b}@")],
+        "new": [
+            (f"{old}/{a}@1", target)
+            for a, b in NEW_PAIRS
+            for target in new
+            if target.startswith(f"{tables.NEW_TASKS}/{b}@")
+        ],
         "drawn": [(name, name) for name in tables.names(tables.SIMULATED)],
         "unseen": [(name, name) for name in tables.names(tables.HELD_OUT)],
         "scales": [(f"{tables.SIMULATED}/{a}", f"{tables.SIMULATED}/{b}") for a, b in SCALES],

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from bench.deciding.pairs import BY_NAME, NEW, PAIRS, Pair, learnt, table_of
+from bench.deciding.pairs import BY_NAME, NEW_PAIRS, PAIRS, Pair, learnt, table_of
 from bench.deciding.pairs import names as names_of
-from bench.deciding.tables import names, table
+from bench.deciding.tables import NEW, names, table
 from bench.experience import BOTH, MIRRORED, PARTIAL, RELATED, WITHOUT, mirrored, played, sources_of
 from planner.experience.extracting import experience_of_runs
 from tests.planner.replaying.tables import grid
@@ -20,7 +20,8 @@ def test_a_pair_is_named_for_both_and_played_on_the_second() -> None:
     first = BY_NAME["recorded/sum-easy@1>sum-hard@0.5"]
     assert table_of(first.name, 0)[0] is table("allocbench/sum-hard@0.5", 0)[0]
     assert names_of([first.name]) == [first.name]
-    assert all(pair.target.startswith(f"{NEW}/") for pair in PAIRS["new"])
+    assert {target for _, target in NEW_PAIRS} <= set(NEW)
+    assert {pair.target for pair in PAIRS["new"]} <= set(names("new-tasks"))
 
 
 def test_what_a_sweep_has_seen_says_less_than_the_complete_table() -> None:
