@@ -5,7 +5,8 @@
     python bench/allocbench.py findings [--page docs/allocbench.md]
 
 `make` drives `rlplan sweep --policy full` and can be stopped and started again at any time; with `--recipes` it makes
-the sub-grid for these recipes instead of the whole grid for each task's own. `export` reads what is finished so far,
+the sub-grid for these recipes instead of the whole grid for each task's own; tasks are the embedded ones and those of
+allocating/own_tasks.py, and `--budget-scale` makes shorter runs. `export` reads what is finished so far,
 also while a sweep runs. `findings` prints every number of docs/allocbench.md and draws its pictures;
 with `--page` the numbers also replace those at the end of that page.
 """
@@ -36,7 +37,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.command == "make":
             recipes = given.recipes or [None]
-            parts = [Part(given.folder.resolve(), task, recipe) for recipe in recipes for task in given.tasks]
+            parts = [
+                Part(given.folder.resolve(), task, recipe, given.budget_scale)
+                for recipe in recipes
+                for task in given.tasks
+            ]
             return make(parts, given.seeds, How(given.workers, given.accept_changes, given.again))
         if given.command == "export":
             for task in given.tasks:
@@ -146,11 +151,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     exporting = commands.add_parser("export", help="write the tables")
     finding = commands.add_parser("findings", help="print the numbers and draw the pictures")
     for command in (making, exporting, finding):
-        command.add_argument("--tasks", nargs="+", default=list(TASKS), help="embedded tasks (default: both)")
+        command.add_argument("--tasks", nargs="+", default=list(TASKS), help="tasks (default: the two of sums)")
     for command in (making, exporting):
         command.add_argument("--folder", type=Path, required=True, help="databases, checkpoints and logs")
     making.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     making.add_argument("--recipes", nargs="+", help="make the sub-grid with these recipes instead")
+    making.add_argument(
+        "--budget-scale", type=float, default=1.0, help="length of the runs, in that of the first tables"
+    )
     making.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     making.add_argument("--accept-changes", action="store_true", help="resume although the code has changed since")
     making.add_argument("--again", action="store_true", help="sweep a seed again where the GPU-hours of runs ran out")

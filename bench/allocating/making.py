@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from bench.allocating.own_tasks import OWN_TASKS, OwnFiles, make_own_task
 from budgets.errors import InputError
 
 # GPU-hours of a plan for the whole grid. A run is as long as the final run would be, a hundredth of it; the rest is
 # three times what all runs need, so that none is cut short where other work makes updates slower than was priced.
 BUDGET = 2.6
 CALIBRATION = 0.06  # GPU-hours of the plan whose sweep measures what updates cost here
+LEAST_CALIBRATION = 0.03  # less buys no comparison of the task with the longest answers
 CELLS, SUBGRID_CELLS = 30, 10
 SETTINGS = """\
 [validation]
-every_rollouts = 2048
+problems = 128
+samples = 4
+every_rollouts = {every}
 [pilot]
 cells = "all"
 fraction = 0.989
@@ -34,6 +38,8 @@ most_prompts_per_batch = 16
 fewest_rollouts_per_step = 32
 most_rollouts_per_step = 1024
 """
+VALIDATE_EVERY = 2048  # rollouts, in runs of the full length
+LEAST_VALIDATE_EVERY = 512  # a validation is 512 answers itself
 ENDED = ("finished", "failed")
 _FAILED_TRIALS = 5  # the exit code of a sweep that ended, with failed trials
 
@@ -45,12 +51,28 @@ class Part:
     folder: Path
     task: str
     recipe: str | None = None
+    scale: float = 1.0  # of the length of its runs, and of the rollouts between two validations
 
     @property
     def name(self) -> str:
         """Names its files: `easy`, `hard-scalerl`."""
         short = self.task.removeprefix("sum-")
         return short if self.recipe is None else f"{short}-{self.recipe}"
+
+    @property
+    def own(self) -> OwnFiles | None:
+        """The files of a task that does not come with rlplan."""
+        return OwnFiles(self.folder / f"{self.task}-task", self.task) if self.task in OWN_TASKS else None
+
+    @property
+    def task_flags(self) -> list[str]:
+        """What names an embedded task to whoever proposes; for one's own the configuration file says it all."""
+        return ["--task", self.task] if self.own is None else []
+
+    @property
+    def training_flags(self) -> list[str]:
+        """What a sweep of a stored plan has to be told beside."""
+        return [] if self.own is None else self.own.flags
 
     @property
     def database(self) -> Path:
@@ -60,12 +82,22 @@ class Part:
     @property
     def budget(self) -> float:
         """GPU-hours of its plan: each run gets the same on either grid."""
-        return BUDGET if self.recipe is None else round(BUDGET * SUBGRID_CELLS / CELLS, 4)
+        return round(self.scale * BUDGET * (1 if self.recipe is None else SUBGRID_CELLS / CELLS), 4)
+
+    @property
+    def calibration(self) -> float:
+        """GPU-hours of the small sweep."""
+        return max(LEAST_CALIBRATION, round(self.scale * CALIBRATION, 4))
 
     @property
     def settings(self) -> str:
         """What its configuration file says."""
-        return SETTINGS if self.recipe is None else f'{SETTINGS}{SUBGRID}[recipe]\nname = "{self.recipe}"\n'
+        own = SETTINGS.format(every=max(LEAST_VALIDATE_EVERY, round(self.scale * VALIDATE_EVERY)))
+        if self.own is not None:
+            if self.recipe is not None:
+                raise InputError(f"'{self.task}' is made with its own recipe alone: leave --recipes out")
+            return own + self.own.settings
+        return own if self.recipe is None else f'{own}{SUBGRID}[recipe]\nname = "{self.recipe}"\n'
 
     @property
     def calibrating_settings(self) -> str:
@@ -119,7 +151,18 @@ def next_arguments(part: Part, seed: int, now: Standing, how: How) -> list[str] 
         return ["resume", now.sweep, *(["--accept-changes"] if how.accept_changes else []), *common]
     if now.plan is None:
         raise InputError(f"{part.database} has no plan of {part.budget} GPU-hours: `make` proposes one first")
-    return ["sweep", now.plan, "--policy", "full", "--seed", str(seed), "--folder", _runs(part), *common]
+    return [
+        "sweep",
+        now.plan,
+        "--policy",
+        "full",
+        "--seed",
+        str(seed),
+        "--folder",
+        _runs(part),
+        *part.training_flags,
+        *common,
+    ]
 
 
 def make(parts: list[Part], seeds: list[int], how: How) -> int:
@@ -144,15 +187,19 @@ def make(parts: list[Part], seeds: list[int], how: How) -> int:
 def _prepare(part: Part, workers: int) -> int:
     """Calibrate the prices with a small sweep, then store the plan, where that has not been done."""
     part.folder.mkdir(parents=True, exist_ok=True)
+    if part.own is not None:
+        make_own_task(part.own)
     if standing(part, 0).plan is not None:
         return 0
-    if standing(part, 0, CALIBRATION).status not in ENDED:
-        small = ["--task", part.task, "--budget", str(CALIBRATION), "--policy", "full", "--workers", str(workers)]
+    if standing(part, 0, part.calibration).status not in ENDED:
+        small = ["--budget", str(part.calibration), "--policy", "full", "--workers", str(workers), *part.training_flags]
         place = _place(part, "calibration", part.calibrating_settings)
-        if (code := _run(part, "calibration", ["sweep", *small, "--folder", _runs(part), *place])) != 0:
+        if (
+            code := _run(part, "calibration", ["sweep", *part.task_flags, *small, "--folder", _runs(part), *place])
+        ) != 0:
             return code
     place = _place(part, "plan", part.settings)
-    return _run(part, "plan", ["propose", "--task", part.task, "--budget", str(part.budget), *place])
+    return _run(part, "plan", ["propose", *part.task_flags, "--budget", str(part.budget), *place])
 
 
 def _place(part: Part, what: str, settings: str) -> list[str]:

@@ -105,16 +105,24 @@ def base_model(design: Design, sums: Sums, longest: int, probe: list[Problem]) -
         text, ends = design.habit.response(terms, sums, longest, rng) if mistaken else (sums.answer(terms), True)
         return tokenizer.encode_prompt(sums.prompt(terms)), [*tokenizer.encode(text), *([END_ID] if ends else [])]
 
+    two_lessons(model, design, (often_plain, mistaken), probe)
+    return model
+
+
+def two_lessons(
+    model: Any, design: Design, lessons: tuple[Callable[[], Example], Callable[[], Example]], probe: list[Problem]
+) -> None:
+    """Teach right answers until the model is able, and then the habit of mistakes."""
+    right, mistaken = lessons
     rate = design.learning_rate
     rising = [rate * min(1.0, step / WARM_UP_STEPS) for step in range(1, design.most_steps + 1)]
     optimizer = _adamw(model)
-    _teach(model, optimizer, rising, often_plain, design.batch, lambda: _probed(model, probe) >= design.able_at)
-    _teach(model, optimizer, _falling(rate, design.settling_steps), often_plain, design.batch)
+    _teach(model, optimizer, rising, right, design.batch, lambda: _probed(model, probe) >= design.able_at)
+    _teach(model, optimizer, _falling(rate, design.settling_steps), right, design.batch)
     _probed(model, probe)
     habit_rates = [rate / 2] * design.habit_steps + _falling(rate / 2, design.habit_steps)
     _teach(model, _adamw(model), habit_rates, mistaken, design.batch)
     _probed(model, probe)
-    return model
 
 
 def _teach(

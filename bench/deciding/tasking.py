@@ -138,8 +138,10 @@ class Server:
     def close(self) -> None:
         """End it."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
 
 def jobs(table: str, peers: Sequence[str], budgets: Sequence[float], seed: int, workers: Sequence[int]) -> list[Job]:
