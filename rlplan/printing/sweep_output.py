@@ -129,6 +129,8 @@ def _status(
         yield from canvas.lines(taken.said(), "dim")
     for text in approximated(seen.config):
         yield from canvas.lines(text, "yellow")
+    if seen.learnt_from is not None:
+        yield from canvas.lines(seen.learnt_from.said(), "dim")
     if stored_at := seen.config.get("storage"):
         yield from canvas.lines(f"a copy of each trial in {stored_at}", "dim")
 

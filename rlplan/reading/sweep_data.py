@@ -59,6 +59,7 @@ def sweep_data(picture: Picture) -> dict[str, Any]:
         "trials": [trial_data(trial) for trial in picture.trials],
         "decisions": picture.decisions,
         "last_decisions": [each.told() for each in picture.last_decisions],
+        "learnt_from": None if picture.learnt_from is None else asdict(picture.learnt_from),
         "stored_at": picture.config.get("storage"),
         "failures": {kind: len(trials) for kind, trials in picture.failures.items()},
     }

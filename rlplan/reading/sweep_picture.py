@@ -11,6 +11,7 @@ from planner.store.schema import RequestKind, SweepStatus
 from planner.trials import TrialState
 from planner.view import Axes
 from rlplan.reading.decisions import Decision
+from rlplan.reading.learnt_sources import LearntFrom
 from rlplan.reading.points import Score
 from rlplan.reading.sweeps import PAUSED, WITHOUT_DRIVER
 
@@ -198,6 +199,7 @@ class Picture:
     config: dict[str, Any] = field(default_factory=dict, repr=False)
     metric: str = "mean@1"  # what all scores here are, such as best@4
     hold: Hold | None = None
+    learnt_from: LearntFrom | None = None
 
     @property
     def at_rest(self) -> bool:

@@ -27,6 +27,7 @@ from planner.store.schema import (
 )
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import last_decisions
+from rlplan.reading.learnt_sources import learnt_from_of
 from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
 from rlplan.reading.sweeps import workload_name
@@ -95,6 +96,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         answer=answer,
         config=sweep.config,
         hold=hold,
+        learnt_from=learnt_from_of(session, sweep.id, sweep.config),
     )
 
 

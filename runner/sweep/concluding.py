@@ -20,7 +20,7 @@ from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
-from runner.sweep.spec import SweepSpec
+from runner.sweep.spec import LEARNT, SweepSpec
 
 MODEL = "sigmoids, all curves together"
 # What a recommendation and a row of the ranked list have of a choice.
@@ -28,7 +28,6 @@ CHOSEN = (
     *("rollouts_per_prompt", "prompts_per_batch", "axes", "update_steps", "learning_rate", "recipe"),
     *("expected_score", "score_low", "score_high", "probability_best"),
 )
-LEARNT = "learnt"  # the decision that says what each source weighed in the end
 GROWTH = 0.5  # of the scores that the answer so far rests on: with so many more it is worked out anew
 
 

@@ -1,6 +1,6 @@
 """What a sweep is asked to do: plain checked data that is stored with it, so that a resumed sweep is the same sweep."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -62,6 +62,9 @@ class Resources(Section):
     slots: Count = Field(1, description="GPUs, or CPU workers, that each second of a worker counts for")
     cpus: Annotated[float, Field(ge=0)] = 1.0
     gpus: Annotated[float, Field(ge=0)] = 0.0
+
+
+LEARNT: Final = "learnt"  # the decision that says what each source weighed in the end
 
 
 class Learnt(Section):

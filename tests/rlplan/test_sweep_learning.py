@@ -1,5 +1,6 @@
 """A sweep that learns from an earlier one: frozen when it starts, weighed by its own curves, told in its decisions."""
 
+import html
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from rlplan.actions import sweeping
 from rlplan.actions.sweep_request import SweepRequest, describe
 from rlplan.actions.sweeping import resume, start
 from rlplan.printing.experience_output import export_experience
+from tests.rlplan.conftest import Run
 from tests.rlplan.test_sweeping import Simulated, Stopping, request
 
 
@@ -79,6 +81,26 @@ def test_a_sweep_goes_on_as_it_began_when_its_source_is_gone(database: str, tmp_
     assert status is SweepStatus.FINISHED
     assert config["learnt"] == before == json.loads(json.dumps(before))
     assert str(file) in told.seen["weights"]
+
+
+def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: Run) -> None:
+    start(learning(), database)
+    document = json.loads(run("status", "--db", database, "--format", "json").out)
+    assert document["learnt_from"]["sources"] == {"sweep-1": newest(database)[0]["learnt"]["sources"][0]["about"]}
+    assert sum(document["learnt_from"]["weights"].values()) == pytest.approx(1.0)
+    told = document["learnt_from"]["weighed"]
+    assert "learnt from sweep-1 (task sum-easy, model " in " ".join(run("status", "--db", database).out.split())
+    assert run("report", "page.html", "--db", database).code == 0
+    assert told in html.unescape(Path("page.html").read_text())
+
+
+def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: str, run: Run) -> None:
+    interrupts = Stopping()
+    start(learning(), database, interrupts=interrupts, began=interrupts.began)
+    document = json.loads(run("status", "--db", database, "--format", "json").out)
+    assert list(document["learnt_from"]["sources"]) == ["sweep-1"]
+    assert document["learnt_from"]["weights"] is None
+    assert "told when the sweep has ended" in " ".join(run("status", "--db", database).out.split())
 
 
 def test_without_sources_nothing_is_told(database: str) -> None:
