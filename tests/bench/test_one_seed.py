@@ -18,6 +18,13 @@ def test_a_table_has_one_run_of_each_cell_and_the_truth_of_all_seeds(seed: int) 
     assert min(min(table.regrets(each)) for each in table.own) >= 0.0
 
 
+@pytest.mark.parametrize("name", tables.names(tables.NEW_TASKS))
+def test_a_table_of_a_new_task_has_the_whole_grid_once(name: str) -> None:
+    recorded, target = tables.table(name, 0)
+    assert len(recorded.runs) == len(recorded.configurations) == 30
+    assert min(run.length for run in recorded.runs) > 0.9 * target
+
+
 def test_who_knows_the_means_is_left_with_luck_alone() -> None:
     found = limits([("sum-hard", 1.0, seed) for seed in SEEDS])
     assert {one.mean for one in found if one.method == MEANS} == {0.0}
