@@ -27,6 +27,7 @@ if __package__ in (None, ""):
 import numpy as np
 
 from bench.deciding.pairs import PAIRS, Pair, about, learnt, learnt_by_sweep
+from bench.deciding.statistics import mean_with_error
 from bench.deciding.tables import table
 from planner.experience.experience import Experience
 from planner.experience.teaching import Experienced
@@ -143,23 +144,18 @@ def _printed(group: str, done: Sequence[Outcome], modes: Sequence[str], shares: 
     base = {(one.source, one.target, one.repeat, one.share): one.regret for one in done if one.mode == WITHOUT}
     for mode in modes:
         own = [[one for one in done if one.mode == mode and one.share == share] for share in shares]
-        print(_line(mode, [f"{_told([one.regret for one in each])}" for each in own]))
+        print(_line(mode, [f"{mean_with_error([one.regret for one in each])}" for each in own]))
         if mode != WITHOUT:
             differences = [
                 [one.regret - base[one.source, one.target, one.repeat, one.share] for one in each] for each in own
             ]
-            print(_line("  − without", [f"{_told(each)}" for each in differences]))
+            print(_line("  − without", [f"{mean_with_error(each)}" for each in differences]))
             print(_line("  weight of none", [f"{np.mean([one.weight_none for one in each]):.2f}" for each in own]))
     seconds = {mode: np.mean([one.seconds for one in done if one.mode == mode]) for mode in modes}
     print(
         f"  {len(base) // len(shares)} plays each; CPU-seconds a play: "
         + ", ".join(f"{m} {s:.2f}" for m, s in seconds.items())
     )
-
-
-def _told(values: Sequence[float]) -> str:
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.4f}±{error:.4f}"
 
 
 def _line(name: str, cells: Sequence[str]) -> str:

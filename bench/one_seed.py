@@ -24,21 +24,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import numpy as np
-
 from bench.deciding import tables, tasking
-from bench.deciding.ours import RLPLAN
+from bench.deciding.ours import RLPLAN, RULES, seen_to_the_end
+from bench.deciding.statistics import mean_with_error
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import Chooser, highest_of_the_longest, highest_seen, open_chooser
-from planner.replaying.play import play
+from planner.replaying.choosing import open_chooser
 from planner.replaying.recorded import Recorded
 from planner.sweeping.policies import open_policy
-from planner.view import Configuration, View
+from planner.view import Configuration
 
 SHARES: Final = (0.02, 0.05, 0.10, 0.20, 0.50)
 TASKS: Final = ("sum-easy", "sum-hard")
 SEEDS: Final = (0, 1, 2)
-RULES: Final[Mapping[str, Chooser]] = {"last": highest_seen, "long": highest_of_the_longest}
 BELIEVED: Final = "believed"
 POLICIES: Final = (RLPLAN, "asha", "hyperband")
 MEANS, OTHERS = "knows the means", "knows the other seeds"
@@ -73,17 +70,6 @@ class OneSeedOutcome:
     mean: float
 
 
-class _Remembering:
-    """A chooser that keeps the view it was asked about, so that other rules can be asked the same."""
-
-    def __init__(self, chooser: Chooser) -> None:
-        self._chooser, self.view = chooser, View.__new__(View)
-
-    def __call__(self, view: View) -> Configuration | None:
-        self.view = view
-        return self._chooser(view)
-
-
 @functools.lru_cache
 def one_seed(task: str, share: float, seed: int) -> OneSeed:
     """Return a table of AllocBench as who made one seed of it would have it."""
@@ -99,17 +85,16 @@ def played(task: tuple[str, float, int, int, str]) -> list[OneSeedOutcome]:
     table, found = one_seed(name, target_share, seed), []
     for share in SHARES:
         pool = Pool()
-        asked = _Remembering(open_chooser(RLPLAN, pool))
-        one = play(
-            table.runs,
+        last, view = seen_to_the_end(
             open_policy(policy, search=None, pool=pool),
+            open_chooser(RLPLAN, pool),
+            table.runs,
             budget=share * table.runs.full_cost(table.target),
             target=table.target,
             seed=repeat,
-            chooser=asked,
-            trace=False,
+            workers=1,
         )
-        chosen = {BELIEVED: one.chosen} | {rule: of(asked.view) or one.chosen for rule, of in RULES.items()}
+        chosen = {BELIEVED: last} | {rule: of(view) or last for rule, of in RULES.items()}
         found += [
             OneSeedOutcome(table.table, policy, rule, share, *table.regrets(each)) for rule, each in chosen.items()
         ]
@@ -137,7 +122,7 @@ def limits(tasks: Sequence[tuple[str, float, int]]) -> list[OneSeedOutcome]:
     found = []
     for table in (one_seed(*task) for task in tasks):
         for name, known in ((MEANS, table.mean), (OTHERS, table.others)):
-            chosen = max(table.own, key=lambda each, known=known: known[each])  # type: ignore[misc]
+            chosen = max(table.own, key=known.__getitem__)
             found.append(OneSeedOutcome(table.table, name, "", 1.0, *table.regrets(chosen)))
     return found
 
@@ -148,7 +133,7 @@ def line(done: Sequence[OneSeedOutcome], method: str, rule: str, shares: Sequenc
     for which in ("own", "mean"):
         for share in shares:
             values = [getattr(one, which) for one in done if (one.method, one.rule, one.share) == (method, rule, share)]
-            cells.append(f"{np.mean(values):.4f}±{np.std(values, ddof=1) / len(values) ** 0.5:.4f}")
+            cells.append(mean_with_error(values))
         cells.append("|")
     return f"  {f'{method} {rule}':<26}" + " ".join(cells[:-1])
 

@@ -64,24 +64,25 @@ def answers(
     A chooser says how sure it is by a method `within(view) -> float | None`, where it has one.
     """
     policy, chooser = opened(name, teacher)
-    kept = _Kept(chooser)
     began = time.process_time()
-    played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
+    chosen_last, view = seen_to_the_end(
+        policy, chooser, recorded, budget=budget, target=target, seed=seed, workers=workers
+    )
     seconds = time.process_time() - began
-    assert kept.view is not None
     if name == RLPLAN:
-        return {ONE_RULE: Answer(played.chosen, _within(chooser, kept.view), seconds)}
-    chosen = {rule: of(kept.view) or played.chosen for rule, of in RULES.items()}
+        return {ONE_RULE: Answer(chosen_last, _within(chooser, view), seconds)}
+    chosen = {rule: of(view) or chosen_last for rule, of in RULES.items()}
     return {rule: Answer(one, None, seconds) for rule, one in chosen.items()}
 
 
-def last_view(name: str, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int) -> View:
-    """Return what a policy has seen in the end."""
-    policy, chooser = opened(name)
+def seen_to_the_end(
+    policy: Policy, chooser: Chooser, recorded: Recorded, *, budget: float, target: float, seed: int, workers: int
+) -> tuple[Configuration, View]:
+    """Play to the end, and return what is chosen then and the view that other rules can be asked about."""
     kept = _Kept(chooser)
-    play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
+    played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
     assert kept.view is not None
-    return kept.view
+    return played.chosen, kept.view
 
 
 def _within(chooser: Any, view: View) -> float | None:

@@ -103,7 +103,9 @@ def learnt_by_sweep(source: str, seed: int, share: float) -> Experience:
     """
     recorded, target = tables.table(source, seed + OTHER_DRAW)
     budget = share * recorded.full_cost(target)
-    seen = ours.last_view(ours.RLPLAN, recorded, budget=budget, target=target, seed=seed + OTHER_DRAW, workers=1)
+    _, seen = ours.seen_to_the_end(
+        *ours.opened(ours.RLPLAN), recorded, budget=budget, target=target, seed=seed + OTHER_DRAW, workers=1
+    )
     curves = [(trial.configuration, trial.scores) for trial in seen.trials.values()]
     return experience_of(source, curves, target, about(source))
 
