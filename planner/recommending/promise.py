@@ -1,11 +1,13 @@
 """What is promised of a final run when it is launched, and what is believed of its end after each validation; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.pooling.draws import Worlds
+from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
 from planner.recommending.prospect import LEVEL, interval
 from planner.sweeping.chances import NEAR
@@ -30,13 +32,43 @@ class Promise:
         return [list(each) for each in self.band]
 
 
-def promise(worlds: Worlds, configuration: Configuration, gpu_hours: float, seed_sd: float) -> Promise:
-    """Return what a final run of so many GPU-hours promises: what the recommendation says of a new run of the cell."""
+def promise(
+    worlds: Worlds,
+    configuration: Configuration,
+    gpu_hours: float,
+    seed_sd: float,
+    score_share: float = 0.0,
+    going_on: int | None = None,
+) -> Promise:
+    """Return what a final run of so many GPU-hours promises.
+
+    One that goes on from a trial is that very run: its curve is known so far, and its seed with it. Any other is a new
+    run of the configuration, as the recommendation speaks of it. The interval is for the score of one validation, which
+    is what the run is held against, so that its error is in it: `score_share` is its variance as share of p(1 − p).
+    """
     shares = [part / PARTS for part in range(1, PARTS + 1)]
-    draws = worlds.scores([share * gpu_hours for share in shares])[:, worlds.place[configuration], :]
-    along = [Foretold(float(each.mean()), *interval(each, seed_sd)) for each in draws.T]
-    band = tuple((share, each.score, each.low, each.high) for share, each in zip(shares, along, strict=True))
-    return Promise(along[-1], band)
+    place, at = worlds.place[configuration], [share * gpu_hours for share in shares]
+    if going_on is not None and going_on in worlds.run_of:
+        along = np.array([at]) / worlds.target
+        draws = worlds.observed(np.array([place]), np.array([worlds.run_of[going_on]]), along)[:, 0, :]
+        draws, seed_sd = np.clip(draws, 0.0, 1.0), 0.0
+    else:
+        draws = worlds.scores(at)[:, place, :]
+    band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
+    return Promise(Foretold(*band[-1][1:]), band)
+
+
+def _interval(draws: NDArray[np.float64], seed_sd: float, score_share: float) -> tuple[float, float, float]:
+    """Return the mean, and the interval of one validation of a run."""
+    sd = np.sqrt(seed_sd**2 + score_share * pass_rate_variance(draws))
+    return float(draws.mean()), *interval(draws, sd)
+
+
+def score_share(trials: Iterable[TrialView]) -> float:
+    """Return the variance of one validation as share of p(1 − p), by the errors that are said; 0 where none is."""
+    seen = [each for trial in trials for each in trial.scores if each.standard_error]
+    shares = [(each.standard_error or 0.0) ** 2 / pass_rate_variance(np.array(each.score)) for each in seen]
+    return float(np.median(shares)) if shares else 0.0
 
 
 @dataclass(frozen=True, slots=True)

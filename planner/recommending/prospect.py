@@ -137,14 +137,15 @@ def beats(scores: Vector, one: int, other: int) -> float:
     return float((gap > 0).mean() + (gap == 0).mean() / 2)
 
 
-def interval(scores: Vector, seed_sd: float) -> tuple[float, float]:
+def interval(scores: Vector, seed_sd: float | Vector) -> tuple[float, float]:
     """Return the central interval of draws of a pass rate, for the score of a new run where seeds differ.
 
-    The seed's normal deviation is added as equally likely parts, so that no chance is needed.
+    The seed's normal deviation, one for all draws or one for each, is added as equally likely parts, so that no chance
+    is needed.
     """
-    if seed_sd > 0:
+    if np.any(seed_sd):
         parts = ndtri((np.arange(NORMAL_PARTS) + 0.5) / NORMAL_PARTS)
-        parts *= seed_sd / parts.std()
+        parts = np.broadcast_to(seed_sd, scores.shape)[:, None] * parts / parts.std()
         scores = np.clip(scores[:, None] + parts, 0.0, 1.0)
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -12,7 +12,7 @@ from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.evidence import seed_sd
-from planner.recommending.promise import Promise, promise
+from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven, take_lease
@@ -156,6 +156,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         run.configuration,
         run.update_steps * price,
         seed_sd(view.trials.values()),
+        score_share(view.trials.values()),
+        None if run.pilot is None else run.pilot.trial,
     )
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())

@@ -1,12 +1,14 @@
 """What was promised along the way, and what is believed of the end as the run goes on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from planner.pooling.pool import Pool
-from planner.recommending.promise import PARTS, Asked, outlook, promise
+from planner.recommending.promise import PARTS, Asked, outlook, promise, score_share
 from planner.trials import TrialState
-from planner.view import View
+from planner.view import Seen, View
 from planner.watching.promised import Foretold, promised_at
 from tests.planner.sweeping.views import trial
 
@@ -33,6 +35,28 @@ def test_the_promise_ends_at_the_end_and_rises_with_a_rising_curve() -> None:
     assert (scores <= highs).all()
 
 
+def test_a_run_that_goes_on_is_promised_by_its_own_curve() -> None:
+    own = trial(7, TrialState.PAUSED, step=60, cell=CELL, asymptote=0.45)
+    known = replace(VIEW, trials={**PILOTS, 7: own})
+    worlds = Pool().worlds(known)
+    of_the_cell = promise(worlds, own.configuration, 100.0, seed_sd=0.01)
+    of_this_run = promise(worlds, own.configuration, 100.0, seed_sd=0.01, going_on=7)
+    reached = own.scores[-1].score
+    assert abs(of_this_run.end.score - reached) < abs(of_the_cell.end.score - reached)
+    assert of_this_run.end.high - of_this_run.end.low < of_the_cell.end.high - of_the_cell.end.low
+
+
+def test_the_error_of_one_validation_is_in_the_promise() -> None:
+    level = trial(7, step=1, seen=[Seen(0, 0.0, 0.5, 0.05), Seen(1, 1.0, 0.5, 0.05), Seen(2, 2.0, 0.5, None)])
+    assert score_share([level]) == pytest.approx(0.05**2 / 0.25)
+    worlds, run = Pool().worlds(VIEW), PILOTS[1]
+    exact, noisy = (promise(worlds, run.configuration, 100.0, 0.01, each) for each in (0.0, 0.02))
+    assert noisy.end.score == exact.end.score
+    assert noisy.end.low < exact.end.low
+    assert noisy.end.high > exact.end.high
+    assert score_share([]) == 0
+
+
 @pytest.mark.parametrize(("asymptote", "below"), [(0.7, (0.0, 0.5)), (0.45, (0.9, 1.0))])
 def test_a_run_that_stays_low_makes_the_shortfall_certain(asymptote: float, below: tuple[float, float]) -> None:
     run = trial(9, TrialState.PAUSED, step=80, cell=CELL, asymptote=asymptote)
@@ -54,3 +78,16 @@ def test_another_allocation_is_worth_switching_to_where_the_run_ends_clearly_bel
     late = outlook(VIEW, Asked(good, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
     assert late.rival is not None
     assert not late.rival.is_worth_it
+
+
+def test_a_promise_that_was_widened_widens_the_forecasts_until_the_end() -> None:
+    run = trial(9, TrialState.PAUSED, step=40, cell=CELL, asymptote=0.6)
+    asked = Asked(run, 100.0, promised=0.66, left_gpu_hours=20.0)
+    plain, same, wide = (
+        outlook(VIEW, each, Pool(), draws=500).end
+        for each in (asked, replace(asked, factor=1.0), replace(asked, factor=2.0))
+    )
+    assert plain == same
+    assert wide.score == plain.score
+    factor = 1 + (1 - run.scores[-1].gpu_hours / 100.0)
+    assert wide.high - wide.low == pytest.approx(factor * (plain.high - plain.low), rel=1e-6)
