@@ -23,10 +23,10 @@ class UpdateWatch:
     def see(self, step: int, metrics: Mapping[str, Any]) -> Warned | None:
         """Return what is wrong after an update."""
         for name in ("loss", "grad_norm"):
-            value = metrics.get(name)
-            if value is not None and not math.isfinite(value):
+            if name in metrics and not _is_finite(metrics[name]):
+                said = "not a finite number" if metrics[name] is None else f"{metrics[name]}"
                 return Warned(
-                    "not-finite", f"{name} is {value} in update {step}", "use a lower learning rate, or a smaller clip"
+                    "not-finite", f"{name} is {said} in update {step}", "use a lower learning rate, or a smaller clip"
                 )
         self._dead = self._dead + 1 if self._is_dead(metrics) else 0
         if self._dead < DEAD_UPDATES:
@@ -51,3 +51,8 @@ class UpdateWatch:
     def restore(self, state: list[float]) -> None:
         """Go on from a saved state."""
         self._dead = int(state[0])
+
+
+def _is_finite(value: float | None) -> bool:
+    """Whether it is a number; JSON, and so what is stored, has a null in the place of one that is not finite."""
+    return value is not None and math.isfinite(value)

@@ -35,11 +35,14 @@ def test_a_mastered_run_and_one_of_few_groups_are_not_dead() -> None:
 
 
 @pytest.mark.parametrize("name", ["loss", "grad_norm"])
-def test_a_number_that_is_not_finite_is_named(name: str) -> None:
-    warned = UpdateWatch().see(7, {"loss": 0.1, "grad_norm": 1.0, name: math.nan})
+@pytest.mark.parametrize("value", [math.nan, math.inf, None], ids=str)
+def test_a_number_that_is_not_finite_is_named(name: str, value: float | None) -> None:
+    """Also as it is stored, where JSON has a null for it."""
+    warned = UpdateWatch().see(7, {"loss": 0.1, "grad_norm": 1.0, name: value})
 
     assert warned is not None
-    assert (warned.rule, f"{name} is nan in update 7" in warned.evidence) == ("not-finite", True)
+    said = "not a finite number" if value is None else value
+    assert (warned.rule, warned.evidence) == ("not-finite", f"{name} is {said} in update 7")
 
 
 def test_what_it_remembers_goes_on_after_a_resume() -> None:
