@@ -24,21 +24,21 @@ from planner.store.standing import standing
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from planner.view import Configuration
+from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.sweep_request import machine
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.actions.train_signals import Interrupts
-from rlplan.reading.launching import Pilot
-from rlplan.reading.recommend_reading import Stored, recommended_for, stored
+from rlplan.reading.launching import pilot_of
+from rlplan.reading.recommend_reading import Recommended, Stored, recommended_for, stored
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import whole_number
+from runner.ports.trial import TrialConfig
 from runner.processes import is_dead, this_driver
 from runner.sweep.deciding import evidence
 from runner.sweep.finals import (
     VALIDATIONS,
     FinalRun,
-    FromPilot,
     Layout,
-    copy_pilot,
     final_run,
     name_of_final,
     spec_of_final,
@@ -47,10 +47,12 @@ from runner.sweep.finals import (
 )
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
+from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.learnt import pool_of
 from runner.sweep.planned import pilot_gpus
 from runner.sweep.planning import shortfall
 from runner.sweep.spec import SweepSpec
+from runner.trainers.horizon import reaching
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class LaunchRequest:
     stop_when_won: bool = False
     switch: bool = False  # end the final run that there is, and run what it is advised to switch to
     ray_address: str | None = None
+    from_best: bool = False  # end the final run that there is, and go on from its best checkpoint
+    learning_rate: float | None = None  # from there on
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,10 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
     """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
     if not request.validations > 0:
         raise InputError(f"--validations {request.validations}: give how often the final run is scored, 1 or more")
+    if request.from_best and (request.switch or request.allocation is not None):
+        raise InputError("--from-best goes on with the same allocation: leave --switch and --allocation out")
+    if request.learning_rate is not None and not request.from_best:
+        raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
     known = stored(store, request.sweep)
     row = known.sweep
     if known.board.spec.policy == POLICY:
@@ -129,53 +137,81 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
 
 
 def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
-    answer = recommended_for(known)
-    choice, board = _choice(answer.answer, request.allocation), known.board
+    board = known.board
+    with store.read() as session:
+        plan = plan_named(session, known.plan.name)
+        layout = Layout.of(board.spec, pilot_gpus(plan))
+    if request.from_best:
+        wanted = best_of_former(store, known, request.learning_rate)
+    else:
+        wanted = _wanted(known, recommended_for(known), request, layout)
     with store.read() as session:
         money = _money(session, known)
-        plan = plan_named(session, known.plan.name)
-        _require_new(session, known.sweep, choice.configuration, switching=request.switch)
+        if not request.from_best:
+            _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = evidence(session, known.sweep)
-    layout = Layout.of(board.spec, pilot_gpus(plan))
-    continues = answer.launch.continues if request.allocation is None else None
-    pilot = _pilot(known, continues if layout.times == 1 else None)
-    price = choice.gpu_hours / choice.update_steps
+    if request.from_best and wanted.pilot is not None:
+        view = known_there(view, wanted.pilot)
     run = final_run(
         board,
-        choice.configuration,
-        choice.update_steps,
-        choice.learning_rate,
-        price,
+        wanted.configuration,
+        wanted.update_steps,
+        wanted.learning_rate,
+        wanted.gpu_hours_per_step,
         money,
-        pilot,
+        wanted.pilot,
         layout,
         request.validations,
     )
     promised = promise(
         pool_of(board.spec).worlds(view, DRAWS),
         run.configuration,
-        run.update_steps * price,
+        run.update_steps * run.gpu_hours_per_step,
         seed_sd(view.trials.values()),
         score_share(view.trials.values()),
         None if run.pilot is None else run.pilot.trial,
     )
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())
-    return Planned(known.sweep.name, run, promised, tuple(_notes(run, continues)), lacking, spec, plan)
+    return Planned(known.sweep.name, run, promised, (*_notes(run), *wanted.notes), lacking, spec, plan)
 
 
-def _notes(run: FinalRun, continues: Pilot | None) -> list[str]:
-    notes = []
-    if run.update_steps < run.wanted_steps:
-        notes.append(f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up")
-    if run.pilot is not None and continues is not None:
-        notes.append(
-            f"it goes on from update {run.pilot.step:,} of {continues.trial}, whose {continues.gpu_hours:.3g} "
-            "GPU-hours are not lost"
-        )
+def _notes(run: FinalRun) -> list[str]:
+    if run.update_steps == run.wanted_steps:
+        return []
+    return [f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up"]
+
+
+def _wanted(known: Stored, answer: Recommended, request: LaunchRequest, layout: Layout) -> Wanted:
+    """Return the recommended final run, or the best of the allocation that is named."""
+    choice = _choice(answer.answer, request.allocation)
+    pilot, note = None, "it starts from the base model"
+    if request.allocation is None:
+        pilot, note = _pilot(known, answer, choice, layout)
+    price = choice.gpu_hours / choice.update_steps
+    return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, pilot, (note,))
+
+
+def _pilot(known: Stored, answer: Recommended, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
+    """Return the pilot that the final run goes on from, whoever trained it, and what that means.
+
+    That is exact on the pilot's own layout, where the pilot's folder is at hand.
+    """
+    spec, base = known.board.spec, "it starts from the base model"
+    if spec.training.trainer is None:
+        continues = answer.launch.continues
     else:
-        notes.append("it starts from the base model")
-    return notes
+        continues = pilot_of(known.board, choice.configuration) if known.astray is None else None
+    same = layout.machine(spec.training.machine) == spec.training.machine
+    if continues is None or not same or spec.storage is not None:
+        return None, base
+    trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
+    config = TrialConfig.model_validate(known.board.facts[trial].config)
+    if reaching(config, choice.update_steps) != config:
+        return None, f"{base}, for it needs a longer data file than its pilot had"
+    kept = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
+    note = f"it goes on from update {continues.step:,} of {continues.trial}, {kept}"
+    return FromPilot(trial, Path(continues.folder), continues.step), note
 
 
 def _choice(answer: FinalAnswer, allocation: str | None) -> Choice:
@@ -197,15 +233,6 @@ def _sizes(allocation: str) -> tuple[int, int]:
     if set(parts) != {"n", "B"}:
         raise InputError(f"--allocation {allocation}: give the rollouts per prompt and the prompts, as n=64,B=16")
     return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
-
-
-def _pilot(known: Stored, continues: Pilot | None) -> FromPilot | None:
-    """Return the pilot that the final run goes on from, exactly; only our own trainer can."""
-    board = known.board
-    if continues is None or board.spec.training.trainer is not None or board.spec.storage is not None:
-        return None
-    trial = next(number for number, each in board.trials.items() if each.name == continues.trial)
-    return FromPilot(trial, Path(continues.folder), continues.step)
 
 
 def _money(session: Session, known: Stored) -> float:
@@ -277,9 +304,10 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     spec = spec_of_final(board.spec, run)
     with store.write() as session:
         row = sweep_named(session, known.sweep.name)
-        if request.switch:
+        if request.switch or request.from_best:
             _end(session, row, named_configuration(run.configuration), now)
-        _require_new(session, row, run.configuration)
+        if not request.from_best:
+            _require_new(session, row, run.configuration)
         taken = list(session.scalars(select(Sweep.name)))
         name = name_of_final(known.sweep.name, taken)
         new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
@@ -288,9 +316,10 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
         storage = spec.storage and f"{spec.storage.rpartition('/')[0]}/{name}-{token_of(row)[:8]}"
         own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder).parent, name)), "storage": storage})
         row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
-        trial = session.get_one(Trial, add_trial(session, name, trial_of_final(board, run), now))
+        new_trial = trial_of_final(board, run)
+        trial = session.get_one(Trial, add_trial(session, name, new_trial, now))
         if run.pilot is not None:
-            copy_pilot(run.pilot, Path(own.folder) / trial.name)
+            copy_pilot(run.pilot, TrialConfig.model_validate(new_trial.config), Path(own.folder) / trial.name)
             take_over(session, row, trial, run.pilot)
         add_final(session, name, known.sweep.name, _row(planned, request), now)
         take_lease(session, name, driver, now)

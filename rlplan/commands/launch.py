@@ -23,6 +23,12 @@ def launch(
     switch: Annotated[
         bool, typer.Option("--switch", help="End the final run that there is, and run what promises more now.")
     ] = False,
+    from_best: Annotated[
+        bool, typer.Option("--from-best", help="End the final run that there is, and go on from its best checkpoint.")
+    ] = False,
+    learning_rate: Annotated[
+        float | None, options.plain("--learning-rate", "With --from-best: the rate from there on.")
+    ] = None,
     ray_address: options.RayAddressOption = None,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
@@ -40,7 +46,9 @@ def launch(
     from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
     from rlplan.printing.final_output import print_planned  # noqa: PLC0415
 
-    request = LaunchRequest(sweep, allocation, validations, stop_when_won, switch, ray_address)
+    request = LaunchRequest(
+        sweep, allocation, validations, stop_when_won, switch, ray_address, from_best, learning_rate
+    )
     if rehearse:
         from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415

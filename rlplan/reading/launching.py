@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from budgets.errors import RlplanError
 from planner.axes import suffix
 from planner.config import embedded_tasks
@@ -19,6 +21,7 @@ from planner.trials import TrialState
 from planner.view import Configuration, TrialView
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.ports.trial import Machine, TrialConfig
+from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board
 from runner.trainers.catalogue import driver_of
 from runner.trainers.driver import Attempt
@@ -190,6 +193,11 @@ def launch_of_trial(
     return Launch((*command, "--from-pilot", pilot.folder), left, pilot, note)
 
 
+def pilot_of(board: Board, configuration: Configuration) -> Pilot | None:
+    """Return the longest trial of a configuration that is saved and at rest, whoever trained it."""
+    return _pilot(board, [trial for trial in board.trials.values() if trial.configuration == configuration])
+
+
 def _pilot(board: Board, trials: list[TrialView]) -> Pilot | None:
     """Return the longest trial that is saved and at rest."""
     saved = [
@@ -197,13 +205,22 @@ def _pilot(board: Board, trials: list[TrialView]) -> Pilot | None:
         for trial in trials
         if trial.step > 0
         and trial.state not in (TrialState.RUNNING, TrialState.FAILED)
-        and checkpoints.exists(board.facts[trial.trial].folder)
+        and _is_saved(board, trial.trial)
     ]
     longest = max(saved, key=lambda trial: trial.step, default=None)
     if longest is None:
         return None
     reached = longest.scores[-1].gpu_hours if longest.scores else 0.0
     return Pilot(longest.name, str(board.facts[longest.trial].folder), longest.step, reached)
+
+
+def _is_saved(board: Board, trial: int) -> bool:
+    facts = board.facts[trial]
+    if not facts.config.get("trainer"):
+        return checkpoints.exists(facts.folder)
+    with suppress(RlplanError, ValidationError):  # a trial that nobody can open any more
+        return bool(checkpoints_of(TrialConfig.model_validate(facts.config), facts.folder))
+    return False
 
 
 def _config(board: Board, chosen: Final, trials: list[TrialView], pilot: Pilot | None) -> TrialConfig:

@@ -1,19 +1,15 @@
 """From a sweep and a choice to its final run: the settings it is driven by, its trial, and what it takes of a pilot."""
 
 import math
-import os
-import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from budgets.errors import BudgetError, CheckpointError
+from budgets.errors import BudgetError
 from planner.axes import named_configuration
-from planner.disk import why
 from planner.store import results
-from planner.store.finals import BEST, POLICY
+from planner.store.finals import POLICY
 from planner.store.records import NewPoint, NewSegment, NewTrial
 from planner.store.results import add_points
 from planner.store.schema import Point, SegmentOutcome, Sweep, Trial
@@ -23,22 +19,13 @@ from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
 from planner.view import Configuration
 from runner.ports.trial import Machine, TrialConfig
 from runner.sweep.board import Board
+from runner.sweep.keeping import FromPilot
 from runner.sweep.planned import CPU
 from runner.sweep.planning import trial_name
 from runner.sweep.spec import Resources, SweepSpec
-from runner.training import checkpoints
-from runner.training.trial import METRICS, read_points, write_points
+from runner.trainers.horizon import reaching
 
 VALIDATIONS = 40  # over a final run
-
-
-@dataclass(frozen=True, slots=True)
-class FromPilot:
-    """A trial whose checkpoint the final run goes on from."""
-
-    trial: int
-    folder: Path
-    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +74,11 @@ class FinalRun:
     def from_step(self) -> int:
         """The update that it goes on from."""
         return 0 if self.pilot is None else self.pilot.step
+
+    @property
+    def is_again(self) -> bool:
+        """Whether it goes on from another final run, on the layout of that."""
+        return self.pilot is not None and self.pilot.config is not None
 
     @property
     def gpu_hours(self) -> float:
@@ -165,12 +157,16 @@ def trial_of_final(board: Board, run: FinalRun) -> NewTrial:
     known = [each for each in board.trials.values() if each.configuration == run.configuration]
     trained = next((each for each in known if run.pilot is not None and each.trial == run.pilot.trial), None)
     like = trained or next(iter(known), None)
-    if like is None:
+    if run.pilot is not None and run.pilot.config is not None:  # a former final run's
+        config = run.pilot.config.model_copy(update={"learning_rate": run.learning_rate})
+    elif like is None:
         config = spec.trial(n, B, run.learning_rate, spec.seed, axes)
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
+    config = reaching(config, run.update_steps)
     every = config.validation.model_copy(update={"every_rollouts": n * B * run.segment_steps})
-    config = config.model_copy(update={"validation": every, "machine": run.layout.machine(config.machine)})
+    machine = config.machine if run.is_again else run.layout.machine(config.machine)
+    config = config.model_copy(update={"validation": every, "machine": machine})
     return NewTrial(
         name=trial_name(n, B, config.seed, axes),
         rollouts_per_prompt=n,
@@ -190,17 +186,6 @@ def name_of_final(sweep: str, taken: list[str]) -> str:
     return first if first not in taken else f"{first}-{max(2, int(next_name(first, taken).rpartition('-')[2]))}"
 
 
-def copy_pilot(pilot: FromPilot, folder: Path) -> None:
-    """Copy what a pilot has saved and scored into the folder of a final run; the pilot's own stays as it is."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in checkpoints.saved(pilot.folder):
-            shutil.copyfile(each.path, folder / each.path.name)
-        write_points(folder, [point for point in read_points(pilot.folder) if point.optimizer_step <= pilot.step])
-    except OSError as error:
-        raise CheckpointError(f"{pilot.folder} cannot be copied to {folder}: {why(error, folder)}") from error
-
-
 def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) -> None:
     """Have a final run's trial stand where its pilot does, with the pilot's curve, and charge nothing for it again."""
     now = sweep.created_at
@@ -214,29 +199,3 @@ def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) ->
         if each.optimizer_step <= pilot.step
     ]
     add_points(session, points)
-
-
-def keep_best(folder: Path, step: int) -> int | None:
-    """Keep the first checkpoint at or after a step beside the newest ones, and return its step; None where none is.
-
-    Checkpoints are never changed once they are there, so that another name for the file is enough.
-    """
-    found = [each for each in checkpoints.saved(folder) if each.step >= step]
-    if not found:
-        return None
-    chosen, best = min(found, key=lambda each: each.step), folder / BEST
-    with suppress(OSError):
-        best.mkdir(exist_ok=True)
-        kept = best / chosen.path.name
-        if not kept.exists():
-            try:
-                os.link(chosen.path, kept)
-            except OSError:  # a storage without links
-                shutil.copyfile(chosen.path, kept)
-        for old in best.glob("checkpoint-*"):
-            if old.name != kept.name:
-                old.unlink(missing_ok=True)
-        if (folder / METRICS).exists():
-            write_points(best, [point for point in read_points(folder) if point.optimizer_step <= chosen.step])
-        return chosen.step
-    return None

@@ -35,10 +35,12 @@ from planner.watching.promised import Foretold, promised_at
 from planner.watching.rules import Scored, Warned, fall
 from planner.watching.updates import UpdateWatch
 from runner.ports.executor import Clock
+from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board
-from runner.sweep.finals import keep_best
 from runner.sweep.journal import Journal
+from runner.sweep.keeping import BestKept, takes_rate
 
+NOT_KEPT = "best-not-kept"
 FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
 
 
@@ -98,9 +100,12 @@ class HeldAgainst:
         self._rival = promised.rival
         self._mark: tuple[int, int] | None = None
         self._updates, self._watched = UpdateWatch(), 0
+        self._best: BestKept | None = None
+        self._lower_rate = ""  # an option, where its trainer goes on at another rate than its checkpoint's
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
-        """Store nothing before the turn's points are: `so_far` looks at them."""
+        """Keep the best of what is saved before it goes on; nothing is stored before the turn's points are."""
+        self._keep(board, journal)
 
     def so_far(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Judge what was stored since the last look."""
@@ -117,13 +122,12 @@ class HeldAgainst:
         if scored and scored[-1].x > self._told_up_to:
             self._told_up_to = int(scored[-1].x)
             self._judge(scored, run, board, journal)
-            best = max(scored, key=lambda each: each.score)
-            keep_best(board.facts[trial].folder, int(best.x))
 
     def recommend(self, board: Board, journal: Journal, clock: Clock, *, so_far: bool = False) -> None:
         """Judge the last validation, and tell the end unless it was interrupted."""
         journal.commit()
         self.so_far(board, journal, clock)
+        self._keep(board, journal, last=True)
         if so_far:
             return
         (trial,) = board.trials
@@ -133,6 +137,18 @@ class HeldAgainst:
         if scored:
             said, seen = _ending(self._promised, scored, run, board.ledger.left)
             journal.note(ENDING, None, said, **seen)
+
+    def _keep(self, board: Board, journal: Journal, *, last: bool = False) -> None:
+        """Keep the checkpoint of the best score so far."""
+        (run,) = board.trials.values()
+        if self._best is None:
+            facts = board.facts[run.trial]
+            config = TrialConfig.model_validate(facts.config)
+            self._best = BestKept(config, facts.folder)
+            self._lower_rate = f" --learning-rate {config.learning_rate / 2:.3g}" if takes_rate(config) else ""
+        said = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
+        if said is not None:
+            journal.note(NOT_KEPT, None, said)
 
     def _watch_updates(self, points: list[Point], journal: Journal) -> None:
         for point in points:
@@ -220,7 +236,11 @@ class HeldAgainst:
     def _warn(self, warned: Warned, journal: Journal) -> None:
         advice = warned.advice
         if warned.rule in FALLS:
-            advice += f"; the best checkpoint is kept in its folder '{BEST}'"
+            sweep = self._promised.of_sweep
+            advice += (
+                f". The best checkpoint is kept in its folder '{BEST}': after `rlplan stop {sweep}`, `rlplan launch "
+                f"{sweep} --from-best{self._lower_rate}` goes on from it"
+            )
         if self._promised.remedy:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice, journal)

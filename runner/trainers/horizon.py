@@ -20,6 +20,8 @@ from runner.training.building import open_stream
 # Prompts that the file holds for each prompt of an update: some are left out where groups without signal are replaced.
 _SAID = 2000  # of its last characters
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
+WITH_HORIZON = ("openrlhf", "skyrl")
+_OURS = ("horizon_steps", "save_seconds")
 
 
 class HorizonOptions(Section):
@@ -67,6 +69,21 @@ def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOption
             f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
             f"the data file of {config.trainer.name} is made: give the next sweep a longer one"
         )
+
+
+def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
+    """Return a trial from the base model whose data file is long enough; the same one where it is, or needs none.
+
+    A longer file has another order, so that no checkpoint made with a shorter one is gone on from.
+    """
+    trainer = config.trainer
+    if trainer is None or trainer.name not in WITH_HORIZON:
+        return config
+    known = HorizonOptions.model_validate({key: trainer.options[key] for key in _OURS if key in trainer.options})
+    if to_step <= known.horizon_steps:
+        return config
+    longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
+    return config.model_copy(update={"trainer": longer})
 
 
 def within(attempt: Attempt) -> dict[str, str]:

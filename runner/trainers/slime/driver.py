@@ -76,10 +76,11 @@ class SlimeDriver:
     def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
         """Return those whose place in the prompts is saved too; batch r is what has been done after r + 1."""
         updates = config.recipe.schedule.updates_per_batch
+        found = [(each, folder / _POSITION.replace("{batch}", str(each.step))) for each in complete(folder, _PATTERN)]
         return [
-            Checkpoint((each.step + 1) * updates, each.path)
-            for each in complete(folder, _PATTERN)
-            if (folder / _POSITION.replace("{batch}", str(each.step))).exists()
+            Checkpoint((each.step + 1) * updates, each.path, (position,))
+            for each, position in found
+            if position.exists()
         ]
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Follower(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Score the base model; a trial that goes on has been scored where it stands."""
         self.began = True
+        self._trainer.take_rate()
         self._say(state.global_step)
         if state.global_step == 0:
             self._say(0, **self._validated(0))

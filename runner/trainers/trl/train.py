@@ -112,6 +112,16 @@ class Trial(GRPOTrainer):
         self.lr_scheduler: Any = LambdaLR(optimizer or self.optimizer, lambda step: min(1.0, (step + 1) / steps))
         return self.lr_scheduler
 
+    def take_rate(self) -> None:
+        """Have the trial's own rate, also where a checkpoint brought that which it was made with."""
+        scheduler = getattr(self.lr_scheduler, "scheduler", self.lr_scheduler)
+        rate = self.args.learning_rate
+        if scheduler is None or all(each == rate for each in scheduler.base_lrs):
+            return
+        scheduler.base_lrs = [rate for _ in scheduler.base_lrs]
+        for group, share in zip(self.optimizer.param_groups, scheduler.lr_lambdas, strict=True):
+            group["initial_lr"], group["lr"] = rate, rate * share(scheduler.last_epoch)
+
     def get_decay_parameter_names(self, model: Any) -> list[str]:
         """Decay all weights."""
         return [name for name, _ in model.named_parameters()]

@@ -16,6 +16,7 @@ from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import opened_task
+from runner.trainers.horizon import reaching
 from runner.trainers.openrlhf.driver import OpenRlhfDriver
 from runner.trainers.openrlhf.flags import flags_of, words
 from runner.trainers.openrlhf.options import options_of
@@ -259,3 +260,12 @@ def test_a_prompt_is_shown_as_the_model_expects_it() -> None:
     assert text_of(chat, "1+1=") == "<1+1=>"
     with pytest.raises(SystemExit, match="rlplan input"):
         text_of(Begins(), [{"role": "user", "content": "1+1="}])
+
+
+@pytest.mark.parametrize(("trainer", "changed"), [("openrlhf", True), ("skyrl", True), ("verl", False)])
+def test_a_final_run_beyond_the_data_file_gets_a_longer_one(trainer: str, changed: bool) -> None:
+    config = trial(trainer)
+    assert reaching(config, 2000) is config
+    longer = reaching(config, 2001)
+    assert (longer != config) is changed
+    assert (longer.trainer is not None and longer.trainer.options.get("horizon_steps") == 2001) is changed

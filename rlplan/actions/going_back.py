@@ -1,0 +1,74 @@
+"""From a final run back to its best checkpoint: what another one goes on from, and what was known there."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from sqlalchemy import select
+
+from budgets.errors import InputError, NotFoundError
+from planner.store import Store
+from planner.store.driving import is_driven
+from planner.store.finals import BEST, finals_of
+from planner.store.schema import Trial
+from planner.view import Configuration, View
+from rlplan.reading.recommend_reading import Stored
+from runner.ports.trial import TrialConfig
+from runner.processes import is_dead
+from runner.sweep.home import home_of
+from runner.sweep.keeping import FromPilot, kept_in, takes_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a final run is to be, before it is known how far the money goes."""
+
+    configuration: Configuration
+    update_steps: int
+    learning_rate: float
+    gpu_hours_per_step: float
+    pilot: FromPilot | None
+    notes: tuple[str, ...]
+
+
+def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> Wanted:
+    """Return what a final run goes on from that begins at the best checkpoint of the one before."""
+    with store.read() as session:
+        launched = finals_of(session, known.sweep.id)
+        if not launched:
+            raise NotFoundError(f"{known.sweep.name} has no final run to go back in: launch one without --from-best")
+        final, row = launched[-1]
+        if is_driven(row, datetime.now(UTC)) and not is_dead(row):
+            raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
+        trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
+        folder = home_of(session, row, store.location).folder / trial.name / BEST
+    if known.board.spec.storage is not None:
+        raise InputError(
+            f"--from-best: what {row.name} has saved lies in {known.board.spec.storage}, where the last two saves are "
+            f"kept and not the best: `rlplan resume {row.name}` goes on from the last"
+        )
+    config = TrialConfig.model_validate(trial.config)
+    step = kept_in(config, folder)
+    if step is None:
+        raise NotFoundError(f"{row.name} has kept no best checkpoint in {folder}: none was scored and saved yet")
+    rate = trial.learning_rate if learning_rate is None else learning_rate
+    if rate != trial.learning_rate and not takes_rate(config):
+        trainer = config.trainer.name if config.trainer else ""
+        raise InputError(f"--learning-rate: {trainer} goes on at the rate of its checkpoint; leave it out")
+    notes = [f"it goes on from update {step:,} of {row.name}, whose best checkpoint that is"]
+    if rate == trial.learning_rate and takes_rate(config):
+        notes.append("at the same learning rate it may do again what it did: --learning-rate gives a lower one")
+    return Wanted(
+        configuration=Configuration(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.axes),
+        update_steps=final.update_steps,
+        learning_rate=rate,
+        gpu_hours_per_step=final.gpu_hours_per_step,
+        pilot=FromPilot(trial.id, folder, step, config),
+        notes=tuple(notes),
+    )
+
+
+def known_there(view: View, pilot: FromPilot) -> View:
+    """Return what was known at a best checkpoint: what its run did later is no part of one that goes on from it."""
+    run = view.trials[pilot.trial]
+    upto = replace(run, scores=tuple(each for each in run.scores if each.step <= pilot.step))
+    return replace(view, trials={**view.trials, pilot.trial: upto})
