@@ -29,7 +29,7 @@ from rlplan.actions.sweep_request import machine
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
 from rlplan.actions.train_signals import Interrupts
 from rlplan.reading.launching import pilot_of
-from rlplan.reading.recommend_reading import Recommended, Stored, recommended_for, stored
+from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import whole_number
 from runner.ports.trial import TrialConfig
@@ -144,7 +144,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     if request.from_best:
         wanted = best_of_former(store, known, request.learning_rate)
     else:
-        wanted = _wanted(known, recommended_for(known), request, layout)
+        wanted = _wanted(known, request, layout)
     with store.read() as session:
         money = _money(session, known)
         if not request.from_best:
@@ -182,28 +182,25 @@ def _notes(run: FinalRun) -> list[str]:
     return [f"{run.update_steps:,} of {run.wanted_steps:,} updates are made: the rest pays for the start-up"]
 
 
-def _wanted(known: Stored, answer: Recommended, request: LaunchRequest, layout: Layout) -> Wanted:
+def _wanted(known: Stored, request: LaunchRequest, layout: Layout) -> Wanted:
     """Return the recommended final run, or the best of the allocation that is named."""
-    choice = _choice(answer.answer, request.allocation)
-    pilot, note = None, "it starts from the base model"
-    if request.allocation is None:
-        pilot, note = _pilot(known, answer, choice, layout)
+    choice = _choice(recommended_for(known).answer, request.allocation)
+    pilot, note = _pilot(known, choice, layout)
     price = choice.gpu_hours / choice.update_steps
     return Wanted(choice.configuration, choice.update_steps, choice.learning_rate, price, pilot, (note,))
 
 
-def _pilot(known: Stored, answer: Recommended, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
+def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | None, str]:
     """Return the pilot that the final run goes on from, whoever trained it, and what that means.
 
     That is exact on the pilot's own layout, where the pilot's folder is at hand.
     """
     spec, base = known.board.spec, "it starts from the base model"
-    if spec.training.trainer is None:
-        continues = answer.launch.continues
-    else:
-        continues = pilot_of(known.board, choice.configuration) if known.astray is None else None
+    trained = spec.training.trainer is not None or spec.training.simulation is None
     same = layout.machine(spec.training.machine) == spec.training.machine
-    if continues is None or not same or spec.storage is not None:
+    at_hand = known.astray is None and spec.storage is None
+    continues = pilot_of(known.board, choice.configuration) if trained and same and at_hand else None
+    if continues is None:
         return None, base
     trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
     config = TrialConfig.model_validate(known.board.facts[trial].config)

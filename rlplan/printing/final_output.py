@@ -99,6 +99,9 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
         yield from canvas.lines(final.switch[:1].upper() + final.switch[1:], "yellow")
     if final.best is not None:
         where = f", kept in {final.best_folder}" if final.best_folder else ""
+        if final.kept is not None and final.kept != final.best:
+            other = f"that of update {final.kept.step:,}, {final.kept.score:.3f}"
+            where = f"; its checkpoint is gone, and {other}, is kept in {final.best_folder}"
         yield from canvas.lines(f"Best so far: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")
 
 

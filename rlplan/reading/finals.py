@@ -28,6 +28,7 @@ from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
 from planner.store.standing import committed_step, newest_points
 from planner.view import Configuration
 from planner.watching.promised import Foretold, promised_at
+from runner.training.trial import read_points
 
 TOLD = (WARNING, CLEARED, VALIDATION, ENDING)
 
@@ -90,6 +91,7 @@ class FinalStanding:
     switch: str | None  # why another allocation is expected to end clearly higher, and how to run it
     best: Validated | None
     best_folder: str | None
+    kept: Validated | None  # what lies there: the best of those whose checkpoints were left
     line: str | None  # where it is, in a sentence
     end: dict[str, Any] | None  # promised against reached, once it has ended
     ending: str | None
@@ -150,6 +152,7 @@ def _standing(session: Session, final: Final, sweep: Sweep) -> FinalStanding:
         switch=switch_of(session, sweep.id)[2] or None,
         best=best,
         best_folder=str(folder) if folder.is_dir() else None,
+        kept=_kept(folder, scores),
         line=next((each.reason for each in reversed(told) if each.action == VALIDATION), None),
         end=next((each.seen for each in reversed(told) if each.action == ENDING), None),
         ending=next((each.reason for each in reversed(told) if each.action == ENDING), None),
@@ -163,6 +166,12 @@ def _scores(session: Session, sweep: Sweep, trial: Trial) -> tuple[Validated, ..
         for point in newest_points(session, trial.id, scored=True)
         if (measured := metric.of(point.score, point.score_standard_error, point.further_scores)) is not None
     )
+
+
+def _kept(folder: Path, scores: Sequence[Validated]) -> Validated | None:
+    """Return the last score before what a folder `best` holds."""
+    upto = max((point.optimizer_step for point in read_points(folder)), default=-1)
+    return next((each for each in reversed(scores) if each.step <= upto), None)
 
 
 def _told(session: Session, sweep_id: int) -> list[Decision]:

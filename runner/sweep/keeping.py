@@ -53,29 +53,27 @@ def copy_pilot(pilot: FromPilot, config: TrialConfig, folder: Path) -> None:
         raise CheckpointError(f"{pilot.folder} cannot be copied to {folder}: {why(error, folder)}") from error
 
 
-def keep_best(config: TrialConfig, folder: Path, step: int, before: int | None = None) -> int | None:
-    """Keep the first checkpoint from a step on, and before another, in the folder `best`; return its step, or None.
+def keep_best(config: TrialConfig, folder: Path, scores: Sequence[Seen]) -> int | None:
+    """Keep in the folder `best` what belongs to the best score of those whose checkpoints are left; return its step.
 
-    It lies there as in a trial's folder, so that it can be gone on from as from that.
+    It lies there as in a trial's folder, so that it can be gone on from as from that. To a score belongs the first
+    checkpoint from its step on, before the next score: one that was asked to stop is saved a little later.
     """
-    upto = math.inf if before is None else before
-    found = [(at, parts) for at, parts in checkpoints_of(config, folder) if step <= at < upto]
     best, aside, former = (folder / f"{BEST}{ending}" for ending in ("", ".writing", ".former"))
     if former.is_dir() and not best.exists():  # whoever was replacing it was killed
         former.rename(best)
-    held = kept_in(config, best)
-    if not found:
-        return held if held is not None and step <= held < upto else None
-    chosen, parts = min(found, key=lambda each: each[0])
-    if held == chosen:
-        return chosen
+    found, held = dict(checkpoints_of(config, folder)), kept_in(config, best)
+    chosen = _best_of(scores, {*found, *([] if held is None else [held])})
+    if chosen is None or chosen == held:
+        return held
+    parts = found[chosen]
     shutil.rmtree(aside, ignore_errors=True)
     try:
         _copy(parts, folder, aside)
         if (folder / METRICS).exists():
             write_points(aside, [point for point in read_points(folder) if point.optimizer_step <= chosen])
         if not _alike(parts, folder, aside):  # its trainer has removed it meanwhile
-            return None
+            return held
         shutil.rmtree(former, ignore_errors=True)
         if best.exists():
             best.rename(former)
@@ -84,6 +82,17 @@ def keep_best(config: TrialConfig, folder: Path, step: int, before: int | None =
         shutil.rmtree(aside, ignore_errors=True)
     shutil.rmtree(former, ignore_errors=True)
     return chosen
+
+
+def _best_of(scores: Sequence[Seen], saved: Iterable[int]) -> int | None:
+    """Return the checkpoint of the highest score that has one."""
+    found = []
+    for number, each in enumerate(scores):
+        upto = scores[number + 1].step if number + 1 < len(scores) else math.inf
+        of = [step for step in saved if each.step <= step < upto and each.step]  # the base model has none
+        if of:
+            found.append((each.score, -number, min(of)))
+    return max(found)[2] if found else None
 
 
 def kept_in(config: TrialConfig, best: Path) -> int | None:
@@ -97,34 +106,26 @@ class BestKept:
     def __init__(self, config: TrialConfig, folder: Path) -> None:
         self._config, self._folder = config, folder
         self._thread = ThreadPoolExecutor(1, "best")
-        self._kept: int | None = None  # the validation whose checkpoint is kept, or cannot be
-        self._under_way: tuple[int, Future[int | None]] | None = None
+        self._looked_at = 0  # the last score, when it was last looked what is the best
+        self._under_way: Future[int | None] | None = None
 
     def see(self, scores: Sequence[Seen]) -> str | None:
-        """Keep what belongs to the best of the scores up to the last save; return why it could not be, once."""
-        said = None
-        if self._under_way is not None:
-            step, future = self._under_way
-            if not future.done():
-                return None
-            self._under_way = None
-            if (error := future.exception()) is not None:
-                self._kept = step
-                said = f"the best checkpoint, at update {step:,}, could not be kept: {error}"
-            elif future.result() is not None:
-                self._kept = step
-        best = max(scores, key=lambda each: each.score, default=None)
-        if best is not None and best.step and best.step != self._kept:
-            before = next((each.step for each in scores if each.step > best.step), None)
-            self._under_way = best.step, self._thread.submit(keep_best, self._config, self._folder, best.step, before)
-        return said
+        """Keep what belongs to the best of the scores up to the last save; return why an earlier one could not be."""
+        if self._under_way is not None and not self._under_way.done():
+            return None
+        error = None if self._under_way is None else self._under_way.exception()
+        self._under_way = None
+        if scores and scores[-1].step != self._looked_at:
+            self._looked_at = scores[-1].step
+            self._under_way = self._thread.submit(keep_best, self._config, self._folder, tuple(scores))
+        return None if error is None else f"the best checkpoint could not be kept: {error}"
 
     def end(self, scores: Sequence[Seen]) -> str | None:
         """Keep what belongs to the last scores too, and wait for it."""
         told = []
         for _ in range(3):  # what was under way, what is the best now, and how that went
             if self._under_way is not None:
-                self._under_way[1].exception()
+                self._under_way.exception()  # which waits for its end
             told.append(self.see(scores))
         self._thread.shutdown()
         return next((each for each in told if each is not None), None)

@@ -14,7 +14,7 @@ class Fault(Section):
     """Something that goes wrong in one update of a trial."""
 
     kind: Literal[
-        "hang", "out-of-memory", "nan", "torn-checkpoint", "cut-line", "slow-start", "deaf", "killed", "refused"
+        "hang", "out-of-memory", "nan", "torn-checkpoint", "cut-line", "slow-start", "deaf", "killed", "refused", "fall"
     ]
     at_step: Annotated[int, Field(ge=0)] = 1
     attempts: Annotated[int, Field(ge=0)] = Field(1, description="the first so many of a trial; 0: all")

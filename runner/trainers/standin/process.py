@@ -18,6 +18,7 @@ from typing import Any
 from runner.trainers.standin.writing import Said, TornError, writer
 
 WAITING = Path("waiting.json")
+_FALLEN = 0.1  # what is left of a score after the fault `fall`
 _LOOK = 0.02  # seconds between two looks at the gate, the parent and the clock
 _CUDA = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.11 GiB "
@@ -99,6 +100,8 @@ class Standin:
 
     def _say(self, step: int) -> None:
         _, score, error, _ = self._row(step)
+        if score is not None and any(kind == "fall" and step >= at for kind, at in self._faults):
+            score = _FALLEN * score
         in_two = ("cut-line", step) in self._faults
         loss = float("nan") if any(kind == "nan" and step >= at for kind, at in self._faults) else 1 / (1 + step)
         self._format.say(Said(step, self._at(step), loss, score, error), in_two=in_two)

@@ -57,6 +57,10 @@ def trained(config: TrialConfig, tmp_path: Path) -> Iterator[Trained]:
     made.trial.close()
 
 
+def seen(scores: dict[int, float]) -> list[Seen]:
+    return [Seen(step, float(step), score, 0.1) for step, score in scores.items()]
+
+
 def scores(points: list[Point]) -> dict[int, float | None]:
     return {point.optimizer_step: point.score for point in points if point.score is not None}
 
@@ -66,13 +70,14 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
 ) -> None:
     run, best = tmp_path / "run", tmp_path / "run" / "best"
     trained.to(2)
-    assert keep_best(config, run, 2) == 2
+    assert keep_best(config, run, seen({0: 0.1, 2: 0.5})) == 2
     points = trained.to(4)
-    assert keep_best(config, run, 4) == 4
+    assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7})) == 4
     assert not list((run / FOLDER).glob("**/best"))
     later = trained.to(10)
     assert kept_in(config, run) == 10
-    assert keep_best(config, run, 4, before=6) == kept_in(config, best) == 4
+    assert keep_best(config, run, seen({0: 0.1, 2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.6})) == 4
+    assert kept_in(config, best) == 4
     assert [point.optimizer_step for point in read_points(best)] == [0, 1, 2, 3, 4]
     assert not [path for path in run.iterdir() if path.name.startswith("best.")]
 
@@ -100,7 +105,7 @@ def test_large_files_get_another_name_and_where_there_are_no_links_they_are_copi
         return path.stat().st_size > 2**20
 
     trained.to(2)
-    keep_best(config, run, 2)
+    keep_best(config, run, seen({2: 0.5}))
     assert shared() == {2}
 
     def refused(source: str, target: str) -> None:
@@ -108,20 +113,21 @@ def test_large_files_get_another_name_and_where_there_are_no_links_they_are_copi
 
     monkeypatch.setattr(os, "link", refused)
     trained.to(4)
-    assert keep_best(config, run, 4) == 4
+    assert keep_best(config, run, seen({2: 0.5, 4: 0.7})) == 4
     assert shared() == {1}
 
 
 @pytest.mark.parametrize("config", [FORMS["verl"]], indirect=True)
-def test_what_is_gone_when_it_is_to_be_kept_is_not_kept_and_the_one_before_stays(
+def test_of_those_whose_checkpoints_are_left_the_best_is_kept(
     config: TrialConfig, trained: Trained, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     trained.to(2)
-    keep_best(config, run, 2)
+    keep_best(config, run, seen({2: 0.5}))
     trained.to(8)
-    assert keep_best(config, run, 4, before=6) is None
-    assert kept_in(config, run / "best") == 2
+    assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.45})) == 2
+    assert keep_best(config, run, seen({2: 0.5, 4: 0.9, 6: 0.4, 8: 0.6})) == 8
+    assert kept_in(config, run / "best") == 8
     with pytest.raises(CheckpointError, match="holds no checkpoint up to update 1"):
         copy_pilot(FromPilot(1, run, 1), config, tmp_path / "other")
 
@@ -132,10 +138,10 @@ def test_one_that_was_killed_between_two_names_finds_the_old_best_again(
 ) -> None:
     run = tmp_path / "run"
     trained.to(2)
-    keep_best(config, run, 2)
+    keep_best(config, run, seen({2: 0.5}))
     (run / "best").rename(run / "best.former")
     trained.to(8)
-    assert keep_best(config, run, 2, before=4) == 2
+    assert keep_best(config, run, seen({2: 0.5, 4: 0.1, 6: 0.1, 8: 0.1})) == 2
 
 
 @pytest.mark.parametrize("config", [FORMS["verl"]], indirect=True)
@@ -143,11 +149,11 @@ def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
     config: TrialConfig, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, kept = tmp_path / "run", BestKept(config, tmp_path / "run")
+    assert kept.end(seen({0: 0.9})) is None
     trained.to(2)
-    assert kept.end([Seen(0, 0.0, 0.9, 0.1), Seen(2, 1.0, 0.5, 0.1)]) is None
     assert kept_in(config, run / "best") is None  # the base model has no checkpoint
     kept = BestKept(config, run)
-    assert kept.end([Seen(0, 0.0, 0.1, 0.1), Seen(2, 1.0, 0.5, 0.1)]) is None
+    assert kept.end(seen({0: 0.9, 2: 0.5})) is None
     assert kept_in(config, run / "best") == 2
 
     def full(*_: object) -> None:
@@ -156,9 +162,9 @@ def test_the_best_is_kept_as_the_run_goes_on_and_what_cannot_be_is_told_once(
     kept = BestKept(config, run)
     trained.to(4)
     monkeypatch.setattr(keeping, "_copy", full)
-    said = kept.end([Seen(2, 1.0, 0.5, 0.1), Seen(4, 2.0, 0.7, 0.1)])
+    said = kept.end(seen({2: 0.5, 4: 0.7}))
     assert said is not None
-    assert "at update 4, could not be kept" in said
+    assert "could not be kept: [Errno 28] No space left on device" in said
     assert kept_in(config, run / "best") == 2
 
 
@@ -199,7 +205,7 @@ def test_a_tracker_that_is_written_anew_in_place_leaves_the_copy_as_it_was(tmp_p
     run = Trained(config, tmp_path / "run")
     try:
         run.to(2)
-        keep_best(config, tmp_path / "run", 2)
+        keep_best(config, tmp_path / "run", seen({2: 0.5}))
         (tracker,) = (tmp_path / "run" / "best" / FOLDER).rglob("latest_checkpointed_iteration.txt")
         before = tracker.read_text()
         (tmp_path / "run" / tracker.relative_to(tmp_path / "run" / "best")).write_text("0")

@@ -187,3 +187,13 @@ def _wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_a_stand_in_whose_scores_are_to_fall_says_a_tenth_of_them_from_there_on(
+    tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
+) -> None:
+    config = standin_config(PATIENCE, faults=[{"kind": "fall", "at_step": 5}], save_every_steps=2)
+    assert trained(config, tmp_path) == []
+    fallen = dict(scores(read_points(tmp_path)))
+    for step, score in undisturbed:
+        assert fallen[step] == (score if score is None or step < 5 else pytest.approx(0.1 * score))
