@@ -121,6 +121,7 @@ class Trial(GRPOTrainer):
         scheduler.base_lrs = [rate for _ in scheduler.base_lrs]
         for group, share in zip(self.optimizer.param_groups, scheduler.lr_lambdas, strict=True):
             group["initial_lr"], group["lr"] = rate, rate * share(scheduler.last_epoch)
+        scheduler._last_lr = [group["lr"] for group in self.optimizer.param_groups]  # which it logs
 
     def get_decay_parameter_names(self, model: Any) -> list[str]:
         """Decay all weights."""
