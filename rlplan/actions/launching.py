@@ -1,5 +1,6 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
+import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,6 +115,17 @@ def launch(
         return finished(name, drive(store, name, spec, plan, seat))
 
 
+def store_only(request: LaunchRequest, database: str) -> str:
+    """Store a sweep's final run for a driver that comes later, and return its name."""
+    with open_store(database) as store:
+        known = _launchable(store, request)
+        request = _switched(store, known, request)
+        planned = _planned(store, known, request)
+        for note in planned.notes:
+            tell(note)
+        return _store(store, known, planned, request, None)
+
+
 def _launchable(store: Store, request: LaunchRequest) -> Stored:
     """Return a sweep that a final run can be launched of; refused where it cannot, with what to do."""
     if not request.validations > 0:
@@ -122,6 +134,8 @@ def _launchable(store: Store, request: LaunchRequest) -> Stored:
         raise InputError("--from-best goes on with the same allocation: leave --switch and --allocation out")
     if request.learning_rate is not None and not request.from_best:
         raise InputError("--learning-rate is for a final run that goes on from its best checkpoint: give --from-best")
+    if request.learning_rate is not None and not 0 < request.learning_rate < math.inf:
+        raise InputError(f"--learning-rate {request.learning_rate:g}: give a rate above 0")
     known = stored(store, request.sweep)
     row = known.sweep
     if known.board.spec.policy == POLICY:
@@ -295,8 +309,8 @@ def _require_new(session: Session, sweep: Sweep, configuration: Configuration, *
             )
 
 
-def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest, driver: Driver) -> str:
-    """Store the final run, whose promise never changes from then on; its driver holds it from its first moment."""
+def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest, driver: Driver | None) -> str:
+    """Store the final run, whose promise never changes; its driver, if it has one, holds it from its first moment."""
     now, run, board = datetime.now(UTC), planned.run, known.board
     spec = spec_of_final(board.spec, run)
     with store.write() as session:
@@ -319,7 +333,8 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             copy_pilot(run.pilot, TrialConfig.model_validate(new_trial.config), Path(own.folder) / trial.name)
             take_over(session, row, trial, run.pilot)
         add_final(session, name, known.sweep.name, _row(planned, request), now)
-        take_lease(session, name, driver, now)
+        if driver is not None:
+            take_lease(session, name, driver, now)
         if own.storage is not None:
             mark_storage(own.storage, Path(own.folder), row, store.location)
         mark_folder(Path(own.folder), row, store.location)

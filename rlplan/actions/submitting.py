@@ -1,4 +1,4 @@
-"""What `--slurm` does on `rlplan sweep`, `resume` and `retry`: store the sweep, write its job, and submit that."""
+"""What `--slurm` does on `rlplan sweep`, `launch`, `resume` and `retry`: store it, write its job, and submit that."""
 
 import os
 import shutil
@@ -18,6 +18,8 @@ from planner.store.engine import locate
 from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.configuring import load_configuration
+from rlplan.actions.launching import LaunchRequest
+from rlplan.actions.launching import store_only as store_final
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import set_up_again, store_only, unended_sweep
 from runner.processes import is_dead
@@ -60,6 +62,16 @@ def submit_new(
     if not write_only:
         require_sbatch()
     return _submitted(store_only(request, database), database, section, write_only=write_only)
+
+
+def submit_final(
+    request: LaunchRequest, database: str, *, sbatch: Sequence[str] = (), write_only: bool = False
+) -> Submitted:
+    """Store a sweep's final run, and submit the job that drives it."""
+    section = slurm_section(None, sbatch)
+    if not write_only:
+        require_sbatch()
+    return _submitted(store_final(request, database), database, section, write_only=write_only)
 
 
 def submit_stored(

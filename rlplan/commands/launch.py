@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rlplan.commands import options
+from rlplan.commands.sweeping import for_slurm
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
@@ -33,6 +34,8 @@ def launch(
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
     ] = False,
+    slurm: options.SlurmOption = False,
+    sbatch: options.SbatchOption = None,
     dry_run: options.DryRunOption = False,
     db: options.DatabaseOption = DEFAULT_DATABASE,
     format: options.FormatOption = Format.TABLE,
@@ -54,6 +57,11 @@ def launch(
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
 
         return print_rehearsal(rehearse_final(request, db), format)
+    if for_slurm(slurm, sbatch, ray_address):
+        from rlplan.actions.submitting import submit_final  # noqa: PLC0415
+        from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
+
+        return print_submitted(submit_final(request, db, sbatch=sbatch or (), write_only=dry_run), db, format)
     if dry_run:
         return print_planned(describe(request, db), format)
     return run_sweep(partial(run, request, db), db, format)

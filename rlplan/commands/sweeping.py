@@ -88,7 +88,7 @@ def sweep(
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
 
         return print_rehearsal(tried(request, db), format)
-    if _for_slurm(slurm, sbatch, ray_address):
+    if for_slurm(slurm, sbatch, ray_address):
         from rlplan.actions.submitting import submit_new  # noqa: PLC0415
         from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def resume(
     """
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    if _for_slurm(slurm, sbatch, ray_address, dry_run):
+    if for_slurm(slurm, sbatch, ray_address, dry_run):
         return _submitted(sweep, changes | {"sbatch": sbatch or (), "write_only": dry_run}, db, format)
     if wait:
         changes["wait"] = wait
@@ -158,7 +158,7 @@ def retry(
     """
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    if _for_slurm(slurm, sbatch, ray_address, dry_run):
+    if for_slurm(slurm, sbatch, ray_address, dry_run):
         changes |= {"sbatch": sbatch or (), "write_only": dry_run, "again": tuple(trial or ())}
         return _submitted(sweep, changes, db, format)
     from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
@@ -191,7 +191,7 @@ def stop(
     return _asked("stop", sweep, db, format)
 
 
-def _for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
+def for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
     from budgets.errors import InputError  # noqa: PLC0415
 

@@ -1,0 +1,144 @@
+"""`rlplan launch --slurm` and `--from-best` on a stored sweep; sbatch is a stand-in, and workers are simulated."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy.orm import Session
+
+from budgets.errors import NotFoundError
+from planner.store import open_store
+from planner.store.final_tables import Final, ForecastOfFinal
+from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.standing import newest_points, standing
+from rlplan.actions import sweeping
+from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.sweeping import start
+from runner.ports.executor import Event
+from runner.ports.trial import TrialConfig
+from runner.training import checkpoints
+from tests.rlplan.conftest import Run
+from tests.rlplan.test_slurm_commands import sbatch  # noqa: F401  (a fixture)
+from tests.rlplan.test_sweeping import Simulated, Stopping, request
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep that has ended, and its database."""
+    folder = tmp_path_factory.mktemp("swept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sweeping, "RayExecutor", Simulated)
+        start(request(), str(folder / "rlplan.db"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def swept(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+
+
+def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
+    ran = run("launch", "--slurm", "--sbatch=--time=4:00:00", "--validations", "8", "--format", "json")
+    assert ran.code == 0, ran.err
+    submitted = json.loads(ran.out)
+    assert (submitted["sweep"], submitted["job"]) == ("sweep-1-final", "41")
+    script = Path(submitted["script"])
+    assert script == tmp_path / "rlplan-sweeps" / "sweep-1-final" / "slurm.sh"
+    assert sbatch.read_text() == f"--parsable {script} \n"
+    assert f"rlplan resume sweep-1-final --db {tmp_path}/rlplan.db " in script.read_text()
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        assert session.query(Final).one().promised_score > 0
+        assert session.query(Sweep).order_by(Sweep.id.desc()).first().status is SweepStatus.CREATED
+    assert run("launch", "--slurm").code == 2
+    ended = run("resume", "sweep-1-final", "--format", "json")  # as the job does
+    assert (ended.code, json.loads(ended.out)["final"]["status"]) == (0, "finished")
+
+
+def test_what_slurm_refuses_is_stored_and_can_be_submitted_again(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "refuses").touch()
+    ran = run("launch", "--slurm")
+    assert (ran.code, "rlplan resume --slurm" in ran.err) == (2, True)
+    (tmp_path / "refuses").unlink()
+    again = run("resume", "--slurm", "--format", "json")
+    assert json.loads(again.out)["sweep"] == "sweep-1-final"
+
+
+def test_without_a_job_nothing_about_jobs_is_taken(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert run("launch", "--sbatch=--time=1:00:00").code == 2
+    assert run("launch", "--slurm", "--ray-address", "auto").code == 2
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = run("launch", "--slurm")
+    assert (ran.code, "there is no sbatch on this machine" in ran.err) == (2, True)
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        assert not session.query(Final).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--from-best",), 3, "sweep-1 has no final run to go back in"),
+        (("--from-best", "--switch"), 2, "leave --switch and --allocation out"),
+        (("--from-best", "--allocation", "n=4,B=4"), 2, "leave --switch and --allocation out"),
+        (("--learning-rate", "1e-6"), 2, "give --from-best"),
+        (("--from-best", "--learning-rate", "0"), 2, "--learning-rate 0"),
+        (("--from-best", "--learning-rate", "-1e-6"), 2, "--learning-rate -1e-06"),
+    ],
+)
+def test_what_cannot_be_gone_back_to_is_refused(run: Run, words: tuple[str, ...], code: int, said: str) -> None:
+    ran = run("launch", *words)
+    assert (ran.code, said in " ".join(ran.err.split())) == (code, True), ran.err
+
+
+class Interrupting(Simulated):
+    """Has the driver interrupted after three validations."""
+
+    stops: Stopping
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+            self.stops.requested |= session.query(ForecastOfFinal).count() >= 3
+        return super().wait(seconds)
+
+
+def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops = Stopping()
+    monkeypatch.setattr(Interrupting, "stops", stops, raising=False)
+    monkeypatch.setattr(sweeping, "RayExecutor", Interrupting)
+    assert launch(LaunchRequest(validations=20), "rlplan.db", interrupts=stops).interrupted
+    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    asked = LaunchRequest(validations=20, from_best=True)
+    with pytest.raises(NotFoundError, match="sweep-1-final has kept no best checkpoint in"):
+        describe(asked, "rlplan.db")
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        row, trial = newest(session)
+        before = {each.optimizer_step: each.score for each in newest_points(session, trial.id)}
+        step = newest_points(session, trial.id, scored=True)[-2].optimizer_step
+    best = Path(row.config["folder"]) / trial.name / "best"  # simulated workers save nothing
+    checkpoints.save(best, step, {"config": trial.config, "step": step}, checkpoints.PLAIN)
+
+    assert any("at the same learning rate" in note for note in describe(asked, "rlplan.db").notes)
+    ended = launch(replace(asked, learning_rate=1e-7), "rlplan.db")
+    assert (ended.sweep, ended.interrupted) == ("sweep-1-final-2", False)
+    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
+        own, again = newest(session)
+        assert (own.name, again.learning_rate, again.config["learning_rate"]) == ("sweep-1-final-2", 1e-7, 1e-7)
+        after = {each.optimizer_step: each.score for each in newest_points(session, again.id)}
+        assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
+        assert max(after) > step
+        assert session.query(Sweep).filter(Sweep.name == "sweep-1-final").one().status is SweepStatus.FINISHED
+        spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
+        assert spent <= store.plan().budget_gpu_hours
+    config = TrialConfig.model_validate(again.config)
+    assert checkpoints.resumed(Path(own.config["folder"]) / again.name, config, checkpoints.PLAIN).state["step"] == step
+
+
+def newest(session: Session) -> tuple[Sweep, Trial]:
+    """Return the newest final run, and its trial."""
+    row = session.query(Sweep).order_by(Sweep.id.desc()).first()
+    assert row is not None
+    return row, session.query(Trial).filter(Trial.sweep_id == row.id).one()
