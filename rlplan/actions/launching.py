@@ -160,7 +160,7 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     else:
         wanted = _wanted(known, request, layout)
     with store.read() as session:
-        money = _money(session, known)
+        money = _money(session, known, wanted.pilot)
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = evidence(session, known.sweep)
@@ -246,7 +246,7 @@ def _sizes(allocation: str) -> tuple[int, int]:
     return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
 
 
-def _money(session: Session, known: Stored) -> float:
+def _money(session: Session, known: Stored, pilot: FromPilot | None) -> float:
     """Return what the plan's budget has left after the pilots and every final run that was launched before."""
     left = known.plan.budget_gpu_hours - known.board.ledger.charged
     for _, sweep in finals_of(session, known.sweep.id):
@@ -254,7 +254,7 @@ def _money(session: Session, known: Stored) -> float:
     if left <= 0:
         raise BudgetError(
             f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run: "
-            "make a plan with a larger budget"
+            f"make a plan with a larger budget{'' if pilot is None else pilot.stays}"
         )
     return left
 

@@ -115,7 +115,7 @@ def final_run(
         raise BudgetError(
             f"a final run of {named_configuration(configuration)} needs at least {idle + last:.3g} GPU-hours for its "
             f"first {segment:,} updates with its start-up, and {budget_gpu_hours:.3g} are left of the plan's budget: "
-            "make a plan with a larger one"
+            f"make a plan with a larger one{'' if pilot is None else pilot.stays}"
         )
     return FinalRun(
         configuration,

@@ -101,7 +101,7 @@ class HeldAgainst:
         self._mark: tuple[int, int] | None = None
         self._updates, self._watched = UpdateWatch(), 0
         self._best: BestKept | None = None
-        self._lower_rate = ""  # an option, where its trainer goes on at another rate than its checkpoint's
+        self._back = ""  # how to go back to the best checkpoint
 
     def fits(self, board: Board, journal: Journal, clock: Clock) -> None:
         """Keep the best of what is saved before it goes on; nothing is stored before the turn's points are."""
@@ -145,10 +145,21 @@ class HeldAgainst:
             facts = board.facts[run.trial]
             config = TrialConfig.model_validate(facts.config)
             self._best = BestKept(config, facts.folder)
-            self._lower_rate = f" --learning-rate {config.learning_rate / 2:.3g}" if takes_rate(config) else ""
+            self._back = self._way_back(board, config)
         said = (self._best.end if last else self._best.see)([each for each in run.scores if each.step <= run.step])
         if said is not None:
             journal.note(NOT_KEPT, None, said)
+
+    def _way_back(self, board: Board, config: TrialConfig) -> str:
+        """Return what follows the advice of a fall: a storage keeps the last saves, which nothing outlives."""
+        if board.spec.storage is not None:
+            return f". Its last two saves lie in {board.spec.storage}, and no better one"
+        sweep = self._promised.of_sweep
+        lower = f" --learning-rate {config.learning_rate / 2:.3g}" if takes_rate(config) else ""
+        return (
+            f". The best checkpoint is kept in its folder '{BEST}': after `rlplan stop {sweep}`, `rlplan launch "
+            f"{sweep} --from-best{lower}` goes on from it"
+        )
 
     def _watch_updates(self, points: list[Point], journal: Journal) -> None:
         for point in points:
@@ -236,11 +247,7 @@ class HeldAgainst:
     def _warn(self, warned: Warned, journal: Journal) -> None:
         advice = warned.advice
         if warned.rule in FALLS:
-            sweep = self._promised.of_sweep
-            advice += (
-                f". The best checkpoint is kept in its folder '{BEST}': after `rlplan stop {sweep}`, `rlplan launch "
-                f"{sweep} --from-best{self._lower_rate}` goes on from it"
-            )
+            advice += self._back
         if self._promised.remedy:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice, journal)

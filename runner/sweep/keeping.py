@@ -33,6 +33,11 @@ class FromPilot:
     step: int
     config: TrialConfig | None = None  # where the trial is none of the sweep's pilots: that of a former final run
 
+    @property
+    def stays(self) -> str:
+        """What is said where a best checkpoint cannot be gone on from."""
+        return "" if self.config is None else f"; the best checkpoint stays in {self.folder}"
+
 
 def takes_rate(config: TrialConfig) -> bool:
     """Whether another learning rate than a checkpoint's counts once its trainer has gone on from it."""

@@ -126,3 +126,4 @@ def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Ru
         assert not session.query(Decision).filter(Decision.action == "best-not-kept").count()
     broke = run("launch", "sweep-1", "--from-best")
     assert broke.code == 4, broke.err
+    assert again["best_folder"] in broke.err.replace("\n", "")

@@ -34,6 +34,7 @@ from runner.trainers.verl.configuration import (
 )
 from runner.trainers.verl.options import options_of
 from runner.trainers.verl.recipe import differences
+from runner.training.trial import read_points
 
 CHECKPOINTS = f"{FOLDER}/global_step_{{step}}"
 HOLDS = ("actor", "data.pt")  # the last is written after all processes have saved
@@ -132,9 +133,14 @@ class VerlDriver:
             return asked(config.trainer.python or "python3", Path(folder))
 
     def _scored(self, config: TrialConfig, attempt: Attempt) -> set[int]:
-        """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved."""
+        """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.
+
+        Of a copied checkpoint the trial's points tell, which were copied with it.
+        """
         earlier = (Attempt(attempt.folder, number, 0, 0, None) for number in range(1, attempt.number))
-        return {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
+        said = {each.step for one in earlier for source in self.sources(config, one) for each in source.read()}
+        points = read_points(attempt.folder.parent)
+        return said | {point.optimizer_step for point in points if point.score is not None}
 
 
 JUDGE = VerlDriver()

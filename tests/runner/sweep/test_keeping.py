@@ -182,15 +182,16 @@ def test_a_copy_at_another_learning_rate_is_that_of_a_trial_with_that_rate(
     assert DrivenBackend(driver(slower)).restore(slower, tmp_path / "slower") == 4
 
 
-def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [checkpoints.PLAIN, checkpoints.TENSORS], ids=["simulated", "tensors"])
+def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path, form: checkpoints.CheckpointFormat) -> None:
     config = standin_config().model_copy(update={"trainer": None})
     state = {"config": config.model_dump(mode="json"), "step": 3}
-    checkpoints.save(tmp_path / "run", 3, state, checkpoints.PLAIN)
+    checkpoints.save(tmp_path / "run", 3, state, form)
     slower = config.model_copy(update={"learning_rate": 1e-7})
     copy_pilot(FromPilot(1, tmp_path / "run", 3, config), slower, tmp_path / "slower")
-    found = checkpoints.resumed(tmp_path / "slower", slower, checkpoints.PLAIN)
+    found = checkpoints.resumed(tmp_path / "slower", slower, form)
     assert (found.notes, found.state["step"]) == ((), 3)
-    assert checkpoints.resumed(tmp_path / "run", config, checkpoints.PLAIN).state == state
+    assert checkpoints.resumed(tmp_path / "run", config, form).state == state
 
 
 @pytest.mark.parametrize(("trainer", "takes"), [("trl", True), ("verl", False), (None, True)])

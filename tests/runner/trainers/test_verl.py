@@ -10,10 +10,12 @@ from budgets.errors import InputError
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
+from runner.ports.backend import Point
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.driver import Attempt
 from runner.trainers.verl.configuration import TRACKER
 from runner.trainers.verl.driver import VerlDriver
+from runner.training.trial import write_points
 
 GPUS = Machine(device="cuda", gpus=8, nodes=2)  # in float32: a head in another format would be a difference
 
@@ -102,6 +104,14 @@ def test_a_resumed_trial_is_not_validated_again_unless_its_score_was_lost(tmp_pa
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         VerlDriver().check(trial(**changes))
+
+
+def test_of_a_copied_checkpoint_the_copied_points_tell_its_score(tmp_path: Path) -> None:
+    copied = attempt(tmp_path / "trainer", from_step=4, checkpoint=tmp_path / "trainer" / "global_step_4")
+    write_points(tmp_path, [Point(4, 96, 0, 1.0, 0.1, score=0.5)])
+    assert told(trial(), copied)["trainer.val_before_train"] == "false"
+    write_points(tmp_path, [Point(2, 48, 0, 1.0, 0.1, score=0.5), Point(4, 96, 0, 1.0, 0.1)])
+    assert told(trial(), copied)["trainer.val_before_train"] == "true"
 
 
 def test_what_changes_nothing_of_the_result_may_be_set(tmp_path: Path) -> None:
