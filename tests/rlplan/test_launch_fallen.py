@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,14 @@ from sqlalchemy.orm import Session
 
 from planner.store import open_store
 from planner.store.schema import Decision, Point, Sweep, Trial
-from planner.store.standing import standing
+from planner.store.standing import committed_step, standing
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import start
 from runner.ports.simulation import Costs, SimulationChoice
 from tests.rlplan.conftest import Run
 
 PATIENCE = 120.0
-FALL = 600  # update from which the final run's scores fall; no pilot gets so far
+FALL = 450  # update from which the final run's scores fall; no pilot gets so far
 TRAINER = f"""
 name = "standin"
 [options]
@@ -46,7 +47,7 @@ def swept(folder: Path) -> None:
     few = {"pilot.most_pilots": ("", 2), "validation.every_steps": ("", 40), "pilot.fraction": ("", 0.3)}
     request = SweepRequest(
         task="sum-easy",
-        budget=0.4,
+        budget=0.3,
         further=few,
         policy="full",
         workers=2,
@@ -56,11 +57,22 @@ def swept(folder: Path) -> None:
     assert not start(request, str(folder / "rlplan.db")).interrupted
 
 
-def longest_pilot() -> str:
+@dataclass(frozen=True)
+class Pilot:
+    """A trial of the sweep, and where it stands."""
+
+    step: int
+    config: dict[str, Any]
+
+
+def longest_pilot() -> tuple[Pilot, str]:
+    """Return the pilot that got farthest, and its allocation as an option has it."""
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         stands = standing(session, "sweep-1")
-        longest = max(stands.trials, key=lambda each: stands.segments[each.id][-1].to_step)
-        return f"n={longest.rollouts_per_prompt},B={longest.prompts_per_batch}"
+        steps = {each.id: committed_step(stands.segments[each.id]) for each in stands.trials}
+        longest = max(stands.trials, key=lambda each: steps[each.id])
+        allocation = f"n={longest.rollouts_per_prompt},B={longest.prompts_per_batch}"
+        return Pilot(steps[longest.id], longest.config), allocation
 
 
 def status(run: Run) -> dict[str, Any]:
@@ -78,7 +90,7 @@ def scores(session: Session, sweep: str) -> dict[int, float]:
 @pytest.mark.soak
 def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Run, tmp_path: Path) -> None:
     swept(tmp_path)
-    asked = ["launch", "--validations", "20", "--allocation", longest_pilot()]
+    asked = ["launch", "--validations", "20", "--allocation", longest_pilot()[1]]
     planned = json.loads(run(*asked, "--dry-run", "--format", "json").out)
     assert planned["from_step"] > 0, planned["notes"]
     assert planned["from_step"] < FALL < planned["update_steps"] / 2
@@ -103,27 +115,26 @@ def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Ru
     assert launched.wait(PATIENCE) == 130
     first = status(run)
     best = first["kept"]
-    assert planned["from_step"] <= best["step"] < FALL
+    assert 0 < best["step"] < FALL
     assert first["best"]["score"] - best["score"] < 0.1
-    assert (Path(first["best_folder"]) / "trainer" / "checkpoints" / f"global_step_{best['step']}").is_dir()
+    (saved,) = (Path(first["best_folder"]) / "trainer" / "checkpoints").glob("global_step_*")
+    step = int(saved.name.rpartition("_")[2])  # a pilot is saved at its end too, which may be after its last score
+    assert best["step"] <= step < FALL
 
     assert run("launch", "--learning-rate", "1e-7").code == 2
     ran = run(*shlex.split(named[1])[1:], "--validations", "20", "--format", "json")
     assert ran.code == 5, ran.err  # the stand-in's scores fall again
     again = json.loads(ran.out)["final"]
-    assert (again["sweep"], again["from_step"], again["status"]) == ("sweep-1-final-2", best["step"], "finished")
+    assert (again["sweep"], again["from_step"], again["status"]) == ("sweep-1-final-2", step, "finished")
     assert "fall" in {each["rule"] for each in again["warnings"]}
     assert again["best"]["score"] >= best["score"]
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         before, after = scores(session, "sweep-1-final"), scores(session, "sweep-1-final-2")
         assert after[best["step"]] == best["score"]
-        assert {step: score for step, score in before.items() if step <= best["step"]}.items() <= after.items()
+        assert {at: score for at, score in before.items() if at <= step}.items() <= after.items()
         trial = session.query(Trial).join(Sweep, Sweep.id == Trial.sweep_id).filter(Sweep.name == again["sweep"]).one()
         assert standing(session, again["sweep"]).segments[trial.id][0].charged_gpu_hours == 0.0
         assert str(trial.learning_rate) in named[1] or f"{trial.learning_rate:.3g}" in named[1]
         spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
         assert not session.query(Decision).filter(Decision.action == "best-not-kept").count()
-    broke = run("launch", "sweep-1", "--from-best")
-    assert broke.code == 4, broke.err
-    assert again["best_folder"] in broke.err.replace("\n", "")

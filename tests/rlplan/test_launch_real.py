@@ -11,8 +11,11 @@ from planner.store import open_store
 from planner.store.final_tables import Final
 from planner.store.schema import Point, Sweep, Trial
 from planner.store.standing import standing
+from runner.ports.trial import TrialConfig
+from runner.sweep.keeping import kept_in
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
+from tests.rlplan.test_launch_fallen import longest_pilot
 
 STANDIN = """
 [trainer]
@@ -23,8 +26,8 @@ time_scale = 60
 """
 
 
-def launched(run: Run) -> dict[str, Any]:
-    ran = run("launch", "--validations", "5", "--format", "json")
+def launched(run: Run, *further: str) -> dict[str, Any]:
+    ran = run("launch", "--validations", "5", *further, "--format", "json")
     assert ran.code == 0, ran.err
     document: dict[str, Any] = json.loads(ran.out)["final"]
     return document
@@ -68,9 +71,11 @@ def test_stand_ins_of_other_trainers_are_driven_like_their_pilots(
     monkeypatch.chdir(tmp_path)
     Path("rlplan.toml").write_text(STANDIN.format(of=of))
     assert run("sweep", "--task", "sum-easy", "--budget", "0.5").code == 0
-    final = launched(run)
-    assert (final["status"], final["from_step"]) == ("finished", 0)
+    pilot, allocation = longest_pilot()
+    final = launched(run, "--allocation", allocation)
+    assert (final["status"], final["from_step"]) == ("finished", pilot.step)
     # In scaled time a crowded machine may cost the last segments: then the money has ended it, and it says so.
     assert final["step"] == final["update_steps"] or re.search(r", at update [\d,]+ of", final["ending"])
-    assert final["step"] > 0
+    assert final["step"] > pilot.step
+    assert kept_in(TrialConfig.model_validate(pilot.config), Path(final["best_folder"])) == final["kept"]["step"] > 0
     assert within_its_budget()

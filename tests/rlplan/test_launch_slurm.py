@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from budgets.errors import NotFoundError
+from budgets.errors import BudgetError, NotFoundError
 from planner.store import open_store
 from planner.store.final_tables import Final, ForecastOfFinal
-from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import newest_points, standing
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
@@ -133,6 +134,13 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         assert session.query(Sweep).filter(Sweep.name == "sweep-1-final").one().status is SweepStatus.FINISHED
         spent = sum(standing(session, each.name).spent_gpu_hours for each in session.query(Sweep))
         assert spent <= store.plan().budget_gpu_hours
+    best = Path(own.config["folder"]) / again.name / "best"
+    checkpoints.save(best, step, {"config": again.config, "step": step}, checkpoints.PLAIN)
+    with open_store("rlplan.db") as store, store.write() as session:
+        half = spent / 2
+        session.execute(update(Plan).values(budget_gpu_hours=spent, pilot_gpu_hours=half, final_gpu_hours=half))
+    with pytest.raises(BudgetError, match=f"the best checkpoint stays in {best}"):
+        describe(asked, "rlplan.db")
     config = TrialConfig.model_validate(again.config)
     assert checkpoints.resumed(Path(own.config["folder"]) / again.name, config, checkpoints.PLAIN).state["step"] == step
 

@@ -97,10 +97,12 @@ def test_a_real_fall_is_warned_of_and_the_best_checkpoint_gone_on_from(plan: Pla
     first = plan.launched("two scores", "--allocation", allocation)
     assert first["from_step"] == pilot["step"] > 0
     kept = first["kept"]
-    assert (Path(first["best_folder"]) / "trainer" / f"checkpoint-{kept['step']}" / "complete.json").is_file()
+    (saved,) = Path(first["best_folder"]).glob("trainer/checkpoint-*/complete.json")
+    step = int(saved.parent.name.rpartition("-")[2])
+    assert kept["step"] <= step
 
     fallen = plan.launched("it falls", "--from-best", "--learning-rate", str(FAR_TOO_HIGH))
-    assert (fallen["sweep"], fallen["from_step"]) == ("sweep-1-final-2", kept["step"])
+    assert (fallen["sweep"], fallen["from_step"]) == ("sweep-1-final-2", step)
     assert fallen["scores"][-1]["score"] < kept["score"] / 2
     (said,) = [each["said"] for each in fallen["warnings"] if each["rule"] == "fall"]
     named = re.search(r"`rlplan (launch sweep-1 --from-best --learning-rate )([^`]*)`", said)
@@ -108,7 +110,7 @@ def test_a_real_fall_is_warned_of_and_the_best_checkpoint_gone_on_from(plan: Pla
     assert float(named[2]) == FAR_TOO_HIGH / 2
 
     back = plan.launched("two scores", *named[1].split()[2:], str(first_rate(plan)))
-    assert (back["sweep"], back["from_step"]) == ("sweep-1-final-3", kept["step"])
+    assert (back["sweep"], back["from_step"]) == ("sweep-1-final-3", step)
     assert {each["step"]: each["score"] for each in back["scores"]}[kept["step"]] == kept["score"]
     assert back["scores"][-1]["score"] > kept["score"] - 0.1
     assert back["warnings"] == []
