@@ -34,6 +34,7 @@ class ValidationPlan(Section):
     samples: Count = 4
     every_rollouts: Count = Field(description="generated training rollouts between validations: a cadence in compute")
     temperature: Annotated[float, Field(ge=0)] = 1.0
+    triggered: bool = Field(False, description="also once the training reward has clearly fallen; our own trainer's")
 
 
 class Machine(Section):

@@ -164,9 +164,9 @@ def trial_of_final(board: Board, run: FinalRun) -> NewTrial:
     else:
         config = TrialConfig.model_validate(board.facts[like.trial].config)
     config = reaching(config, run.update_steps)
-    every = config.validation.model_copy(update={"every_rollouts": n * B * run.segment_steps})
+    often = {"every_rollouts": n * B * run.segment_steps, "triggered": config.trainer is None}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
-    config = config.model_copy(update={"validation": every, "machine": machine})
+    config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
     return NewTrial(
         name=trial_name(n, B, config.seed, axes),
         rollouts_per_prompt=n,

@@ -348,3 +348,10 @@ def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(swept: str) -> N
     assert {recommended(swept, name).sweep for name in (None, "sweep-1-final")} == {"sweep-1"}
     with open_store(swept, read_only=True) as store, store.read() as session:
         assert {row["sweep"] for row in ranked_allocations(session)} == {"sweep-1"}
+
+
+def test_only_a_final_run_is_validated_when_its_reward_falls(swept: str) -> None:
+    launch(LaunchRequest(validations=8), swept)
+    *pilots, final = (each.config["validation"]["triggered"] for each in rows(swept, Trial))
+    assert final
+    assert not any(pilots)
