@@ -17,7 +17,7 @@ from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.journal import Journal
-from runner.sweep.measured import cost_record
+from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.worker_records import WorkerRecord
 from runner.training.trial import COLUMNS
 
@@ -34,6 +34,7 @@ class Intake:
         """Work for one sweep; the workload is the plan's."""
         self._board, self._journal, self._workload = board, journal, workload
         self._clock = journal.clock
+        self._short = ShortSegments()
         self._ignored: set[int] = set()
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
         self.committed = 0  # segments
@@ -88,7 +89,8 @@ class Intake:
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1
         trial = self._board.trials[segment.trial]
-        record = cost_record(self._board.spec, self._workload, trial, segment.points, self._clock.now())
+        points = self._short.with_earlier(segment.trial, segment.points)
+        record = cost_record(self._board.spec, self._workload, trial, points, self._clock.now())
         if record is not None:
             self._journal.add(lambda session: add_cost_records(session, [record]))
         if (news := self._board.start_ups.news()) is not None:

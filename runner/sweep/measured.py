@@ -27,7 +27,7 @@ def cost_record(
     """
     if spec.training.trainer is not None:
         return None
-    updates = [point.metrics for point in points if point.optimizer_step and "response_tokens" in point.metrics]
+    updates = [point.metrics for point in points if _is_timed(point)]
     if len(updates) < FEWEST_UPDATES:
         return None
     # Where the batch grows, updates of other sizes took other times: the newest size counts.
@@ -55,6 +55,21 @@ def cost_record(
         trial_id=trial.trial,
         steps=len(updates),
     )
+
+
+class ShortSegments:
+    """Updates of segments with too few to tell a cost, such as a final run's from one validation to the next."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, list[Point]] = {}
+
+    def with_earlier(self, trial: int, points: Sequence[Point]) -> Sequence[Point]:
+        """Return a segment's points behind those that wait; where they are too few still, they wait for the next."""
+        together = [*self._waiting.pop(trial, ()), *points]
+        timed = [point for point in together if _is_timed(point)]
+        if len(timed) < FEWEST_UPDATES:
+            self._waiting[trial] = timed
+        return together
 
 
 class StartUps:
@@ -158,6 +173,10 @@ class StartUps:
             if kind == held
             for each in took
         ]
+
+
+def _is_timed(point: Point) -> bool:
+    return point.optimizer_step > 0 and "response_tokens" in point.metrics
 
 
 def _typical(updates: Sequence[dict[str, Any]], phase: str) -> float | None:

@@ -14,7 +14,7 @@ from planner.store import open_store
 from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import factor_of_promise, finals_of
 from planner.store.results import ranked_allocations
-from planner.store.schema import Decision, Sweep, SweepStatus, Trial
+from planner.store.schema import Decision, Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
@@ -355,3 +355,30 @@ def test_only_a_final_run_is_validated_when_its_reward_falls(swept: str) -> None
     *pilots, final = (each.config["validation"]["triggered"] for each in rows(swept, Trial))
     assert final
     assert not any(pilots)
+
+
+class Timed(Simulated):
+    """Says of each update what our own trainer says."""
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [self._timed(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
+
+    def _timed(self, event: Progress) -> Progress:
+        said = {"response_tokens": 5.0, "generated_rollouts": 64.0, "trained_rollouts": 64.0}
+        said |= {"seconds": {"generate": 0.25, "train": 0.5}}
+        return replace(event, points=tuple(replace(each, metrics={**each.metrics, **said}) for each in event.points))
+
+
+def test_what_the_updates_of_a_final_run_took_prices_the_next_plan(swept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store(swept, read_only=True) as store:
+        assert store.cost_records() == []
+    monkeypatch.setattr(sweeping, "RayExecutor", Timed)
+    launch(LaunchRequest(validations=8), swept)
+    with open_store(swept, read_only=True) as store:
+        records = store.cost_records(gpu="cpu")
+    assert {each.trial_id for each in records} == {rows(swept, Trial)[-1].id}
+    assert all(each.seconds == {"generate": 0.25, "train": 0.5} for each in records)
+    start(request(), swept)
+    told = [each["source"] for each in rows(swept, Plan)[-1].assumptions if each["what"] == "cost of a step"]
+    assert len(told) == 1
+    assert "of sweep-1-final, 1 cpu" in told[0]

@@ -13,7 +13,7 @@ from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.measured import cost_record
+from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
 from tests.planner.store.samples import NOON
 
@@ -141,6 +141,25 @@ def test_a_segment_of_updates_gives_their_typical_cost() -> None:
 @pytest.mark.parametrize("points", [[], [update(1, train=0.1), update(2, train=0.1)]], ids=["none", "too few"])
 def test_too_few_updates_tell_nothing(points: list[Point]) -> None:
     assert cost_record(spec(), WORKLOAD, TRIAL, points, NOON) is None
+
+
+def test_segments_of_one_update_tell_their_cost_together() -> None:
+    short = ShortSegments()
+    told = [short.with_earlier(7, [update(step, train=0.1 * step)]) for step in range(1, 8)]
+    assert [[point.optimizer_step for point in each] for each in told] == [
+        [1],
+        [1, 2],
+        [1, 2, 3],
+        [4],
+        [4, 5],
+        [4, 5, 6],
+        [7],
+    ]
+    records = [cost_record(spec(), WORKLOAD, TRIAL, points, NOON) for points in told]
+    assert [record and record.steps for record in records] == [None, None, 3, None, None, 3, None]
+    assert records[2] is not None
+    assert records[2].seconds == {"train": 0.2}
+    assert len(short.with_earlier(8, [update(8, train=0.1)])) == 1  # another trial's do not count
 
 
 def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
