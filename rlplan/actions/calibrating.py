@@ -165,7 +165,7 @@ def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
 
 def _as_it_ran(record: CostRecord, traits: RecipeTraits, timed: Mapping[Phase, float]) -> RecipeTraits:
     """Return a recipe's traits as a run elsewhere had them: its passes, whether it waited, its updates of a batch."""
-    if record.source is None:
+    if record.source is None and record.trainer is None:
         return traits
     reference = traits.reference_pass
     if record.trainer not in _TIMES_BOTH and Phase.TRAIN in timed:  # a pass that it makes it times

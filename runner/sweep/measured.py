@@ -7,7 +7,8 @@ from typing import Any
 
 from budgets.work import Phase
 from planner.axes import MODEL, text_of
-from planner.store.records import NewCostRecord
+from planner.config.trainer import STANDIN
+from planner.store.records import WHOLE, NewCostRecord
 from planner.store.schema import Segment, SegmentOutcome
 from planner.view import Axes, TrialView
 from runner.ports.backend import Point
@@ -15,18 +16,16 @@ from runner.sweep.spec import SweepSpec
 
 LEAST_HELD = 0.1  # of a start-up, where the trainer lives on: it saves and is waited for
 NEWS = 0.25  # of a start-up: less of a difference is not told
+WITH_GPUS_APART = ("prime-rl",)  # trainers that generate on other GPUs than they train on
 FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 
 
 def cost_record(
     spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
 ) -> NewCostRecord | None:
-    """Return the typical seconds of each phase over a segment's updates; None when they tell too little.
-
-    What a trainer from outside takes has no phases, and what a stand-in takes is no measurement.
-    """
+    """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
     if spec.training.trainer is not None:
-        return None
+        return _of_outside(spec, workload, trial, points, at)
     updates = [point.metrics for point in points if _is_timed(point)]
     if len(updates) < FEWEST_UPDATES:
         return None
@@ -54,6 +53,47 @@ def cost_record(
         seconds={name: value for name, value in seconds.items() if value is not None},
         trial_id=trial.trial,
         steps=len(updates),
+    )
+
+
+def _of_outside(
+    spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
+) -> NewCostRecord | None:
+    """Return the typical seconds of whole updates of a trainer from outside, which cuts phases in its own way.
+
+    Left out are updates with a validation or a save, and the first of a segment. Told is nothing by a stand-in, where
+    the lengths or the number of rollouts are not known, or where generating has GPUs of its own: they are not recorded.
+    """
+    trainer, recipe = spec.training.trainer, spec.recipe(trial.axes)
+    apart = recipe.schedule.staleness_bound > 0 or recipe.filters.zero_variance == "refill"
+    if trainer is None or trainer.name in (STANDIN, *WITH_GPUS_APART) or spec.training.simulation is not None or apart:
+        return None
+    updates = [point.metrics for point in points[1:] if _is_timed(point) and point.score is None]
+    took = [sum(value for name, value in each["seconds"].items() if name != "start_up") for each in updates]
+    took = [each for each in took if each > 0]
+    if len(took) < FEWEST_UPDATES or min(each["response_tokens"] for each in updates) <= 0:
+        return None
+    n, B, slots = trial.rollouts_per_prompt, trial.prompts_per_batch, spec.resources.slots
+    mean = _mean(updates, "response_tokens")
+    return NewCostRecord(
+        at=at,
+        gpu=spec.resources.gpu,
+        generator_gpus=slots,
+        trainer_gpus=slots,
+        colocated=True,
+        model=text_of(trial.axes, MODEL) or str(workload["model"]),
+        recipe=recipe.name,
+        rollouts_per_prompt=n,
+        prompts_per_batch=B,
+        generated_rollouts=n * B,
+        trained_rollouts=n * B,
+        mean_prompt_tokens=float(workload["prompt_tokens"]),
+        mean_response_tokens=mean,
+        longest_response_tokens=mean,
+        seconds={WHOLE: statistics.median(took)},
+        trial_id=trial.trial,
+        trainer=trainer.name,
+        steps=len(took),
     )
 
 

@@ -364,8 +364,8 @@ class Timed(Simulated):
         return [self._timed(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
 
     def _timed(self, event: Progress) -> Progress:
-        said = {"response_tokens": 5.0, "generated_rollouts": 64.0, "trained_rollouts": 64.0}
-        said |= {"seconds": {"generate": 0.25, "train": 0.5}}
+        said: dict[str, Any] = {"response_tokens": 5.0, "generated_rollouts": 64.0, "trained_rollouts": 64.0}
+        said["seconds"] = {"generate": 0.25, "train": 0.5}
         return replace(event, points=tuple(replace(each, metrics={**each.metrics, **said}) for each in event.points))
 
 

@@ -1,20 +1,27 @@
 """What a sweep notes beside its trials: fingerprints, and costs of updates."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from budgets import catalogue
+from budgets.calibration import calibrate, priced_phases, priced_whole
+from budgets.work import total
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
+from planner.store.schema import CostRecord
 from planner.trials import TrialState
 from planner.view import TrialView
+from rlplan.actions.calibrating import measured_steps
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
+from tests.budgets.conftest import build_workload
 from tests.planner.store.samples import NOON
 
 
@@ -160,6 +167,64 @@ def test_segments_of_one_update_tell_their_cost_together() -> None:
     assert records[2] is not None
     assert records[2].seconds == {"train": 0.2}
     assert len(short.with_earlier(8, [update(8, train=0.1)])) == 1  # another trial's do not count
+
+
+def outside(name: str, recipe: str = "grpo") -> SweepSpec:
+    given = spec()
+    changes = {"trainer": TrainerChoice(name=name), "recipe": load_recipe(recipe)}
+    return given.model_copy(update={"training": given.training.model_copy(update=changes)})
+
+
+def driven(step: int, seconds: float, **changes: Any) -> Point:
+    """An update as it is put together of what a trainer from outside has said."""
+    metrics = {"response_tokens": 100.0, "seconds": {"train": 0.4 * seconds, "other": 0.6 * seconds}}
+    return Point(step, 64 * step, 300 * step, 0.2 * step, 0.001 * step, **{"metrics": metrics, **changes})
+
+
+DRIVEN = [driven(1, 40.0), *(driven(step, 5.0 + 0.1 * step) for step in range(2, 7)), driven(7, 25.0, score=0.5)]
+
+
+def test_whole_updates_of_a_trainer_from_outside_are_told_without_starts_and_validations() -> None:
+    record = cost_record(outside("verl"), WORKLOAD, TRIAL, DRIVEN, NOON)
+    assert record is not None
+    assert record.seconds == {"step": pytest.approx(5.4)}
+    assert (record.trainer, record.steps, record.mean_response_tokens) == ("verl", 5, 100.0)
+    assert record.generated_rollouts == TRIAL.rollouts_per_prompt * TRIAL.prompts_per_batch
+
+
+def test_whole_updates_of_a_trainer_from_outside_move_the_price_of_the_next_plan() -> None:
+    gpu, workload = catalogue.gpu("h100"), build_workload()
+    traits, given = load_recipe("grpo").traits(), outside("verl")
+    on_gpus = given.model_copy(update={"resources": Resources(gpu="h100", slots=64)})
+    known = {"model": "qwen3-8b", "prompt_tokens": 256}
+
+    def price(slower: float) -> float:
+        cell = replace(TRIAL, rollouts_per_prompt=16, prompts_per_batch=64)
+        said = {"response_tokens": 3300.0, "seconds": {"other": slower}}
+        points = [driven(step, slower, metrics=said) for step in range(1, 9)]
+        record = cost_record(on_gpus, known, cell, points, NOON)
+        assert record is not None
+        (step,) = measured_steps([CostRecord(**vars(record))], traits)
+        assert step.traits.old_log_probs  # as verl does, whatever the recipe says
+        found = calibrate(workload, gpu, [step] * 5).coefficients
+        return total(priced_whole(priced_phases(workload, gpu, step, found), step.traits))
+
+    assert price(400.0) > 1.5 * price(100.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "points"),
+    [
+        (outside("standin"), DRIVEN),
+        (outside("prime-rl"), DRIVEN),  # generates on GPUs of its own
+        (outside("trl", "dapo"), DRIVEN),  # generates more than it says
+        (outside("verl"), DRIVEN[:3]),
+        (outside("verl"), [driven(step, 5.0, metrics={"response_tokens_at_most": 9.0}) for step in range(1, 9)]),
+    ],
+    ids=["stand-in", "apart", "refills", "too few", "lengths unknown"],
+)
+def test_what_cannot_be_told_of_a_trainer_from_outside_is_left_out(given: SweepSpec, points: list[Point]) -> None:
+    assert cost_record(given, WORKLOAD, TRIAL, points, NOON) is None
 
 
 def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
