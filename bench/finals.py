@@ -111,6 +111,10 @@ def main() -> int:
         (f"stopping saves {saved:.0%} of the updates, and so of the hours, bar {BAR_SAVED:.0%}", saved >= BAR_SAVED),
         (f"and loses {lost:+.4f} of score in the mean, bar {BAR_LOST:g}", lost <= BAR_LOST),
     )
+    widths = [each.promised["high"] - each.promised["low"] for each in finals]
+    misses = [each.reached - each.promised["score"] for each in finals]
+    width, miss = statistics.fmean(widths), statistics.fmean(misses)
+    print(f"\nwidth of the promised interval {width:.3f}, reached less promised {miss:+.3f}, means")
     print("\n" + "\n".join(f"{'met' if met else 'MISSED'}: {said}" for said, met in bars))
     return sum(not met for _, met in bars)
 
