@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, column, table
 
-from planner.store import final_tables  # noqa: F401 (its tables are made with the others)
+from planner.store import experiences, final_tables  # noqa: F401 (their tables are made with the others)
 from planner.store.base import Base, Strict
 from planner.store.schema import Ranking
 
@@ -75,7 +75,7 @@ ORDER BY plan_id DESC, sweep_id DESC, rank"""
 
 # Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
 # does not import alembic; a test holds the two together.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 HEAD = REVISIONS[-1]
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.

@@ -15,8 +15,18 @@ from planner.replaying.reading import read_recorded
 from planner.store.engine import locate
 from rlplan.reading.experience_reading import every_experience_in, experience_in
 
+BELIEVES: Final = "rlplan"  # the policy whose decisions rest on beliefs, which sources inform
 SQLITE: Final = b"SQLite format 3"
 BEGINNING: Final = 64  # bytes by which a file is told to be of one kind or another
+
+
+def require_learner(policy: str, named: Sequence[str]) -> None:
+    """Refuse sources beside a policy that believes nothing."""
+    if policy != BELIEVES and named and NONE not in named:
+        raise InputError(
+            f"--learn-from {named[0]}: {policy} decides by scores alone and cannot learn from earlier runs; leave it "
+            f"out, or take --policy {BELIEVES}"
+        )
 
 
 def learnt_from(

@@ -11,6 +11,7 @@ import numpy as np
 from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
+from planner.pooling.priors import Teacher
 from planner.proposals import Candidate, Proposal, Request, propose
 from planner.proposals.foretelling import Priced, foretold
 from planner.proposals.grid import PricedGrid, price_cells
@@ -85,7 +86,7 @@ def splits_of(request: Request, fractions: Sequence[float]) -> tuple[list[Split]
     return splits, refused
 
 
-def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
+def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | None = None) -> Setting:
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
@@ -96,6 +97,7 @@ def setting_of(request: Request, splits: Sequence[Split]) -> Setting:
         answers=request.workload.validation.rollouts,
         longest_pilot=max(split.proposal.pilot_gpu_hours * _most_compared(split.proposal) for split in splits),
         longest_final=request.budget_gpu_hours,
+        teacher=teacher,
     )
 
 

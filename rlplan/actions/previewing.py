@@ -8,15 +8,21 @@ from statistics import fmean, stdev
 from typing import Final, Literal
 
 from budgets.errors import BudgetError, InputError
+from planner.experience.teaching import Experienced
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
 from planner.store import open_store
+from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
+from rlplan.actions.learning import learnt_from, require_learner
+from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
 from rlplan.wording.progress import progress_shown
 from runner.simulation.drawn import DrawnWorld
+from runner.sweep.learnt import experienced
+from runner.sweep.planned import about
 
 FRACTIONS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 NO_PILOTS: Final = 0.0
@@ -34,6 +40,7 @@ class PreviewRequest:
     draws: int | None = None
     fractions: tuple[float, ...] = FRACTIONS
     seed: int = 0
+    learn_from: tuple[str, ...] | None = None  # None: what the plan has frozen
 
     def __post_init__(self) -> None:
         if self.draws is not None and self.draws < 1:
@@ -47,6 +54,7 @@ class PreviewRequest:
                 "0,0.05,0.1,0.2"
             )
         open_policy(self.policy, search=None)  # refuses what is not known
+        require_learner(self.policy, self.learn_from or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +186,12 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
     with open_store(database, read_only=True) as store:
         plan = store.plan(request.plan)
         asked, several = request_of(plan, store), any(each.axes for each in plan.candidates)
+    teacher = _teacher(request, plan, database)
     splits, refused = splits_of(asked, request.fractions)
     if not splits:
         raise BudgetError(f"{plan.name}: {'; '.join(refused)}")
     asked = replace(asked, pilots=replace(asked.pilots, gpus=splits[-1].proposal.request.pilots.gpus))
-    setting = setting_of(asked, splits)
+    setting = setting_of(asked, splits, teacher)
     first_ranked = first_of(asked)
     workers = max(1, asked.pilot_hardware.parallel_trials)
     piloted = [split for split in splits if split.fraction]
@@ -196,7 +205,7 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
             if NO_PILOTS in outcomes:
                 outcomes[NO_PILOTS].append(PlayedWorld(without[-1].first_ranked, without[-1].best, 0.0, 0.0))
             for done, split in enumerate(piloted, start=1):
-                outcomes[split.fraction].append(_outcome(world, split, request, number, workers))
+                outcomes[split.fraction].append(_outcome(world, split, request, number, workers, teacher))
                 progress(number * len(piloted) + done)
             if request.draws is None and number + 1 >= FEWEST_DRAWS and clock() - began > PATIENCE_SECONDS:
                 break
@@ -212,12 +221,30 @@ def preview(request: PreviewRequest, database: str, clock: Callable[[], float] =
         outcomes={fraction: tuple(each) for fraction, each in outcomes.items()},
         without=tuple(without),
         first_ranked=first_ranked,
-        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *refused),
+        assumptions=(*assumptions_of(asked, setting, one_of_several=several), *_said_of(teacher), *refused),
     )
 
 
-def _outcome(world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int) -> PlayedWorld:
-    pool, proposal = Pool(), split.proposal
+def _teacher(request: PreviewRequest, plan: Plan, database: str) -> Experienced | None:
+    """Return what the plan's sweep would learn from: what is named, else what the plan has frozen."""
+    if request.learn_from is None:
+        frozen = plan.config.get(LEARNT, [])
+        return experienced(frozen, about(plan, {})) if frozen else None
+    named = learnt_from(request.learn_from, database=database)
+    return Experienced(named, about(plan, {})) if named else None
+
+
+def _said_of(teacher: Experienced | None) -> list[str]:
+    if teacher is None:
+        return []
+    names = ", ".join(each.name for each in teacher.sources)
+    return [f"how the worlds' curves depend on n and B is as {names} had it, as often as that is believed beforehand"]
+
+
+def _outcome(
+    world: DrawnWorld, split: Split, request: PreviewRequest, number: int, workers: int, teacher: Experienced | None
+) -> PlayedWorld:
+    pool, proposal = Pool(teacher), split.proposal
     played = play(
         world.recorded,
         open_policy(request.policy, search=None, pool=pool),

@@ -1,18 +1,20 @@
 """What `rlplan propose` does, callable from Python: price the grid of a configuration, and store the plan."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from planner.config import Assumption, Resolved, assumptions, build_request, resolved_values
 from planner.config.layers import DEFAULT
+from planner.experience.experience import Experience
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
 from planner.store.engine import locate
 from planner.store.schema import Candidate, Plan
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
+from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
 from rlplan.reading.plan_data import new_candidates, new_plan
 
 
@@ -27,35 +29,57 @@ class StoredPlan:
 
 
 def make_plan(
-    resolved: Resolved, database: str, *, for_sweep: bool = False, require: Callable[[Plan], object] | None = None
+    resolved: Resolved,
+    database: str,
+    *,
+    for_sweep: bool = False,
+    require: Callable[[Plan], object] | None = None,
+    learn_from: Sequence[str] | None = None,
 ) -> StoredPlan:
     """Propose allocations with what the database knows about costs, store the plan, and return it with its name.
 
     A plan that is made for a sweep has pilots, whether or not they are expected to pay. `require` refuses one before it
-    is stored.
+    is stored. What its sweep is to learn from is frozen in it: what is named, else what finished sweeps have left.
     """
+    named = _named(learn_from, database)
     request = build_request(resolved)
     request = replace(request, pilots=replace(request.pilots, required=for_sweep))
     if _is_new(database):  # there is nothing to learn yet, and a refused proposal should leave no file behind
-        draft = _Draft(propose(request), resolved, require)
+        draft = _Draft(propose(request), resolved, require, named)
         with open_store(database) as store:
             return draft.stored(store)
     with open_store(database) as store:
         request = with_measured(store, request, given_mean=resolved.source(MEAN_RESPONSE) != DEFAULT)
-        return _Draft(propose(request), resolved, require).stored(store)
+        return _Draft(propose(request), resolved, require, named, left_in(store)).stored(store)
 
 
 class _Draft:
     """A plan before it is stored."""
 
-    def __init__(self, proposal: Proposal, resolved: Resolved, require: Callable[[Plan], object] | None) -> None:
+    def __init__(
+        self,
+        proposal: Proposal,
+        resolved: Resolved,
+        require: Callable[[Plan], object] | None,
+        named: Sequence[Experience] | None,
+        known: Sequence[Experience] = (),
+    ) -> None:
         self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
         values = resolved_values(proposal.request, resolved)
         self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
         self._candidates = new_candidates(proposal)
+        candidates = [Candidate(**vars(each)) for each in self._candidates]
+        draft = Plan(name="the plan", **vars(self._plan), candidates=candidates)
+        if (learnt := sources_of(draft, named, known)) is not None:
+            self._assumptions.append(learnt.assumption)
+            self._plan = replace(
+                self._plan,
+                config=values | {LEARNT: learnt.plain()},
+                assumptions=[*self._plan.assumptions, asdict(learnt.assumption)],
+            )
+            draft.config, draft.assumptions = self._plan.config, self._plan.assumptions
         if require is not None:
-            candidates = [Candidate(**vars(each)) for each in self._candidates]
-            require(Plan(name="the plan", **vars(self._plan), candidates=candidates))
+            require(draft)
 
     def stored(self, store: Store) -> StoredPlan:
         """Store it."""
@@ -66,3 +90,12 @@ class _Draft:
 def _is_new(database: str) -> bool:
     place = locate(database)
     return isinstance(place, Path) and not place.exists()
+
+
+def _named(names: Sequence[str] | None, database: str) -> tuple[Experience, ...] | None:
+    """Read the sources that are named; None where nothing is said of any."""
+    if names is None:
+        return None
+    from rlplan.actions.learning import learnt_from  # noqa: PLC0415  (reads boards and tables of runs)
+
+    return learnt_from(names, database=database)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from budgets.errors import BudgetError, InputError
 from planner.experience.experience import Experience
@@ -16,11 +15,9 @@ from planner.replaying.reading import ReadTable, read_recorded
 from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
-from rlplan.actions.learning import learnt_from
+from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.wording.progress import Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
-
-BELIEVES: Final = "rlplan"  # the policy whose decisions rest on beliefs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,8 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
     open_policy(request.policy, search=None)  # refuses what is not known, before a large table is read
     read = read or read_recorded(request.table)
     recorded = read.recorded
-    learnt = _learnt(request)
+    require_learner(request.policy, request.learn_from)
+    learnt = learnt_from(request.learn_from, apart_from=request.table)
     teacher = Experienced(learnt, read.about) if learnt else None
     _require_reached(request, recorded)
     full_cost = recorded.full_cost(request.target)
@@ -124,17 +122,6 @@ def replay_table(request: ReplayRequest, read: ReadTable | None = None) -> Repla
         learnt=learnt,
         weights=replays[0][1],
     )
-
-
-def _learnt(request: ReplayRequest) -> tuple[Experience, ...]:
-    """Read what is to be learnt from; only the policy that believes anything can."""
-    learnt = learnt_from(request.learn_from, apart_from=request.table)
-    if learnt and request.policy != BELIEVES:
-        raise InputError(
-            f"--learn-from {request.learn_from[0]}: {request.policy} decides by scores alone and cannot learn from "
-            f"earlier runs; leave it out, or play --policy {BELIEVES}"
-        )
-    return learnt
 
 
 def _require_reached(request: ReplayRequest, recorded: Recorded) -> None:

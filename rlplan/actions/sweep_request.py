@@ -13,15 +13,16 @@ from planner.store.engine import locate
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import AskedSection, flagged, load_configuration
-from rlplan.actions.learning import learnt_from
+from rlplan.actions.learning import BELIEVES, learnt_from, require_learner
+from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.proposing import make_plan
 from rlplan.reading.approximating import approximated
-from rlplan.reading.experience_reading import about
 from rlplan.wording.sharing import warned_of_pilots
 from rlplan.wording.terminal import tell
 from rlplan.wording.typed_numbers import names_in
 from runner.machine import cpu_cores
 from runner.storage.place import Place
+from runner.sweep.planned import about
 from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, trial_name
 from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
@@ -123,6 +124,7 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
         database,
         for_sweep=True,
         require=lambda draft: spec_of(request, draft, database),
+        learn_from=request.learn_from,
     )
     if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
         tell(warned)
@@ -138,22 +140,19 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
     if storage is not None:
         Place(storage).require_usable()
     spec = sweep_spec(plan, request.model_copy(update={"search": search, "folder": folder, "storage": storage}))
-    if request.learn_from:
-        spec = spec.model_copy(update={"learnt": _learnt(request, spec, plan, database)})
+    if sources := _sources(request, plan, database):
+        learnt = Learnt(sources=sources, about=about(plan, spec.model_dump(mode="json")))
+        spec = spec.model_copy(update={"learnt": learnt})
     return without_gpus(spec) if request.ray_address is None else spec
 
 
-def _learnt(request: SweepRequest, spec: SweepSpec, plan: Plan, database: str) -> Learnt | None:
-    """Return what the named sources say, frozen as it is now."""
-    if request.policy != "rlplan":
-        raise InputError(
-            f"--learn-from with --policy {request.policy}: only rlplan has beliefs that a source informs; leave one "
-            "of them out"
-        )
-    found = learnt_from(request.learn_from or (), database=database)
-    if not found:
-        return None
-    return Learnt(sources=[to_plain(each) for each in found], about=about(spec.model_dump(mode="json"), plan))
+def _sources(request: SweepRequest, plan: Plan, database: str) -> list[dict[str, Any]]:
+    """Return what is learnt from, frozen as it is now: what is named, else what the plan has frozen."""
+    if request.learn_from is None:
+        return plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
+    require_learner(request.policy, request.learn_from)
+    found = learnt_from(request.learn_from, database=database)
+    return [to_plain(each) for each in found]
 
 
 def _search(given: str | None, plan: Plan) -> str | None:

@@ -188,6 +188,7 @@ def propose(
     pilot_fraction: float | None = None,
     pilot_gpus: int | None = None,
     baseline: str | None = None,
+    learn_from: Sequence[str] | None = None,
     task: str | None = None,
     config: str | Path | None = None,
     db: str | Path | None = None,
@@ -215,6 +216,8 @@ def propose(
         pilot_fraction: Share of the budget for pilots; 0 for a plan without any.
         pilot_gpus: How many GPUs a pilot gets; by default the fewest at nearly the best price.
         baseline: What you would choose otherwise, always a row: "n=16,B=128" unless you say so.
+        learn_from: Recorded runs, experience, a database or sweeps of related work, for the plan's sweep; "none" for
+            none. By default finished sweeps of the same database that are alike.
         task: An embedded task, on this machine's CPU.
         config: A configuration file.
         db: The results database: a path, or an SQLAlchemy URL; by default RLPLAN_DB, else rlplan.db.
@@ -241,7 +244,7 @@ def propose(
     database = database_at(db)
     with arguments_named():
         file = None if config is None else Path(config)
-        stored = make_plan(load_configuration(file, task, flagged(asked)), database)
+        stored = make_plan(load_configuration(file, task, flagged(asked)), database, learn_from=learn_from)
     document = plan_data(stored.name, stored.proposal, stored.assumptions)
     return Plan(database, document, tuple(stored.notices))
 

@@ -69,7 +69,8 @@ def run(
         ray_address: A Ray cluster; this machine without it.
         folder: Checkpoints and logs; on a cluster, shared storage.
         storage: A URL at which a copy of each trial is kept, such as s3://bucket/path.
-        learn_from: Recorded runs, experience, a database or sweeps of related work; "none" for none.
+        learn_from: Recorded runs, experience, a database or sweeps of related work; "none" for none. By default what
+            the plan names.
         retries: Times in a row that a lost trial is tried again.
         problems: Problems of your own: JSONL of {prompt, answer}.
         model: A local Hugging Face checkpoint, for your own problems.

@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
-from rlplan.commands.options import DatabaseOption, FormatOption, PlanArgument, PolicyOption, SeedOption, whole
+from rlplan.commands.options import (
+    DatabaseOption,
+    FormatOption,
+    LearnFromOption,
+    PlanArgument,
+    PolicyOption,
+    SeedOption,
+    whole,
+)
 from rlplan.wording.formats import DEFAULT_DATABASE, Format
 
 
@@ -15,6 +23,7 @@ def preview(
     pilot_fractions: Annotated[
         str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
     ] = "0,0.05,0.1,0.2,0.4",
+    learn_from: LearnFromOption = None,
     seed: SeedOption = 0,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
@@ -34,5 +43,6 @@ def preview(
         draws=draws,
         fractions=tuple(plain_number(text, "--pilot-fractions") for text in pilot_fractions.split(",")),
         seed=seed,
+        learn_from=None if learn_from is None else tuple(learn_from),
     )
     print_preview(run(request, db), format)

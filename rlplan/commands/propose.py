@@ -30,6 +30,7 @@ def propose(
     baseline: Annotated[
         str | None, typer.Option(help="What you would choose otherwise, always a row: n=16,B=128 unless you say so.")
     ] = None,
+    learn_from: options.LearnFromOption = None,
     task: options.TaskOption = None,
     config: options.ConfigOption = None,
     db: options.DatabaseOption = DEFAULT_DATABASE,
@@ -45,4 +46,5 @@ def propose(
     from rlplan.actions.proposing import make_plan  # noqa: PLC0415
     from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
 
-    print_plan(make_plan(load_configuration(config, task, flagged(asked)), db), format, top, db)
+    plan = make_plan(load_configuration(config, task, flagged(asked)), db, learn_from=learn_from)
+    print_plan(plan, format, top, db)

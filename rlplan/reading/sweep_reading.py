@@ -30,8 +30,8 @@ from rlplan.reading.decisions import last_decisions
 from rlplan.reading.learnt_sources import learnt_from_of
 from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
-from rlplan.reading.sweeps import workload_name
 from runner.processes import is_dead
+from runner.sweep.planned import workload_name
 
 LAST_DECISIONS = 8
 ANSWER_LEVEL = 0.90  # of the intervals of an answer

@@ -1,9 +1,8 @@
 """What a database holds: its sweeps with how each stands, and its plans; a fixed number of queries however many."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import case, func, select
@@ -24,6 +23,7 @@ from planner.store.schema import (
 from planner.trials import TrialState
 from planner.view import Axes
 from runner.processes import is_dead
+from runner.sweep.planned import workload_name
 
 # How a sweep that counts as running stands where it does not run.
 WITHOUT_DRIVER, PAUSED = "without a driver", "paused"
@@ -108,12 +108,6 @@ def state_of(sweep: Sweep, now: datetime, held: Collection[int]) -> str:
     if not is_driven(sweep, now) or is_dead(sweep):
         return WITHOUT_DRIVER
     return PAUSED if sweep.id in held else sweep.status.value
-
-
-def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
-    """Name what is trained: the task where the sweep says one, else the plan's model."""
-    task = config.get("training", {}).get("task", {}).get("name")
-    return Path(task).stem if task else str(planned.get("model", ""))
 
 
 def listed_plans(session: Session) -> list[dict[str, Any]]:

@@ -14,11 +14,14 @@ from typing import Final
 import numpy as np
 
 from planner.curves.curve import Vector
+from planner.pooling.features import features
+from planner.pooling.priors import Teacher
 from planner.proposals.prior import LEVEL_SD
 from planner.proposals.worth import OWN_SD, own_likeness
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
+from runner.simulation.bent import EXPONENTS, bent
 from runner.simulation.chance import mixed, uniform
 from runner.simulation.surfaces import Shape, departed, of_one_run
 
@@ -30,7 +33,6 @@ LOWEST_LEVEL: Final = 0.3  # of what a study says, however low the level that is
 FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie farther and farther apart
 WIDENING: Final = 1.03
 APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
-EXPONENTS: Final = (0.3, 3.0)  # of a curve, over and under those of the studies
 FARTHEST_ASYMPTOTE: Final = 3.0  # times the gain at the last of the three
 
 
@@ -71,6 +73,7 @@ class Setting:
     longest_pilot: float  # GPU-hours up to which scores can matter
     longest_final: float
     pathologies: Pathologies = field(default_factory=lambda: MODERATE)
+    teacher: Teacher | None = None  # what earlier sweeps say of how scores depend on n and B
 
 
 def curve_through(base: float, rollouts: float, scores: Sequence[float]) -> Shape:
@@ -103,11 +106,10 @@ class DrawnWorld:
         configurations = [cell.configuration for cell in setting.cells]
         own = OWN_SD * np.linalg.cholesky(own_likeness(configurations)) @ rng.standard_normal(len(configurations))
         level = max(LOWEST_LEVEL, 1 + LEVEL_SD * rng.standard_normal())
+        curves = self._taught([cell.curves[world] for cell in setting.cells])
         self._shapes = {
-            cell.configuration: departed(
-                _raised(cell.curves[world], level * (1 + each)), setting.pathologies, self._key_of(cell)
-            )
-            for cell, each in zip(setting.cells, own.tolist(), strict=True)
+            cell.configuration: departed(_raised(curve, level * (1 + each)), setting.pathologies, self._key_of(cell))
+            for cell, curve, each in zip(setting.cells, curves, own.tolist(), strict=True)
         }
 
     def truth(self, gpu_hours: float) -> dict[Configuration, float]:
@@ -121,6 +123,19 @@ class DrawnWorld:
     def recorded(self) -> Recorded:
         """One run of each cell, with the scores that validations would have measured."""
         return Recorded(tuple(self._run(cell) for cell in self._setting.cells))
+
+    def _taught(self, curves: list[Shape]) -> list[Shape]:
+        """Return a study's curves as earlier sweeps have them depend on the configuration."""
+        setting = self._setting
+        if setting.teacher is None:
+            return curves
+        smooth = features([cell.configuration for cell in setting.cells])
+        priors = setting.teacher.priors(smooth, setting.longest_final)
+        units = [
+            setting.longest_final / cell.gpu_hours_per_step * cell.rollouts_per_prompt * cell.prompts_per_batch
+            for cell in setting.cells
+        ]
+        return bent(curves, units, smooth, priors, np.random.default_rng([self._key, 42]))
 
     def _key_of(self, cell: DrawnCell) -> int:
         return mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)

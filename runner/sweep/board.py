@@ -21,7 +21,7 @@ from planner.trials import TrialState
 from planner.view import Axes, Configuration, OpenCell, Seen, TrialView, View
 from runner.ports.backend import Point
 from runner.sweep.measured import StartUps
-from runner.sweep.planned import configuration_of, foretold_by, start_up_gpu_hours, start_ups
+from runner.sweep.planned import about, configuration_of, foretold_by, start_up_gpu_hours, start_ups
 from runner.sweep.spec import SweepSpec
 
 EXPECTED_UPDATES = 3.0  # the first ones of a process are slower than the rest
@@ -79,6 +79,7 @@ class Board:
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = standing.plan.candidates
+        self.about = about(standing.plan, spec.model_dump(mode="json"))
         self._foretold = foretold_by(standing.plan, spec)
         between = spec.learning_rate_range
         self._learning_rates = (between[0], between[1]) if between else None

@@ -4,14 +4,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from budgets.errors import BudgetError, NotFoundError
+import numpy as np
+
+from budgets.errors import BudgetError, InputError, NotFoundError
+from planner.experience.plain import from_plain, to_plain
 from planner.pooling.pool import DRAWS as FEWER_DRAWS
 from planner.pooling.pool import Pool
 from planner.pooling.priors import NONE
 from planner.recommending.answer import FinalAnswer, answer_data
 from planner.recommending.prospect import DRAWS
+from planner.store.experiences import save_experience
 from planner.store.records import NewFit, NewRecommendation, RankedRow
 from planner.store.results import SO_FAR, record_fit, save_recommendation
 from planner.sweeping.beliefs import LEVEL, beliefs_of
@@ -20,8 +24,10 @@ from runner.ports.executor import Clock
 from runner.sweep.answering import answer_of
 from runner.sweep.board import Board
 from runner.sweep.journal import Journal
+from runner.sweep.learnt import left_behind, tells
 from runner.sweep.spec import LEARNT, SweepSpec
 
+EXPERIENCE: Final = "experience"  # the note that a sweep leaves nothing behind, and why
 MODEL = "sigmoids, all curves together"
 # What a recommendation and a row of the ranked list have of a choice.
 CHOSEN = (
@@ -104,8 +110,24 @@ class Conclusions:
         rows = rankings(found)
         sweep = board.sweep
         journal.add(lambda session: save_recommendation(session, sweep, row, rows))
-        if not so_far and (weights := self._pool.source_weights()):
+        if so_far:
+            return
+        if weights := self._pool.source_weights():
             journal.note(LEARNT, None, _said_of_sources(weights), weights=weights)
+        self._leave_behind(board, journal, clock)
+
+    def _leave_behind(self, board: Board, journal: Journal, clock: Clock) -> None:
+        """Store what later sweeps can learn from this one; where that fails, its answer stands all the same."""
+        if not tells(board):
+            return
+        try:
+            content = to_plain(left_behind(board))
+            from_plain(content, board.sweep)  # what nobody could read is not left behind
+        except (InputError, np.linalg.LinAlgError) as error:
+            journal.note(EXPERIENCE, None, f"later sweeps cannot learn from this one: {error}")
+            return
+        sweep, at = board.sweep, clock.now()
+        journal.add(lambda session: save_experience(session, sweep, content, at))
 
 
 def _said_of_sources(weights: Mapping[str, float]) -> str:

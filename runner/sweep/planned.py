@@ -1,7 +1,8 @@
 """What a stored plan says: what its rows are compared as, what they cost to start, and what files they need."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
@@ -63,6 +64,32 @@ def start_up_gpu_hours(candidates: Iterable[Candidate]) -> float:
         *(each.pilot_gpu_hours - each.pilot_steps * each.pilot_price for each in candidates if each.pilot_steps),
         0.0,
     )
+
+
+def about(plan: Plan, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a sweep of these settings trains, in the words by which sweeps are found to be alike.
+
+    Before there is a sweep nothing is known of a task that the plan does not name, nor of the trainer.
+    """
+    training: Mapping[str, Any] = config.get("training", {})
+    planned = (plan.config.get("workload") or {}).get("task")
+    trainer = training.get("trainer")
+    known = {
+        "model": plan.workload.get("model"),
+        "model_parameters": plan.workload.get("parameters"),
+        "response_tokens": plan.workload.get("response_tokens"),
+        "task": workload_name(config, plan.workload) if training else planned,
+        "difficulty": plan.difficulty,
+        "recipe": plan.recipe,
+        "trainer": (trainer["name"] if trainer else "builtin") if training else None,
+    }
+    return {name: str(value) for name, value in known.items() if value}
+
+
+def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
+    """Name what is trained: the task where the sweep says one, else the plan's model."""
+    task = config.get("training", {}).get("task", {}).get("name")
+    return Path(task).stem if task else str(planned.get("model", ""))
 
 
 def pilot_gpus(plan: Plan) -> int:

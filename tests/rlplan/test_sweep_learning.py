@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from budgets.errors import InputError
+from planner.experience.plain import from_plain, to_plain
 from planner.pooling.priors import NONE
 from planner.store import open_store
+from planner.store.experiences import StoredExperience, stored_experiences
 from planner.store.schema import Decision, Sweep, SweepStatus
 from rlplan.actions import sweeping
 from rlplan.actions.sweep_request import SweepRequest, describe
@@ -45,7 +47,7 @@ def database(made: Path, tmp_path: Path) -> str:
 
 
 def learning(**changes: Any) -> SweepRequest:
-    return request(**({"policy": "rlplan", "learn_from": ["sweep-1"]} | changes))
+    return request(**({"policy": "rlplan", "learn_from": ["sweep-1"], "budget": 0.12} | changes))
 
 
 def newest(database: str) -> tuple[dict[str, Any], SweepStatus, list[Decision]]:
@@ -118,7 +120,7 @@ def test_a_dry_run_names_what_it_would_learn_from(database: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"policy": "asha"}, "--learn-from with --policy asha: only rlplan has beliefs"),
+        ({"policy": "asha"}, "--learn-from sweep-1: asha decides by scores alone and cannot learn"),
         ({"learn_from": ["sweep-9"]}, "--learn-from sweep-9: there is no such file, and"),
         ({"learn_from": ["sweep-1", "none"]}, "--learn-from none is given beside sweep-1"),
     ],
@@ -127,3 +129,92 @@ def test_what_cannot_be_learnt_from_is_refused(database: str, changes: dict[str,
     with pytest.raises(InputError, match=message):
         start(learning(**changes), database)
     assert newest(database)[0]["learnt"] is None
+
+
+def left(database: str) -> dict[str, dict[str, Any]]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        return stored_experiences(session)
+
+
+def decided(database: str) -> list[tuple[Any, ...]]:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        sweep = session.query(Sweep).order_by(Sweep.id.desc()).first()
+        rows = session.query(Decision).filter_by(sweep_id=sweep.id).order_by(Decision.number)
+        return [(row.number, row.action, row.trial_id, row.reason, row.seen) for row in rows]
+
+
+def test_a_finished_sweep_leaves_behind_what_can_be_read_again(database: str) -> None:
+    (content,) = left(database).values()
+    assert json.loads(json.dumps(to_plain(from_plain(content, "stored")))) == content
+    assert content["name"] == "sweep-1"
+    assert content["about"]["task"] == "sum-easy"
+
+
+def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(database: str, run: Run) -> None:
+    start(learning(learn_from=None), database)
+    config, _, (told,) = newest(database)
+    assert [each["name"] for each in config["learnt"]["sources"]] == ["sweep-1"]
+    assert config["learnt"]["sources"] == list(left(database).values())[1:]
+    assert set(told.seen["weights"]) == {NONE, "sweep-1"}
+    assert list(left(database)) == ["sweep-2", "sweep-1"]
+    shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database, "--format", "json")
+    (line,) = [each for each in json.loads(shown.out)["assumptions"] if each["what"] == "learnt from"]
+    assert set(line["value"].split("; ")) == {f"{name} (same task and model and recipe)" for name in left(database)}
+    assert "--learn-from none" in line["source"]
+
+
+@pytest.mark.parametrize("changes", [{"learn_from": ["none"]}, {"learn_from": None, "policy": "asha"}])
+def test_nothing_is_learnt_where_that_is_switched_off_or_nothing_is_believed(
+    database: str, changes: dict[str, Any]
+) -> None:
+    start(learning(**changes), database)
+    assert newest(database)[0]["learnt"] is None
+
+
+def test_a_sweep_of_another_scale_is_not_learnt_from_unasked(database: str, run: Run) -> None:
+    shown = run("propose", "--budget", "5000", "--db", database, "--format", "json")
+    assert "learnt from" not in {each["what"] for each in json.loads(shown.out)["assumptions"]}
+    named = run("propose", "--budget", "5000", "--db", database, "--learn-from", "sweep-1", "--format", "json")
+    assert "learnt from" in {each["what"] for each in json.loads(named.out)["assumptions"]}
+
+
+def test_the_plan_decides_what_its_sweep_learns_from_unless_it_is_told_otherwise(database: str, run: Run) -> None:
+    run("propose", "--task", "sum-easy", "--budget", "0.5", "--learn-from", "none", "--db", database)
+    alone = request(policy="rlplan", task=None, budget=None)
+    assert all("learnt from" not in note for note in describe(alone, database).notes)
+    told = request(policy="rlplan", task=None, budget=None, learn_from=["sweep-1"])
+    assert "learnt from: sweep-1" in describe(told, database).notes
+
+
+def test_what_nobody_can_read_is_named_and_left_out(database: str, run: Run) -> None:
+    with open_store(database) as store, store.write() as session:
+        session.query(StoredExperience).one().content = {"name": "sweep-1", "about": {}}
+    shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database)
+    assert "nothing is learnt from sweep-1" in " ".join(shown.err.split())
+    assert "learnt from" not in shown.out
+
+
+def test_decisions_are_those_of_the_undisturbed_sweep_when_sources_change_meanwhile(
+    database: str, tmp_path: Path
+) -> None:
+    """Stopped at its beginning, its source gone, and gone on with: bit by bit the same decisions."""
+    shutil.copy(database, tmp_path / "other.db")
+    start(learning(learn_from=None, seed=3), database)
+    other, interrupts = str(tmp_path / "other.db"), Stopping()
+    began = start(learning(learn_from=None, seed=3), other, interrupts=interrupts, began=interrupts.began)
+    with open_store(other) as store, store.write() as session:
+        session.query(StoredExperience).delete()
+    resume(began.sweep, other)
+    assert began.interrupted
+    assert len(decided(database)) > 5
+    assert decided(other) == decided(database)
+
+
+def test_a_preview_plays_in_worlds_that_are_as_the_source_had_it(database: str, run: Run) -> None:
+    run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database)
+    flags = ("--db", database, "--draws", "2", "--pilot-fractions", "0,0.4", "--format", "json")
+    learnt, without = (json.loads(run("preview", *flags, *more).out) for more in ((), ("--learn-from", "none")))
+    assert "as sweep-1 had it" in " ".join(learnt["assumptions"])
+    assert "sweep-1" not in " ".join(without["assumptions"])
+    refused = run("preview", *flags, "--policy", "asha", "--learn-from", "sweep-1")
+    assert refused.code == 2

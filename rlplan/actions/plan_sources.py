@@ -1,0 +1,56 @@
+"""What a plan's sweep learns from: what is named, else finished sweeps of the same database that are alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from budgets.errors import InputError
+from planner.config import Assumption
+from planner.experience.choosing import compared, most_alike
+from planner.experience.experience import Experience
+from planner.experience.plain import from_plain, to_plain
+from planner.pooling.features import features
+from planner.store import Store
+from planner.store.experiences import stored_experiences
+from planner.store.schema import Plan
+from runner.sweep.planned import about, configuration_of
+
+LEARNT: Final = "learnt"  # key of a plan's stored configuration: its sources, as plain data
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSources:
+    """Sources as they are frozen in a plan, and the line that names them."""
+
+    sources: tuple[Experience, ...]
+    assumption: Assumption
+
+    def plain(self) -> list[dict[str, Any]]:
+        """Return what is stored."""
+        return [to_plain(each) for each in self.sources]
+
+
+def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[Experience]) -> PlanSources | None:
+    """Return what a plan's sweep learns from: all that is named, or those of the known that are alike; None of none."""
+    what, chosen = about(plan, {}), named
+    if chosen is None:
+        lines = features([configuration_of(each) for each in plan.candidates]).lines
+        chosen = most_alike(known, lines, plan.final_gpu_hours, what)
+    if not chosen:
+        return None
+    value = "; ".join(f"{each.name} ({compared(each, what)})" if each.about else each.name for each in chosen)
+    source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
+    return PlanSources(tuple(chosen), Assumption("learnt from", value, source))
+
+
+def left_in(store: Store) -> list[Experience]:
+    """Return what the finished sweeps of a database have left behind, the newest first, as far as it can be read."""
+    with store.read() as session:
+        stored = stored_experiences(session)
+    found = []
+    for name, content in stored.items():
+        try:
+            found.append(from_plain(content, name))
+        except InputError as error:
+            store.notices.append(f"{error}; nothing is learnt from {name}")
+    return found
