@@ -72,6 +72,19 @@ class FinalAnswer:
             f"{chosen.expected_regret:.3f} short of the best in hindsight. It was taken because {self.why}."
         )
 
+    @property
+    def valued(self) -> str:
+        """Whether what was compared is the pilot's own run, which the final run can go on from, or the configuration.
+
+        A pilot's luck is in its checkpoint: as long as nothing says that it passes, it counts for the run that has it.
+        """
+        seeds = self.chosen.seeds_seen
+        if seeds == 1:
+            return "Compared is the run that its pilot began, as it would go on, with what sets it apart from a new one."
+        if seeds > 1:
+            return f"Compared is the mean of the {seeds} runs that its pilots began, as they would go on."
+        return "Compared is the configuration, by what any run of it is expected to score: it has no pilot."
+
 
 def answer(
     joint: Joint,
@@ -127,6 +140,7 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         "recommendation": choice_data(answer.chosen),
         "sentences": [answer.what, answer.how_sure],
         "why": answer.why,
+        "valued": answer.valued,
         "runner_up": rival and choice_data(rival.choice) | _own(rival),
         "equivalent": [choice_data(each) for each in answer.equivalent],
         "budgets": [_with_choice(each) for each in answer.budgets],

@@ -67,6 +67,7 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     answer = found.answer
     yield from canvas.lines(answer.what, "bold")
     yield from canvas.lines(answer.how_sure)
+    yield from canvas.lines(answer.valued)
     yield ""
     yield from _heading(canvas, "The chosen one, what is equivalent to it, and the runner-up")
     yield _alike(answer, canvas)

@@ -60,6 +60,16 @@ def test_the_sentences_say_it_all() -> None:
     assert found.how_sure.endswith("It was taken because none other is expected to score as high.")
 
 
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [(0, "Compared is the configuration, by what any run"), (1, "Compared is the run that its pilot"), (2, "the 2 runs")],
+)
+def test_it_is_said_whether_the_run_or_the_configuration_was_compared(seeds: int, said: str) -> None:
+    found = answered(sigmoids(TOPS), seeds_seen=seeds)
+    assert said in found.valued
+    assert answer_data(found)["valued"] == found.valued
+
+
 def test_the_interval_is_wider_where_seeds_differ_more() -> None:
     joint = sigmoids(TOPS)
     calm, noisy = (answer(joint, facts(joint), TARGET, seed_sd=sd) for sd in (0.0, 0.03))
