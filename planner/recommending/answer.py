@@ -80,7 +80,7 @@ class FinalAnswer:
         """
         seeds = self.chosen.seeds_seen
         if seeds == 1:
-            return "Compared is the run that its pilot began, as it would go on, with what sets it apart from a new one."
+            return "Compared is the run that its pilot began, as it would go on, luck included."
         if seeds > 1:
             return f"Compared is the mean of the {seeds} runs that its pilots began, as they would go on."
         return "Compared is the configuration, by what any run of it is expected to score: it has no pilot."

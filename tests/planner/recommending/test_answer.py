@@ -62,7 +62,7 @@ def test_the_sentences_say_it_all() -> None:
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [(0, "Compared is the configuration, by what any run"), (1, "Compared is the run that its pilot"), (2, "the 2 runs")],
+    [(0, "is the configuration, by what any run"), (1, "Compared is the run that its pilot"), (2, "the 2 runs")],
 )
 def test_it_is_said_whether_the_run_or_the_configuration_was_compared(seeds: int, said: str) -> None:
     found = answered(sigmoids(TOPS), seeds_seen=seeds)
