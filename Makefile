@@ -16,7 +16,7 @@ DEMO_HOURS := 0.3
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-pruned allocbench base-models docs clean
+.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -168,6 +168,9 @@ bench-live: setup  ## the whole loop on the embedded tasks, ten times (a quarter
 
 bench-finals: setup  ## ten final runs after sweeps of sum-easy: promises kept, prices, what stopping early saves (half an hour)
 	-$(BIN)/python bench/finals.py
+
+bench-bad-finals: setup  ## three final runs that go wrong (a rate, a reward, a NaN): caught, and gone back from (ten minutes)
+	-$(BIN)/python bench/bad_finals.py
 
 bench-pruned: setup  ## trains what twenty live sweeps gave up to the end: how many beat their bound (hours, over many sittings)
 	-$(BIN)/python bench/live.py --db-folder $(LIVE) --pruned

@@ -144,7 +144,7 @@ def plan_of_final(plan: Plan, final: Final, trial: Trial) -> Plan:
         gpu_hours_per_step_low=final.gpu_hours_per_step,
         gpu_hours_per_step_high=final.gpu_hours_per_step,
         pilot_gpu_hours=final.start_up_gpu_hours + final.update_steps * final.gpu_hours_per_step,
-        learning_rate=trial.learning_rate,
+        learning_rate=trial.learning_rate if known is None else known.learning_rate,  # as planned, whatever it has
         epochs=0.0 if known is None else known.epochs,
         signal_fraction=1.0 if known is None else known.signal_fraction,
         pilot_reason="the final run",

@@ -43,6 +43,7 @@ from runner.sweep.keeping import BestKept, takes_rate
 
 NOT_KEPT = "best-not-kept"
 FALLS = ("fall", "hacking")  # warnings that are over when the score has come back
+RUINED = (*FALLS, "not-finite")  # after which an earlier checkpoint is better than the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,9 @@ class HeldAgainst:
         if board.spec.storage is not None:
             return f". Its last two saves lie in {board.spec.storage}, and no better one"
         sweep = self._promised.of_sweep
-        lower = f" --learning-rate {config.learning_rate / 2:.3g}" if takes_rate(config) else ""
+        (run,) = board.trials.values()
+        rate = min(config.learning_rate / 2, board.candidate(run.configuration).learning_rate)
+        lower = f" --learning-rate {rate:.3g}" if takes_rate(config) else ""
         return (
             f". The best checkpoint is kept in its folder '{BEST}': after `rlplan stop {sweep}`, `rlplan launch "
             f"{sweep} --from-best{lower}` goes on from it"
@@ -250,7 +253,7 @@ class HeldAgainst:
 
     def _warn(self, warned: Warned, journal: Journal) -> None:
         advice = warned.advice
-        if warned.rule in FALLS:
+        if warned.rule in RUINED:
             advice += self._back
         if self._promised.remedy:
             advice += f"; {self._promised.remedy}"

@@ -37,6 +37,12 @@ class Diverging(Simulated):
         return replace(point, metrics={**point.metrics, "loss": loss, "grad_norm": 1.0})
 
 
+def said_of(database: str, rule: str) -> str:
+    with open_store(database, read_only=True) as store, store.read() as session:
+        told = session.query(Decision).filter(Decision.action == "warning")
+        return next(each.reason for each in told if each.seen["rule"] == rule)
+
+
 def test_a_loss_that_is_no_number_is_warned_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,6 +55,7 @@ def test_a_loss_that_is_no_number_is_warned_of_once(
     with open_store(database, read_only=True) as store, store.read() as session:
         warned = [each.seen["rule"] for each in session.query(Decision).filter(Decision.action == "warning")]
     assert warned.count("not-finite") == 1
+    assert "--from-best --learning-rate " in said_of(database, "not-finite")
     assert print_finished(ended, database, Format.JSON) == 5
     (said,) = [
         each["said"]
