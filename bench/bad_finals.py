@@ -153,7 +153,13 @@ def played(folder: Path, name: str, budget: float) -> Case:
     if not found:
         sys.exit(f"{name}: no warning was given; see {folder}")
     told = json.loads(rlplan(folder, "decisions", bad["sweep"], "--format", "json"))["decisions"]
-    text = next(each["reason"] for each in told if each["action"] == "warning" and each["seen"]["rule"] != "promise")
+    place = next(
+        place for place, each in enumerate(told) if each["action"] == "warning" and each["seen"]["rule"] != "promise"
+    )
+    text, steps = (
+        told[place]["reason"],
+        [each["seen"]["step"] for each in told[:place] if each["action"] == "validation"],
+    )
     command = re.search(r"`rlplan (launch [^`]*--from-best[^`]*)`", text)
     if command is None:
         sys.exit(f"{name}: the warning names no way back: {text}")
@@ -164,7 +170,7 @@ def played(folder: Path, name: str, budget: float) -> Case:
     return Case(
         name=name,
         rule=found[0]["rule"],
-        share=bad["step"] / bad["update_steps"],
+        share=max(steps, default=bad["from_step"]) / bad["update_steps"],
         best=bad["kept"]["score"],
         now=bad["scores"][-1]["score"],
         command=f"rlplan {command[1]}",

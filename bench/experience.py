@@ -41,6 +41,8 @@ SHARES: Final = (0.02, 0.05, 0.10, 0.20, 0.50)
 WITHOUT, RELATED, MIRRORED, BOTH = "without", "related", "mirrored", "both"
 MODES: Final = (WITHOUT, RELATED, MIRRORED, BOTH)
 PARTIAL: Final = {"partial-10": 0.10, "partial-20": 0.20}  # shares of the source's grid
+WIDE: Final = {f"{name}-wide": name for name in PARTIAL}  # the same with what their curves say a third as sure
+WIDER: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,23 @@ def mirrored(source: Experience) -> Experience:
     )
 
 
+def less_sure(source: Experience) -> Experience:
+    """Return a source whose curves say the same with a variance `WIDER` times as large."""
+    before = np.diag(source.prior_sd**-2.0)
+    told = np.linalg.inv(source.covariance) - before
+    pull = (told + before) @ (source.mean - source.prior_mean) / WIDER
+    covariance = np.linalg.inv(told / WIDER + before)
+    return replace(source, mean=source.prior_mean + covariance @ pull, covariance=(covariance + covariance.T) / 2)
+
+
 def sources_of(pair: Pair, repeat: int, mode: str) -> tuple[Experience, ...]:
     """Return what is learnt from in a mode."""
     if mode == WITHOUT:
         return ()
     if mode in PARTIAL:
         return (learnt_by_sweep(pair.source, repeat, PARTIAL[mode]),)
+    if mode in WIDE:
+        return (less_sure(learnt_by_sweep(pair.source, repeat, PARTIAL[WIDE[mode]])),)
     complete = learnt(pair.source, repeat)
     return {
         RELATED: (complete,),
@@ -113,7 +126,7 @@ def main() -> None:
     """Play all pairs and print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", nargs="+", default=[each for each in PAIRS if each != "new"], choices=list(PAIRS))
-    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=[*MODES, *PARTIAL])
+    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=[*MODES, *PARTIAL, *WIDE])
     parser.add_argument("--budgets", nargs="+", type=float, default=list(SHARES), help="shares of the full grid")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first repetition's seed")

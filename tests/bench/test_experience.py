@@ -4,7 +4,7 @@ import pytest
 from bench.deciding.pairs import BY_NAME, NEW_PAIRS, PAIRS, Pair, learnt, table_of
 from bench.deciding.pairs import names as names_of
 from bench.deciding.tables import NEW, names, table
-from bench.experience import BOTH, MIRRORED, PARTIAL, RELATED, WITHOUT, mirrored, played, sources_of
+from bench.experience import BOTH, MIRRORED, PARTIAL, RELATED, WIDER, WITHOUT, less_sure, mirrored, played, sources_of
 from planner.experience.extracting import experience_of_runs
 from tests.planner.replaying.tables import grid
 
@@ -32,6 +32,15 @@ def test_what_a_sweep_has_seen_says_less_than_the_complete_table() -> None:
     assert seen.target_gpu_hours == pytest.approx(table(pair.source, 0)[1])
     assert np.linalg.slogdet(seen.covariance)[1] > np.linalg.slogdet(complete.covariance)[1]
     assert PARTIAL["partial-10"] == 0.10
+
+
+def test_a_source_that_is_less_sure_says_the_same_with_a_larger_variance() -> None:
+    source = experience_of_runs("a", grid(), {})
+    vague = less_sure(source)
+    before = np.diag(source.prior_sd**-2.0)
+    told, left = (np.linalg.inv(each.covariance) - before for each in (source, vague))
+    assert left == pytest.approx(told / WIDER, abs=1e-6 * np.abs(told).max())
+    assert np.linalg.slogdet(vague.covariance)[1] > np.linalg.slogdet(source.covariance)[1]
 
 
 def test_a_mirror_image_differs_in_slopes_alone_and_is_undone_by_another() -> None:
