@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
@@ -12,7 +12,9 @@ from planner.proposals.foretelling import Priced, circumstances_of, foretold
 from planner.proposals.prior import Run
 from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes, Configuration, Foretold
-from runner.sweep.spec import SweepSpec
+
+if TYPE_CHECKING:
+    from runner.sweep.spec import SweepSpec  # a plan is read without it, and it takes a while to build
 
 CPU = "cpu"
 
@@ -33,7 +35,7 @@ def start_ups(candidates: Iterable[Candidate], otherwise: float) -> dict[Axes, f
     }
 
 
-def foretold_by(plan: Plan, spec: SweepSpec) -> Foretold | None:
+def foretold_by(plan: Plan, spec: "SweepSpec") -> Foretold | None:
     """Return what the plan expected along the sweep's final runs.
 
     None where it does not say on what workload, and of the best or the worst of k samples, which other cells favour.
