@@ -1,6 +1,6 @@
 """What a plan's sweep learns from: what is named, else finished sweeps of the same database that are alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from planner.config import Assumption
 from planner.experience.choosing import compared, most_alike
 from planner.experience.experience import Experience
 from planner.experience.plain import from_plain, to_plain
+from planner.experience.teaching import ALL, Experienced
 from planner.pooling.features import features
 from planner.store import Store
 from planner.store.experiences import stored_experiences
@@ -33,14 +34,26 @@ class PlanSources:
 def sources_of(plan: Plan, named: Sequence[Experience] | None, known: Sequence[Experience]) -> PlanSources | None:
     """Return what a plan's sweep learns from: all that is named, or those of the known that are alike; None of none."""
     what, chosen = about(plan, {}), named
+    smooth = features([configuration_of(each) for each in plan.candidates])
     if chosen is None:
-        lines = features([configuration_of(each) for each in plan.candidates]).lines
-        chosen = most_alike(known, lines, plan.final_gpu_hours, what)
+        chosen = most_alike(known, smooth.lines, plan.final_gpu_hours, what)
     if not chosen:
         return None
-    value = "; ".join(f"{each.name} ({compared(each, what)})" if each.about else each.name for each in chosen)
+    weights = {each.name: each.weight for each in Experienced(tuple(chosen), what).priors(smooth, plan.final_gpu_hours)}
+    value = "; ".join([*(_said(each, what, weights) for each in chosen), _of_the_others(weights)])
     source = "--learn-from" if named is not None else "finished sweeps of this database; --learn-from none: of none"
     return PlanSources(tuple(chosen), Assumption("learnt from", value, source))
+
+
+def _said(source: Experience, what: Mapping[str, str], weights: Mapping[str, float]) -> str:
+    told = f" ({compared(source, what)})" if source.about else ""
+    weight = weights.get(source.name)
+    return f"{source.name}{told} {'has no axis of these' if weight is None else f'{weight:.0%}'}"
+
+
+def _of_the_others(weights: Mapping[str, float]) -> str:
+    together = f"all together {weights[ALL]:.0%}; " if ALL in weights else ""
+    return f"{together}none {1 - sum(weights.values()):.0%}, before a curve is seen"
 
 
 def left_in(store: Store) -> list[Experience]:

@@ -159,7 +159,11 @@ def test_a_sweep_learns_unasked_from_one_that_is_alike_and_its_plan_says_so(data
     assert list(left(database)) == ["sweep-2", "sweep-1"]
     shown = run("propose", "--task", "sum-easy", "--budget", "0.5", "--db", database, "--format", "json")
     (line,) = [each for each in json.loads(shown.out)["assumptions"] if each["what"] == "learnt from"]
-    assert set(line["value"].split("; ")) == {f"{name} (same task and model and recipe)" for name in left(database)}
+    *sources, together, none = line["value"].split("; ")
+    said = {f"{name} (same task and model and recipe)" for name in left(database)}
+    assert {each.rpartition(" ")[0] for each in sources} == said
+    assert together == "all together 25%"
+    assert none == "none 50%, before a curve is seen"
     assert "--learn-from none" in line["source"]
 
 
