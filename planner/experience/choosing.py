@@ -7,7 +7,7 @@ from planner.experience.experience import Experience
 from planner.experience.likeness import likeness
 from planner.pooling.features import Line
 
-ALIKE: Final = 0.4  # another model and another task, and nothing else
+ALIKE: Final = 0.15  # another model, task and difficulty together have 0.2; what is less alike weighs hardly anything
 MOST: Final = 3  # a decision was measured with so many
 SAID: Final = ("task", "model", "recipe")
 
