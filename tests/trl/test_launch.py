@@ -68,8 +68,8 @@ class Plan:
             if now["sweep"] != before and (fallen if until == "it falls" else beyond >= 2):
                 break
             time.sleep(0.2)
-        self.run("stop", "sweep-1")
-        assert process.wait(PATIENCE) == 130, log.read_text()
+        assert self.begin("stop", "sweep-1").wait(PATIENCE) in (0, 3)  # 3: it has ended in the meantime
+        assert process.wait(PATIENCE) in (130, 0, 5), log.read_text()
         return final()
 
     def losses(self, sweep: str) -> dict[int, float]:
@@ -89,7 +89,7 @@ def plan(tmp_path: Path) -> Iterator[Plan]:
 
 @pytest.mark.soak
 def test_a_real_fall_is_warned_of_and_the_best_checkpoint_gone_on_from(plan: Plan) -> None:
-    plan.run("sweep", "--task", "sum-easy", "--budget", "0.03", "--workers", "1")
+    plan.run("sweep", "--task", "sum-easy", "--budget", "0.06", "--workers", "1")
     trials = json.loads(plan.run("status", "sweep-1", "--format", "json"))["trials"]
     pilot = max(trials, key=lambda each: each["step"])
     allocation = f"n={pilot['rollouts_per_prompt']},B={pilot['prompts_per_batch']}"
