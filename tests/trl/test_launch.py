@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 150.0
+PATIENCE = 400.0
 FAR_TOO_HIGH = 0.05  # learning rate, at which a rising run loses everything within a few updates
 CONFIG = f"""
 [pilot]
