@@ -1,4 +1,4 @@
-"""How alike two sweeps are by their descriptions: what a source's word is worth before a curve is seen."""
+"""How alike two sweeps are by their descriptions: whether a source is heard, and what it is worth before a curve."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,9 @@ PER_DECADE: Final = (
 )
 SCALES: Final = ("model_parameters", "response_tokens")
 LEAST: Final = 0.02
+ALIKE: Final = 0.15  # another model, task and difficulty together have 0.2; what is less alike weighs hardly anything
+MOST: Final = 3  # a decision was measured with so many
+SAID: Final = ("task", "model", "recipe")
 
 
 def likeness(source: Experience, lines: Sequence[Line], target_gpu_hours: float, about: Mapping[str, str]) -> float:
@@ -26,6 +29,23 @@ def likeness(source: Experience, lines: Sequence[Line], target_gpu_hours: float,
         if name in source.about and name in about and source.about[name] != about[name]:
             found *= remains
     return max(LEAST, found * _overlap(source.lines, lines))
+
+
+def most_alike(
+    known: Sequence[Experience], lines: Sequence[Line], target_gpu_hours: float, about: Mapping[str, str]
+) -> tuple[Experience, ...]:
+    """Return those that are alike enough, the most alike first; of equals the one that comes first among the known."""
+    degrees = [likeness(each, lines, target_gpu_hours, about) for each in known]
+    order = sorted(range(len(known)), key=lambda place: -degrees[place])
+    return tuple(known[place] for place in order if degrees[place] >= ALIKE)[:MOST]
+
+
+def compared(source: Experience, about: Mapping[str, str]) -> str:
+    """Say what a source has in common with a sweep, and what it has otherwise, such as 'same task, qwen3-4b'."""
+    named = [(name, source.about[name]) for name in SAID if name in source.about]
+    same = [name for name, value in named if about.get(name) == value]
+    others = [value for name, value in named if about.get(name) != value]
+    return ", ".join([*([f"same {' and '.join(same)}"] if same else []), *others])
 
 
 def _decades(one: float, other: float) -> float:

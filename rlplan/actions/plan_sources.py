@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from budgets.errors import InputError
 from planner.config import Assumption
-from planner.experience.choosing import compared, most_alike
 from planner.experience.experience import Experience
+from planner.experience.likeness import compared, most_alike
 from planner.experience.plain import from_plain, to_plain
 from planner.experience.teaching import ALL, Experienced
 from planner.pooling.features import features

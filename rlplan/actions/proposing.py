@@ -68,18 +68,16 @@ class _Draft:
         values = resolved_values(proposal.request, resolved)
         self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
         self._candidates = new_candidates(proposal)
-        candidates = [Candidate(**vars(each)) for each in self._candidates]
-        draft = Plan(name="the plan", **vars(self._plan), candidates=candidates)
-        if (learnt := sources_of(draft, named, known)) is not None:
+        if (named or known) and (learnt := sources_of(self._draft(), named, known)) is not None:
             self._assumptions.append(learnt.assumption)
-            self._plan = replace(
-                self._plan,
-                config=values | {LEARNT: learnt.plain()},
-                assumptions=[*self._plan.assumptions, asdict(learnt.assumption)],
-            )
-            draft.config, draft.assumptions = self._plan.config, self._plan.assumptions
+            assumed = [*self._plan.assumptions, asdict(learnt.assumption)]
+            self._plan = replace(self._plan, config=values | {LEARNT: learnt.plain()}, assumptions=assumed)
         if require is not None:
-            require(draft)
+            require(self._draft())
+
+    def _draft(self) -> Plan:
+        candidates = [Candidate(**vars(each)) for each in self._candidates]
+        return Plan(name="the plan", **vars(self._plan), candidates=candidates)
 
     def stored(self, store: Store) -> StoredPlan:
         """Store it."""

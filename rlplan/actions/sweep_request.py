@@ -27,6 +27,7 @@ from runner.sweep.planning import AnyPath, SweepChoice, shortfall, sweep_spec, t
 from runner.sweep.spec import Learnt, SweepSpec
 from runner.sweep.standing_in import without_gpus
 
+MAKES_A_PLAN = {"task", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus"}
 Names = Annotated[list[str], BeforeValidator(lambda given: names_in(given) if isinstance(given, str) else list(given))]
 
 
@@ -108,17 +109,14 @@ def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:
 
 def plan_to_run(request: SweepRequest, database: str) -> str | None:
     """Return the plan to run: the one that is named, one made for the given budget, or None for the newest."""
-    asked = request.model_dump(
-        include={"task", "config", "budget", "recipes", "models", "pilot_fraction", "pilot_gpus"}
-    )
-    if not request.further and all(value is None for name, value in asked.items() if name != "config"):
+    if not _makes_a_plan(request):
         return request.plan
     if request.plan is not None:
         raise InputError(
             f"a plan ({request.plan}) and what makes a new one (--budget, --task, …) are both given: the plan has its "
             "own, leave one of them out"
         )
-    given = flagged(asked) | (request.further or {})
+    given = flagged(request.model_dump(include=MAKES_A_PLAN)) | (request.further or {})
     plan = make_plan(
         load_configuration(request.config, request.task, given),
         database,
@@ -129,6 +127,11 @@ def plan_to_run(request: SweepRequest, database: str) -> str | None:
     if warned := warned_of_pilots(plan.proposal.sharing, plan.proposal.request.budget_gpu_hours):
         tell(warned)
     return plan.name
+
+
+def _makes_a_plan(request: SweepRequest) -> bool:
+    """Whether anything is given that a plan is made of."""
+    return bool(request.further) or any(getattr(request, name) is not None for name in MAKES_A_PLAN)
 
 
 def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
@@ -147,10 +150,13 @@ def spec_of(request: SweepRequest, plan: Plan, database: str) -> SweepSpec:
 
 
 def _sources(request: SweepRequest, plan: Plan, database: str) -> list[dict[str, Any]]:
-    """Return what is learnt from, frozen as it is now: what is named, else what the plan has frozen."""
-    if request.learn_from is None:
+    """Return what is learnt from, frozen as it is now: what is named, else what the plan has frozen.
+
+    A plan that the request itself makes has frozen what is named.
+    """
+    require_learner(request.policy, request.learn_from or ())
+    if request.learn_from is None or _makes_a_plan(request):
         return plan.config.get(LEARNT, []) if request.policy == BELIEVES else []
-    require_learner(request.policy, request.learn_from)
     found = learnt_from(request.learn_from, database=database)
     return [to_plain(each) for each in found]
 

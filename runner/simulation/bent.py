@@ -6,7 +6,7 @@ drawn from what the sources say, as often as they are believed before a curve is
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,19 +21,22 @@ TOPS: Final = (0.005, 0.98)  # share of what the base model lacks that a curve m
 EXPONENTS: Final = (0.3, 3.0)
 
 
-def bent(
-    shapes: Sequence[Shape],
-    units: Sequence[float],
-    smooth: Features,
-    priors: Sequence[LearntPrior],
-    rng: np.random.Generator,
-) -> list[Shape]:
-    """Return the curves under one source, or under none; `units` are the rollouts of each cell's final run."""
-    chances = [prior.weight for prior in priors]
-    drawn = rng.choice(len(priors) + 1, p=[*chances, 1 - math.fsum(chances)])
-    if drawn == len(priors):
+@dataclass(frozen=True)
+class Taught:
+    """What sources say of some cells; `units` are the rollouts of each one's final run."""
+
+    units: tuple[float, ...]
+    smooth: Features
+    priors: Sequence[LearntPrior]
+
+
+def bent(shapes: Sequence[Shape], taught: Taught, rng: np.random.Generator) -> list[Shape]:
+    """Return the curves under one source, or under none."""
+    units, smooth, chances = taught.units, taught.smooth, [prior.weight for prior in taught.priors]
+    drawn = rng.choice(len(chances) + 1, p=[*chances, 1 - math.fsum(chances)])
+    if drawn == len(chances):
         return list(shapes)
-    prior, known = priors[drawn], len(smooth.terms)
+    prior, known = taught.priors[drawn], len(smooth.terms)
     at = [place for place, term in enumerate(smooth.terms) if is_transferred(term)]
     wanted = rng.multivariate_normal(prior.mean[at], prior.covariance[np.ix_(at, at)])
     design, read = smooth.design[:, :, :known], _read(shapes, units)

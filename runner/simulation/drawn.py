@@ -21,7 +21,7 @@ from planner.proposals.worth import OWN_SD, own_likeness
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
-from runner.simulation.bent import EXPONENTS, bent
+from runner.simulation.bent import EXPONENTS, Taught, bent
 from runner.simulation.chance import mixed, uniform
 from runner.simulation.surfaces import Shape, departed, of_one_run
 
@@ -53,6 +53,10 @@ class DrawnCell:
         """(n, B) without further axes."""
         return Configuration(self.rollouts_per_prompt, self.prompts_per_batch)
 
+    def rollouts_in(self, gpu_hours: float) -> float:
+        """Return the rollouts that so many GPU-hours of training make."""
+        return gpu_hours / self.gpu_hours_per_step * self.rollouts_per_prompt * self.prompts_per_batch
+
     def rollouts(self, gpu_hours: float) -> float:
         """Return the rollouts that so many GPU-hours of training make, as far as a run is expected to gain by them."""
         steps = min(gpu_hours / self.gpu_hours_per_step, self.most_steps)
@@ -74,6 +78,15 @@ class Setting:
     longest_final: float
     pathologies: Pathologies = field(default_factory=lambda: MODERATE)
     teacher: Teacher | None = None  # what earlier sweeps say of how scores depend on n and B
+
+    @cached_property
+    def taught(self) -> Taught | None:
+        """What they say of these cells, the same in every world; None without any."""
+        if self.teacher is None:
+            return None
+        smooth = features([cell.configuration for cell in self.cells])
+        units = (cell.rollouts_in(self.longest_final) for cell in self.cells)
+        return Taught(tuple(units), smooth, self.teacher.priors(smooth, self.longest_final))
 
 
 def curve_through(base: float, rollouts: float, scores: Sequence[float]) -> Shape:
@@ -126,16 +139,8 @@ class DrawnWorld:
 
     def _taught(self, curves: list[Shape]) -> list[Shape]:
         """Return a study's curves as earlier sweeps have them depend on the configuration."""
-        setting = self._setting
-        if setting.teacher is None:
-            return curves
-        smooth = features([cell.configuration for cell in setting.cells])
-        priors = setting.teacher.priors(smooth, setting.longest_final)
-        units = [
-            setting.longest_final / cell.gpu_hours_per_step * cell.rollouts_per_prompt * cell.prompts_per_batch
-            for cell in setting.cells
-        ]
-        return bent(curves, units, smooth, priors, np.random.default_rng([self._key, 42]))
+        taught = self._setting.taught
+        return curves if taught is None else bent(curves, taught, np.random.default_rng([self._key, 42]))
 
     def _key_of(self, cell: DrawnCell) -> int:
         return mixed(self._key, cell.rollouts_per_prompt, cell.prompts_per_batch)

@@ -71,7 +71,7 @@ class Board:
 
     def __init__(self, spec: SweepSpec, standing: Standing) -> None:
         """Take in how a sweep stands; its open segments must have been settled before."""
-        self.spec, self.sweep = spec, standing.sweep.name
+        self.spec, self.sweep, self._plan = spec, standing.sweep.name, standing.plan
         self.running: dict[int, OpenSegment] = {}
         self.trials: dict[int, TrialView] = {}
         self.changed = True  # since the policy was last asked
@@ -79,7 +79,6 @@ class Board:
         self.fresh: set[int] = set()  # trials with scores that no stored fit rests on
         self.due: dict[int, float] = {}  # lost trials, and when each is tried again by the executor's clock
         candidates = standing.plan.candidates
-        self.about = about(standing.plan, spec.model_dump(mode="json"))
         self._foretold = foretold_by(standing.plan, spec)
         between = spec.learning_rate_range
         self._learning_rates = (between[0], between[1]) if between else None
@@ -119,6 +118,10 @@ class Board:
             replicates=True,
             foretold=self._foretold,
         )
+
+    def about(self) -> dict[str, str]:
+        """Return what is trained, in the words by which sweeps are found to be alike."""
+        return about(self._plan, self.spec.model_dump(mode="json"))
 
     def candidate(self, configuration: Configuration) -> Candidate:
         """Return the plan's row for a configuration, whatever its learning rate where that is searched for."""

@@ -28,7 +28,7 @@ def experienced(sources: Sequence[object], about: Mapping[str, str]) -> Experien
 def left_behind(board: Board) -> Experience:
     """Return what a sweep has learnt so far; InputError where too few configurations have a curve."""
     target = board.spec.target_gpu_hours
-    return experience_of(board.sweep, _curves(board), target, board.about)
+    return experience_of(board.sweep, _curves(board), target, board.about())
 
 
 def tells(board: Board) -> bool:

@@ -7,10 +7,9 @@ import pytest
 
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
-from rlplan.actions.sweeping import start
 from tests.browser.conftest import Look, rlplan, served
 from tests.rlplan.test_launching import Falling
-from tests.rlplan.test_sweeping import Simulated, request
+from tests.rlplan.test_sweeping import swept_in
 
 CHART = '[data-chart="final"]'
 
@@ -18,12 +17,10 @@ CHART = '[data-chart="final"]'
 @pytest.fixture(scope="module")
 def fallen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with a sweep and its final run, which fell from its middle on."""
-    folder = tmp_path_factory.mktemp("fallen")
+    folder = swept_in(tmp_path_factory.mktemp("fallen"))
     database = folder / "rlplan.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(sweeping, "RayExecutor", Simulated)
-        start(request(), str(database))
         patch.setattr(Falling, "steps", describe(LaunchRequest(validations=20), str(database)).run.update_steps)
         patch.setattr(sweeping, "RayExecutor", Falling)
         launch(LaunchRequest(validations=20), str(database))

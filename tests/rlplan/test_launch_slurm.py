@@ -17,24 +17,18 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import newest_points, standing
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
-from rlplan.actions.sweeping import start
 from runner.ports.executor import Event
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_slurm_commands import sbatch  # noqa: F401  (a fixture)
-from tests.rlplan.test_sweeping import Simulated, Stopping, request
+from tests.rlplan.test_sweeping import Simulated, Stopping, swept_in
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a sweep that has ended, and its database."""
-    folder = tmp_path_factory.mktemp("swept")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(sweeping, "RayExecutor", Simulated)
-        start(request(), str(folder / "rlplan.db"))
-    return folder
+    return swept_in(tmp_path_factory.mktemp("swept"))
 
 
 @pytest.fixture(autouse=True)

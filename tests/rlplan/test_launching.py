@@ -34,7 +34,7 @@ from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from tests.rlplan.test_sweeping import Simulated, Stopping, request
+from tests.rlplan.test_sweeping import Simulated, Stopping, request, swept_in
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +51,7 @@ def database(tmp_path: Path) -> str:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a sweep that has ended, and its database."""
-    folder = tmp_path_factory.mktemp("swept")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(sweeping, "RayExecutor", Simulated)
-        start(request(), str(folder / "rlplan.db"))
-    return folder
+    return swept_in(tmp_path_factory.mktemp("swept"))
 
 
 @pytest.fixture

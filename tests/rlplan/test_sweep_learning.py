@@ -19,7 +19,7 @@ from rlplan.actions.sweep_request import SweepRequest, describe
 from rlplan.actions.sweeping import resume, start
 from rlplan.printing.experience_output import export_experience
 from tests.rlplan.conftest import Run
-from tests.rlplan.test_sweeping import Simulated, Stopping, request
+from tests.rlplan.test_sweeping import Simulated, Stopping, request, swept_in
 
 
 @pytest.fixture(autouse=True)
@@ -31,12 +31,7 @@ def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a sweep that has ended, and its database."""
-    folder = tmp_path_factory.mktemp("swept")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setattr(sweeping, "RayExecutor", Simulated)
-        start(request(), str(folder / "rlplan.db"))
-    return folder
+    return swept_in(tmp_path_factory.mktemp("swept"))
 
 
 @pytest.fixture

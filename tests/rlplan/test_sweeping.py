@@ -62,6 +62,15 @@ def request(**changes: Any) -> SweepRequest:
     return SweepRequest.of(usual | changes)
 
 
+def swept_in(folder: Path) -> Path:
+    """Run a sweep to its end in a folder, with its database, and return that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sweeping, "RayExecutor", Simulated)
+        start(request(), str(folder / "rlplan.db"))
+    return folder
+
+
 def stored(database: str) -> Sweep:
     with open_store(database, read_only=True) as store, store.read() as session:
         return session.query(Sweep).order_by(Sweep.id.desc()).first()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.errors import CheckpointError, InputError
+from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.view import Seen
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
@@ -39,7 +39,7 @@ class Trained:
         self.backend = DrivenBackend(driver(config))
         try:
             self.step: int | None = self.backend.restore(config, folder)
-        except Exception:  # there is none yet
+        except NotFoundError:  # there is none yet
             self.step = None
             self.backend.start(config, folder)
         self.trial = OpenTrial(self.backend, folder, self.step)
