@@ -14,6 +14,7 @@ from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, at_end, hours, nothing_left
 from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
+from planner.sweeping.last_round import last_round, to_the_end
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.search import check_sampler, propose_cell
@@ -36,7 +37,8 @@ class InformedPolicy:
 
     It prunes what has hardly a chance to be within 0.02 of the best, advances what the expected score of the choice
     gains most by per GPU-hour, proposes cells of the plan that promise more than any trial, and stops when nothing is
-    gained, or when the final run would lose more by the GPU-hours than the choice gains.
+    gained, or when the final run would lose more by the GPU-hours than the choice gains. With the last of the money it
+    trains the configurations in front to the end.
     """
 
     name = "rlplan"
@@ -105,6 +107,9 @@ class InformedPolicy:
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return [*pruned, *(bought or [end])]
+            ends = last_round(view, chances, left, offer.price)
+            if ended := to_the_end(view, chances, ends, left, [action.trial for action in bought]):
+                return [*pruned, *bought, *ended]
             ranked = alternatives(chances, still, gains, rates, pick)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:

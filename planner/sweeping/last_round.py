@@ -1,0 +1,69 @@
+"""The last round: what is left of the money takes the configurations in front to the length of the final run.
+
+What a segment gains per GPU-hour says what to buy while more can follow. With the last of the money nothing follows:
+what counts then is the choice, and between near-equals only the rest of their runs decides. (Successive halving ends
+so: Karnin, Koren, Somekh, Almost optimal exploration in multi-armed bandits, 2013.)
+"""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from planner.sweeping.actions import Advance
+from planner.sweeping.advancing import advance, hours
+from planner.sweeping.chances import OUT, Chances
+from planner.sweeping.grants import MARGIN, grant
+from planner.sweeping.offers import money_of
+from planner.view import TrialView, View, by_configuration
+
+FINALISTS = 3  # configurations, the best by expectation
+MOST = 0.5  # of the sweep's GPU-hours: a sweep that pays for little more than their ends has to look at others first
+
+
+def last_round(view: View, chances: Chances, left: float, next_price: float) -> list[TrialView]:
+    """Return the runs in front that have to go on to the end now, the best first.
+
+    There are none while what is left pays for another segment and their ends as well, and none where their ends would
+    take more than half of what the sweep had.
+    """
+    runs = _front_runs(view, chances)
+    cost = sum(trial.price(trial.most_steps) for trial in runs)
+    if not runs or cost > MOST * money_of(view) or left >= MARGIN * (next_price + cost):
+        return []
+    return runs
+
+
+def to_the_end(
+    view: View, chances: Chances, runs: Sequence[TrialView], left: float, busy: Collection[int]
+) -> list[Advance]:
+    """Train these runs to the end, as far as workers and money go; those that were just bought are busy."""
+    actions: list[Advance] = []
+    for trial in runs:
+        granted = None if trial.trial in busy else grant(trial, trial.most_steps, left)
+        if granted is not None and len(busy) + len(actions) < view.free_workers:
+            left -= granted.gpu_hours
+            figures = chances.figures(chances.place[trial.configuration])
+            actions.append(advance(view, trial, granted.to_step, _why(view, figures, len(runs)), figures, []))
+    return actions
+
+
+def _why(view: View, figures: dict[str, float], runs: int) -> str:
+    return (
+        f"it is among the {FINALISTS} in front, and what is left is for their ends, which decide between near-equals "
+        f"({runs} to go); at {hours(view.target_gpu_hours)} GPU-hours it is predicted {figures['median']:.2f} "
+        f"({figures['low']:.2f} to {figures['high']:.2f}) and P(best) is {figures['probability_best']:.2g}"
+    )
+
+
+def _front_runs(view: View, chances: Chances) -> list[TrialView]:
+    """Return of each configuration in front its longest run, where that has not come to its end and waits."""
+    runs = by_configuration(view.trials.values())
+    found = []
+    for place in np.argsort(-chances.mean, kind="stable")[:FINALISTS]:
+        alive = [trial for trial in runs.get(chances.candidates[int(place)], []) if trial.state not in OUT]
+        if not alive:
+            continue
+        longest = max(alive, key=lambda trial: (trial.step, -trial.trial))
+        if longest.ready:
+            found.append(longest)
+    return found

@@ -1,0 +1,63 @@
+"""What the last of the pilots' money is spent on."""
+
+from planner.sweeping.actions import Action, Advance
+from planner.sweeping.informed import InformedPolicy
+from planner.sweeping.last_round import FINALISTS
+from planner.view import TrialView, View
+from tests.planner.pooling.sweeps import Curve, along
+from tests.planner.sweeping.test_policies import check_affordable, check_legal
+from tests.planner.sweeping.views import view
+
+TOPS = (0.80, 0.81, 0.82, 0.83, 0.70)
+PLACES = ((8, 16), (8, 32), (8, 64), (8, 128), (8, 256))
+
+
+def sweep(step: int, *, left: float, free: int = 1) -> View:
+    """Make five runs, four of them near-equal, all trained as far; a step takes a GPU-hour and a run a hundred."""
+    curves = [Curve(0.2, top, 0.08, 1.5) for top in TOPS]
+    return view(
+        [along(n, cell, curve, step) for n, (cell, curve) in enumerate(zip(PLACES, curves, strict=True), 1)],
+        left=left,
+        free=free,
+    )
+
+
+def trained(seen: View) -> list[Advance]:
+    actions: list[Action] = list(InformedPolicy().decide(seen))
+    check_legal(seen, actions)
+    check_affordable(seen, actions)
+    return [action for action in actions if isinstance(action, Advance)]
+
+
+def to_the_end(seen: View, actions: list[Advance]) -> list[TrialView]:
+    return [seen.trials[each.trial] for each in actions if "in front" in each.why.reason]
+
+
+def test_the_last_of_the_money_takes_those_in_front_to_the_end() -> None:
+    seen = sweep(60, left=125.0, free=4)
+    actions = trained(seen)
+    ended = to_the_end(seen, actions)
+    assert len(ended) == len(actions) == FINALISTS
+    assert 5 not in {each.trial for each in ended}
+    assert [each.to_step for each in actions][:2] == [100, 100]
+    expected = [each.why.seen["median"] for each in actions]
+    assert expected == sorted(expected, reverse=True)
+
+
+def test_of_one_worker_the_best_goes_first_and_the_others_follow() -> None:
+    seen = sweep(60, left=125.0)
+    (first,) = trained(seen)
+    assert first.trial in {3, 4}
+    assert f"{FINALISTS} to go" in first.why.reason
+
+
+def test_while_more_is_left_than_their_ends_take_what_tells_most_is_bought() -> None:
+    seen = sweep(60, left=1000.0)
+    assert trained(seen)
+    assert not to_the_end(seen, trained(seen))
+
+
+def test_a_sweep_that_pays_for_little_more_than_their_ends_looks_at_others() -> None:
+    seen = sweep(10, left=200.0)  # it has had 50, and their ends take 270
+    assert trained(seen)
+    assert not to_the_end(seen, trained(seen))
