@@ -1,14 +1,15 @@
 """Which configuration would be taken now: the last word of a policy that itself only says what to train next."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from planner.curves.curve import Vector
 from planner.pooling.pool import Pool
+from planner.replaying.recorded import AROUND, ROUNDING
 from planner.sweeping.chances import NEAR, choosable
-from planner.view import Configuration, TrialView, View, has_curve
+from planner.view import Configuration, TrialView, View, by_configuration, has_curve
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
 
@@ -43,6 +44,8 @@ class HighestExpected:
     """Chooses by the expected score at the target, given what all curves say together.
 
     Those whose every trial failed or was given up are left out; configurations without a curve can be chosen as well.
+    Runs that have come to the target and lie within 0.02 of the best expectation are told apart by what they score
+    there: expectations are off by as much, and a run that has ended is what it is.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -53,20 +56,45 @@ class HighestExpected:
         if not any(has_curve(trial) for trial in view.trials.values()):
             return highest_seen(view)
         configurations, scores = self._possible(view)
-        return configurations[int(scores.mean(axis=0).argmax())]
+        return configurations[_taken(view, configurations, scores)]
 
     def within(self, view: View) -> float | None:
         """Return the probability that the choice is near the best; None while nothing was seen."""
         if not any(has_curve(trial) for trial in view.trials.values()):
             return None
-        _, scores = self._possible(view)
-        chosen = scores[:, int(scores.mean(axis=0).argmax())]
+        configurations, scores = self._possible(view)
+        chosen = scores[:, _taken(view, configurations, scores)]
         return float((chosen >= scores.max(axis=1) - NEAR).mean())
 
     def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
         worlds = self._pool.worlds(view)
         rows = choosable(view, worlds)
         return [worlds.configurations[row] for row in rows], worlds.at_target[:, rows]
+
+
+def _taken(view: View, configurations: Sequence[Configuration], scores: Vector) -> int:
+    """Return the place of the choice: the highest expectation, or an ended run that is as good and scores more."""
+    expected = scores.mean(axis=0)
+    leader = int(expected.argmax())
+    runs = by_configuration(view.trials.values())
+    ended = {place: _at_target(runs.get(configurations[place], ()), view) for place in range(len(configurations))}
+    if ended[leader] is None:
+        return leader
+    alike = (
+        place for place, score in ended.items() if score is not None and expected[place] >= expected[leader] - NEAR
+    )
+    return max(alike, key=lambda place: ended[place] or 0.0)
+
+
+def _at_target(trials: Iterable[TrialView], view: View) -> float | None:
+    """Return the mean score in the last tenth before the target over the runs that have come there; None of none."""
+    least = (1 - AROUND) * view.target_gpu_hours * (1 - ROUNDING)
+    levels = [
+        np.mean([seen.score for seen in trial.scores if seen.gpu_hours >= least])
+        for trial in trials
+        if trial.scores and trial.scores[-1].gpu_hours >= least
+    ]
+    return float(np.mean(levels)) if levels else None
 
 
 def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:

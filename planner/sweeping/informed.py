@@ -10,7 +10,7 @@ from planner.curves.curve import Vector
 from planner.pooling.draws import Worlds
 from planner.pooling.features import spread_out
 from planner.pooling.pool import Pool
-from planner.sweeping.actions import Action, Propose, Prune, Stop, Why
+from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, at_end, hours, nothing_left
 from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
@@ -95,7 +95,7 @@ class InformedPolicy:
             offered = [each for each in offered if each.trial is not None]
         value = SegmentValues(worlds, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
-        bought: list[Action] = []
+        bought: list[Advance] = []
         left = view.gpu_hours_left
         while len(bought) < view.free_workers and open_places:
             still = [offered[place] for place in open_places]
@@ -107,7 +107,7 @@ class InformedPolicy:
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return [*pruned, *(bought or [end])]
-            ends = last_round(view, chances, left, offer.price)
+            ends = last_round(view, chances, left, offer.price, gone)
             if ended := to_the_end(view, chances, ends, left, [action.trial for action in bought]):
                 return [*pruned, *bought, *ended]
             ranked = alternatives(chances, still, gains, rates, pick)

@@ -20,13 +20,15 @@ FINALISTS = 3  # configurations, the best by expectation
 MOST = 0.5  # of the sweep's GPU-hours: a sweep that pays for little more than their ends has to look at others first
 
 
-def last_round(view: View, chances: Chances, left: float, next_price: float) -> list[TrialView]:
-    """Return the runs in front that have to go on to the end now, the best first.
+def last_round(
+    view: View, chances: Chances, left: float, next_price: float, given_up: Collection[int]
+) -> list[TrialView]:
+    """Return the runs in front that have to go on to the end now, the best first; none that is given up just now.
 
     There are none while what is left pays for another segment and their ends as well, and none where their ends would
     take more than half of what the sweep had.
     """
-    runs = _front_runs(view, chances)
+    runs = [trial for trial in _front_runs(view, chances) if trial.trial not in given_up]
     cost = sum(trial.price(trial.most_steps) for trial in runs)
     if not runs or cost > MOST * money_of(view) or left >= MARGIN * (next_price + cost):
         return []

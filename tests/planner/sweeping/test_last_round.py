@@ -1,6 +1,8 @@
 """What the last of the pilots' money is spent on."""
 
-from planner.sweeping.actions import Action, Advance
+from collections.abc import Sequence
+
+from planner.sweeping.actions import Action, Advance, Prune
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.last_round import FINALISTS
 from planner.view import TrialView, View
@@ -12,9 +14,9 @@ TOPS = (0.80, 0.81, 0.82, 0.83, 0.70)
 PLACES = ((8, 16), (8, 32), (8, 64), (8, 128), (8, 256))
 
 
-def sweep(step: int, *, left: float, free: int = 1) -> View:
+def sweep(step: int, *, left: float, free: int = 1, tops: Sequence[float] = TOPS) -> View:
     """Make five runs, four of them near-equal, all trained as far; a step takes a GPU-hour and a run a hundred."""
-    curves = [Curve(0.2, top, 0.08, 1.5) for top in TOPS]
+    curves = [Curve(0.2, top, 0.08, 1.5) for top in tops]
     return view(
         [along(n, cell, curve, step) for n, (cell, curve) in enumerate(zip(PLACES, curves, strict=True), 1)],
         left=left,
@@ -61,3 +63,11 @@ def test_a_sweep_that_pays_for_little_more_than_their_ends_looks_at_others() -> 
     seen = sweep(10, left=200.0)  # it has had 50, and their ends take 270
     assert trained(seen)
     assert not to_the_end(seen, trained(seen))
+
+
+def test_what_is_given_up_at_the_same_moment_is_not_among_them() -> None:
+    seen = sweep(60, left=100.0, free=4, tops=(0.8, 0.8, 0.2, 0.2, 0.2))
+    actions = list(InformedPolicy().decide(seen))
+    check_legal(seen, actions)
+    assert {action.trial for action in actions if isinstance(action, Prune)} == {3, 4, 5}
+    assert {action.trial for action in actions if isinstance(action, Advance)} == {1, 2}
