@@ -106,7 +106,7 @@ class InformedPolicy:
                 break
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
-                return [*pruned, *(bought or [end])]
+                return [*pruned, *bought] if bought else [*pruned, end]
             ends = last_round(view, chances, left, offer.price, gone)
             if ended := to_the_end(view, chances, ends, left, [action.trial for action in bought]):
                 return [*pruned, *bought, *ended]

@@ -17,7 +17,7 @@ from planner.sweeping.offers import money_of
 from planner.view import TrialView, View, by_configuration
 
 FINALISTS = 3  # configurations, the best by expectation
-MOST = 0.5  # of the sweep's GPU-hours: a sweep that pays for little more than their ends has to look at others first
+MOST = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
 
 
 def last_round(
@@ -26,7 +26,7 @@ def last_round(
     """Return the runs in front that have to go on to the end now, the best first; none that is given up just now.
 
     There are none while what is left pays for another segment and their ends as well, and none where their ends would
-    take more than half of what the sweep had.
+    take more than a third of what the sweep had.
     """
     runs = [trial for trial in _front_runs(view, chances) if trial.trial not in given_up]
     cost = sum(trial.price(trial.most_steps) for trial in runs)
