@@ -14,7 +14,7 @@ from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, at_end, hours, nothing_left
 from planner.sweeping.chances import ALPHA, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
-from planner.sweeping.last_round import last_round, to_the_end
+from planner.sweeping.last_round import front_runs, is_last_round, to_the_end
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.search import check_sampler, propose_cell
@@ -95,6 +95,7 @@ class InformedPolicy:
             offered = [each for each in offered if each.trial is not None]
         value = SegmentValues(worlds, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
+        front = front_runs(view, chances, gone, money)
         bought: list[Advance] = []
         left = view.gpu_hours_left
         while len(bought) < view.free_workers and open_places:
@@ -107,9 +108,10 @@ class InformedPolicy:
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return [*pruned, *bought] if bought else [*pruned, end]
-            ends = last_round(view, chances, left, offer.price, gone)
-            if ended := to_the_end(view, chances, ends, left, [action.trial for action in bought]):
-                return [*pruned, *bought, *ended]
+            if is_last_round(front, left, offer.price):
+                busy = [action.trial for action in bought]
+                if ended := to_the_end(view, chances, front, left, busy):
+                    return [*pruned, *bought, *ended]
             ranked = alternatives(chances, still, gains, rates, pick)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:

@@ -13,26 +13,35 @@ from planner.sweeping.actions import Advance
 from planner.sweeping.advancing import advance, hours
 from planner.sweeping.chances import OUT, Chances
 from planner.sweeping.grants import MARGIN, grant
-from planner.sweeping.offers import money_of
 from planner.view import TrialView, View, by_configuration
 
 FINALISTS = 3  # configurations, the best by expectation
 MOST = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
 
 
-def last_round(
-    view: View, chances: Chances, left: float, next_price: float, given_up: Collection[int]
-) -> list[TrialView]:
-    """Return the runs in front that have to go on to the end now, the best first; none that is given up just now.
+def front_runs(view: View, chances: Chances, given_up: Collection[int], money: float) -> list[TrialView]:
+    """Return of each configuration in front its longest run, where that can go on to the end; the best first.
 
-    There are none while what is left pays for another segment and their ends as well, and none where their ends would
-    take more than a third of what the sweep had.
+    None where their ends would take more than a third of the GPU-hours that the sweep had, and none that is given up.
     """
-    runs = [trial for trial in _front_runs(view, chances) if trial.trial not in given_up]
-    cost = sum(trial.price(trial.most_steps) for trial in runs)
-    if not runs or cost > MOST * money_of(view) or left >= MARGIN * (next_price + cost):
-        return []
-    return runs
+    runs = by_configuration(view.trials.values())
+    found = []
+    for place in np.argsort(-chances.mean, kind="stable")[:FINALISTS]:
+        alive = [trial for trial in runs.get(chances.candidates[int(place)], []) if trial.state not in OUT]
+        longest = max(alive, key=lambda trial: (trial.step, -trial.trial), default=None)
+        if longest is not None and longest.ready and longest.trial not in given_up:
+            found.append(longest)
+    return found if ends_price(found) <= MOST * money else []
+
+
+def ends_price(runs: Sequence[TrialView]) -> float:
+    """Return what it takes to train these runs to the end."""
+    return sum(trial.price(trial.most_steps) for trial in runs)
+
+
+def is_last_round(runs: Sequence[TrialView], left: float, next_price: float) -> bool:
+    """Say whether what is left no longer pays for another segment and for the ends of these runs as well."""
+    return bool(runs) and left < MARGIN * (next_price + ends_price(runs))
 
 
 def to_the_end(
@@ -55,17 +64,3 @@ def _why(view: View, figures: dict[str, float], runs: int) -> str:
         f"({runs} to go); at {hours(view.target_gpu_hours)} GPU-hours it is predicted {figures['median']:.2f} "
         f"({figures['low']:.2f} to {figures['high']:.2f}) and P(best) is {figures['probability_best']:.2g}"
     )
-
-
-def _front_runs(view: View, chances: Chances) -> list[TrialView]:
-    """Return of each configuration in front its longest run, where that has not come to its end and waits."""
-    runs = by_configuration(view.trials.values())
-    found = []
-    for place in np.argsort(-chances.mean, kind="stable")[:FINALISTS]:
-        alive = [trial for trial in runs.get(chances.candidates[int(place)], []) if trial.state not in OUT]
-        if not alive:
-            continue
-        longest = max(alive, key=lambda trial: (trial.step, -trial.trial))
-        if longest.ready:
-            found.append(longest)
-    return found
