@@ -1,6 +1,7 @@
 """The policy `rlplan`: buys the segment that tells most about the choice per GPU-hour, and gives up what cannot win."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,12 @@ class InformedPolicy:
             offer, rate = still[pick], float(rates[pick])
             if (end := self._better_spent(view, chances, offer, rate)) is not None:
                 return [*pruned, *bought] if bought else [*pruned, end]
+            beside = partial(alternatives, chances, still, gains, rates)
             if is_last_round(front, left, offer.price):
                 busy = [action.trial for action in bought]
-                if ended := to_the_end(view, chances, front, left, busy):
+                if ended := to_the_end(view, chances, front, left, busy, beside):
                     return [*pruned, *bought, *ended]
-            ranked = alternatives(chances, still, gains, rates, pick)
+            ranked = beside(offer.configuration)
             figures = numbers(chances, offer, float(gains[pick]), rate)
             if offer.trial is None:
                 return [*pruned, *bought, self._proposal(view, chances, offer, left, (figures, ranked))]

@@ -5,7 +5,8 @@ what counts then is the choice, and between near-equals only the rest of their r
 so: Karnin, Koren, Somekh, Almost optimal exploration in multi-armed bandits, 2013.)
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from planner.sweeping.actions import Advance
 from planner.sweeping.advancing import advance, hours
 from planner.sweeping.chances import OUT, Chances
 from planner.sweeping.grants import MARGIN, grant
-from planner.view import TrialView, View, by_configuration
+from planner.view import Configuration, TrialView, View, by_configuration
 
 FINALISTS = 3  # configurations, the best by expectation
 MOST = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
@@ -45,16 +46,25 @@ def is_last_round(runs: Sequence[TrialView], left: float, next_price: float) -> 
 
 
 def to_the_end(
-    view: View, chances: Chances, runs: Sequence[TrialView], left: float, busy: Collection[int]
+    view: View,
+    chances: Chances,
+    runs: Sequence[TrialView],
+    left: float,
+    busy: Collection[int],
+    beside: Callable[[Configuration], list[dict[str, Any]]],
 ) -> list[Advance]:
-    """Train these runs to the end, as far as workers and money go; those that were just bought are busy."""
+    """Train these runs to the end, as far as workers and money go.
+
+    Those that were just bought are busy; `beside` says what else could be bought than a configuration's own.
+    """
     actions: list[Advance] = []
     for trial in runs:
         granted = None if trial.trial in busy else grant(trial, trial.most_steps, left)
         if granted is not None and len(busy) + len(actions) < view.free_workers:
             left -= granted.gpu_hours
             figures = chances.figures(chances.place[trial.configuration])
-            actions.append(advance(view, trial, granted.to_step, _why(view, figures, len(runs)), figures, []))
+            sentence = _why(view, figures, len(runs))
+            actions.append(advance(view, trial, granted.to_step, sentence, figures, beside(trial.configuration)))
     return actions
 
 

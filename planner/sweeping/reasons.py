@@ -11,7 +11,7 @@ from planner.sweeping.actions import Why
 from planner.sweeping.advancing import MOST_ALTERNATIVES, hours, named
 from planner.sweeping.chances import NEAR, Chances
 from planner.sweeping.offers import Offer
-from planner.view import TrialView, View
+from planner.view import Configuration, TrialView, View
 
 SETTLED = 0.5  # P(within 0.02 of the best), from which on a recommendation says that what it takes will do
 FIRST = "nothing is known of any configuration yet, and this one is among those that lie in the midst of the others"
@@ -36,10 +36,10 @@ def reason(view: View, numbers: dict[str, Any]) -> str:
 
 
 def alternatives(
-    chances: Chances, offered: Sequence[Offer], gains: Vector, rates: Vector, pick: int
+    chances: Chances, offered: Sequence[Offer], gains: Vector, rates: Vector, chosen: Configuration
 ) -> list[dict[str, Any]]:
-    """Return the next best offers, one of each configuration."""
-    named_already = {offered[pick].configuration}
+    """Return the best offers beside the chosen configuration's, one of each."""
+    named_already = {chosen}
     found: list[dict[str, Any]] = []
     for place in np.argsort(-rates, kind="stable"):
         offer = offered[int(place)]

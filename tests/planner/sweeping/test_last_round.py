@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from planner.axes import named_configuration
 from planner.sweeping.actions import Action, Advance, Prune
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.last_round import FINALISTS
@@ -51,6 +52,9 @@ def test_of_one_worker_the_best_goes_first_and_the_others_follow() -> None:
     (first,) = trained(seen)
     assert first.trial in {3, 4}
     assert f"{FINALISTS} to go" in first.why.reason
+    others = {each["configuration"] for each in first.why.alternatives}
+    assert others
+    assert named_configuration(seen.trials[first.trial].configuration) not in others
 
 
 def test_while_more_is_left_than_their_ends_take_what_tells_most_is_bought() -> None:
