@@ -77,13 +77,10 @@ def _taken(view: View, configurations: Sequence[Configuration], scores: Vector) 
     expected = scores.mean(axis=0)
     leader = int(expected.argmax())
     runs = by_configuration(view.trials.values())
-    ended = {place: _at_target(runs.get(configurations[place], ()), view) for place in range(len(configurations))}
-    if ended[leader] is None:
-        return leader
-    alike = (
-        place for place, score in ended.items() if score is not None and expected[place] >= expected[leader] - NEAR
-    )
-    return max(alike, key=lambda place: ended[place] or 0.0)
+    alike = np.flatnonzero(expected >= expected[leader] - NEAR).tolist()
+    levels = ((place, _at_target(runs.get(configurations[place], ()), view)) for place in alike)
+    ended = {place: level for place, level in levels if level is not None}
+    return max(ended, key=ended.__getitem__) if leader in ended else leader
 
 
 def _at_target(trials: Iterable[TrialView], view: View) -> float | None:
