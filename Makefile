@@ -44,10 +44,10 @@ test-browser: setup  ## report and dashboard in headless Chromium; pictures of t
 	$(BIN)/python -m pytest -m browser tests/browser
 
 soak: setup  ## the long tests, which `make test` leaves out; ONLY=tests/runner for a part of them
-	$(BIN)/python -m pytest -m soak -s $(ONLY)
+	$(BIN)/python -m pytest -m soak -s --durations=10 $(ONLY)
 
-soak-trainers: setup $(RAY)/.installed  ## sweeps in the forms of the named trainers on two hosts, once with a Ray of another version
-	RLPLAN_OTHER_RAY=$(CURDIR)/$(RAY)/bin/python $(BIN)/python -m pytest -m soak -s tests/faults/test_driven_sweeps.py
+soak-trainers: setup $(RAY)/.installed  ## sweeps in the forms of the named trainers on two hosts, once with a Ray of another version; ONLY= as above
+	RLPLAN_OTHER_RAY=$(CURDIR)/$(RAY)/bin/python $(BIN)/python -m pytest -m soak -s --durations=10 $(or $(ONLY),tests/faults/test_driven_sweeps.py)
 
 $(RAY)/.installed: Makefile
 	@test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
