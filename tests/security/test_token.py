@@ -76,9 +76,8 @@ def test_what_a_visitor_keeps_opens_the_dashboard(fort: Fort) -> None:
     assert fort.target.ask("GET", "/", {"cookie": f"rlplan-{fort.target.port}={cookie}"}).status == 200
 
 
-@pytest.mark.parametrize(
-    "cookie",
-    [
+def test_a_cookie_that_somebody_made_up_opens_nothing(fort: Fort) -> None:
+    made_up = (
         *(TOKEN, "", "\xe9", '"\\', "=;=", b64encode(ADMITTED.encode()).decode()),
         cookie_of(ADMITTED, TOKEN)[:-1],
         cookie_of(ADMITTED, TOKEN).swapcase(),
@@ -86,11 +85,10 @@ def test_what_a_visitor_keeps_opens_the_dashboard(fort: Fort) -> None:
         cookie_of(ADMITTED, ""),
         cookie_of('{"admitted": false}', TOKEN),
         cookie_of('{"seal": "x"}', TOKEN),
-    ],
-)
-def test_a_cookie_that_somebody_made_up_opens_nothing(fort: Fort, cookie: str) -> None:
-    given = fort.target.ask("GET", "/", {"cookie": f"rlplan-{fort.target.port}={cookie}"})
-    assert given.status == 401
+    )
+    for cookie in made_up:
+        given = fort.target.ask("GET", "/", {"cookie": f"rlplan-{fort.target.port}={cookie}"})
+        assert given.status == 401, cookie
 
 
 def test_another_dashboard_s_cookie_opens_nothing(fort: Fort, database: Path) -> None:
