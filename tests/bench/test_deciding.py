@@ -3,13 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.deciding import tables
-from bench.deciding.outcomes import Method, Outcome, read, write
-from bench.deciding.printing import report
-from bench.deciding.statistics import Results, estimated
+from bench.deciding.outcomes import Method, Outcome
+from bench.deciding.statistics import Results
 from bench.deciding.tables import names, suite
-from bench.deciding.tasking import Cache, Job
-from bench.decisions import Settings, played
 
 PEERS = Path(__file__).parents[2] / "bench/deciding/peers"
 OURS, THEIRS = Method("rlplan", "", "own"), Method("asha", "full", "last")
@@ -24,20 +20,10 @@ def test_equal_seeds_give_equal_tables_and_others_others(name: str) -> None:
     assert one[0].length == pytest.approx(1.1 * one[1])
 
 
-def test_tables_of_new_tasks_are_a_group_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for task in ("sum-hard", *tables.NEW):
-        (tmp_path / f"allocbench-{task}.csv.gz").write_bytes(b"")
-    monkeypatch.setattr(tables, "DATA", tmp_path)
-    assert names("allocbench") == ["allocbench/sum-hard@1", "allocbench/sum-hard@0.5"]
-    assert names("new-tasks") == [f"new-tasks/{task}@{share}" for task in sorted(tables.NEW) for share in ("1", "0.5")]
-
-
-def outcomes(
-    method: Method, regrets: dict[float, float], repeats: int = 4, within: float | None = None
-) -> list[Outcome]:
+def outcomes(method: Method, regrets: dict[float, float], repeats: int = 4) -> list[Outcome]:
     wobble = np.array([-0.001, 0.001])
     return [
-        Outcome("held-out/x", repeat, 1, method, share, regret + wobble[repeat % 2], within)
+        Outcome("held-out/x", repeat, 1, method, share, regret + wobble[repeat % 2], None)
         for share, regret in regrets.items()
         for repeat in range(repeats)
     ]
@@ -57,48 +43,6 @@ def test_the_best_peer_has_its_best_settings_and_was_played_everywhere() -> None
     results = Results(rows, "rlplan")
     assert results.best_peer(1, 0.1) == Method("asha", "short", "long")
     assert results.difference((OURS, 0.1), (THEIRS, 0.1), 1).mean == pytest.approx(-0.04)
-
-
-def test_ours_without_a_source_is_no_peer_of_ours_with_one() -> None:
-    rows = outcomes(Method("rlplan with a source", "", "own"), {0.1: 0.01}) + outcomes(OURS, {0.1: 0.02})
-    rows += outcomes(THEIRS, {0.1: 0.05})
-    results = Results(rows, "rlplan with a source")
-    assert (results.peers, results.siblings) == (["asha"], ["rlplan"])
-    assert results.best_peer(1, 0.1) == THEIRS
-
-
-def test_the_error_over_tables_counts_how_they_differ() -> None:
-    found = estimated([("a", 0.0), ("a", 0.0), ("b", 0.2), ("b", 0.2)])
-    assert (found.mean, found.error, found.over_tables) == pytest.approx((0.1, 0.0, 0.1))
-
-
-def test_pairs_are_played_with_the_source_and_without(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    settings = Settings((0.05,), (0.05,), (1,), ("rlplan", "random"), (), 0, tmp_path, tmp_path)
-    done = played(("recorded/sum-easy@1>sum-hard@0.5", 0, settings))
-    assert {one.method.name for one in done} == {"rlplan", "rlplan with a source", "random"}
-    report(done, "rlplan", (0.05,))
-    assert "rlplan with a source" in capsys.readouterr().out.split("random")[0]
-
-
-def test_calibration_counts_what_was_within_the_promise() -> None:
-    rows = outcomes(OURS, {0.1: 0.01, 0.2: 0.05}, within=0.8)
-    ((low, said, found),) = Results(rows, "rlplan").calibration()
-    assert (low, said, found.mean, found.count) == (0.75, 0.8, 0.5, 8)
-
-
-def test_outcomes_come_back_from_a_file(tmp_path: Path) -> None:
-    rows = outcomes(OURS, {0.1: 0.01}, within=0.8) + outcomes(THEIRS, {0.1: 0.05})
-    write(rows, tmp_path / "decisions.csv")
-    assert read([tmp_path / "decisions.csv"]) == rows
-
-
-def test_answers_are_kept_by_table_and_job(tmp_path: Path) -> None:
-    (recorded, target) = suite(["held-out/rough"], 0)["held-out/rough"]
-    cache = Cache(tmp_path)
-    digest = cache.put(recorded, target)
-    job, other = (Job(digest, "optuna/tpe", "full", seed, 1, (0.1,)) for seed in (0, 1))
-    cache.keep(job, [{"last": 3}])
-    assert (Cache(tmp_path).known(job), Cache(tmp_path).known(other)) == ([{"last": 3}], None)
 
 
 class Promoter:
