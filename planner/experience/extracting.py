@@ -47,7 +47,7 @@ def experience_of(name: str, curves: Curves, target_gpu_hours: float, about: Map
         prior_mean=smooth.mean,
         prior_sd=smooth.sd,
         target_gpu_hours=target_gpu_hours,
-        start=float(fit.weights @ fit.base[:, 0]),
+        start=float((fit.weights @ fit.start).mean()),
         configurations=len(configurations),
         curves=len(chosen),
         about=dict(about),

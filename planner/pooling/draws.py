@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from planner.curves.curve import Vector
-from planner.pooling.model import STEEPEST, JointFit, alike, left, sigmoid
+from planner.pooling.model import KNOTS, STEEPEST, JointFit, alike, left, sigmoid
 from planner.pooling.points import clock, pass_rate_variance
 from planner.view import Configuration
 
@@ -39,7 +39,7 @@ class Worlds:
     configurations: tuple[Configuration, ...]
     target: float
     local: Vector  # (s, c, 3)
-    start: Vector  # (s,)
+    start: Vector  # (s, c)
     common: Vector  # (s, k) steps of what all curves depart alike
     drift: Vector  # (s,)
     wander: Vector  # (i,)
@@ -68,13 +68,14 @@ class Worlds:
 
     def smooth(self, x: float) -> Vector:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""
-        return sigmoid(self.local, self.start[:, None], np.log(max(x, EARLIEST)))[0]
+        return sigmoid(self.local, self.start, np.log(max(x, EARLIEST)))[0]
 
     def parameters(self, place: int) -> dict[str, Vector]:
         """Return draws of a configuration's sigmoid: R0, A, B, and C_mid in GPU-hours."""
         steep, middle, gain = (shape[:, place] for shape in self._shapes)
         middle = self.target * np.exp(np.clip(middle, -FARTHEST, FARTHEST))
-        return {"R0": self.start, "A": self.start + gain, "B": steep, "C_mid": middle}
+        start = self.start[:, place]
+        return {"R0": start, "A": start + gain, "B": steep, "C_mid": middle}
 
     def alike(self, x: Vector) -> Vector:
         """Return draws × computes of how far all curves depart alike; `x` may have more than one axis."""
@@ -94,7 +95,7 @@ class Worlds:
         scores *= steep[:, configuration, None]
         left(scores)
         scores *= -gain[:, configuration, None]
-        scores += (self.start[:, None] + gain[:, configuration])[:, :, None]
+        scores += (self.start[:, configuration] + gain[:, configuration])[:, :, None]
         scores += self.alike(x)
         begun = run >= 0
         seen = run[begun]
@@ -150,7 +151,7 @@ class Worlds:
 def _shapes(local: Vector, start: Vector) -> tuple[Vector, Vector, Vector]:
     """Return B, log C_mid, and the gain from R0 to A."""
     steep = np.exp(np.clip(local[..., 2], -STEEPEST, STEEPEST))
-    return steep, local[..., 1], (1 - start[:, None]) * expit(local[..., 0])
+    return steep, local[..., 1], (1 - start) * expit(local[..., 0])
 
 
 def shares_of_best(scores: Vector) -> Vector:
@@ -180,8 +181,8 @@ def draw(
         configurations,
         target,
         local,
-        base[:, 0],
-        base[:, 1:],
+        base[:, fit.features.base_model],
+        base[:, -KNOTS:],
         fit.drift[member],
         fit.wander,
         runs,
@@ -231,12 +232,13 @@ def _departed(
     seen = np.einsum("ijk,ik->ij", white, towards)
     weight = np.einsum("ijk,ij->ik", white, seen)
     rest = np.maximum(drift**2 * time - (seen**2).sum(axis=1), 0.0)
-    steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, base[:, 0]))
+    start = base[:, fit.features.base_model]
+    steep, middle, gain = (shape[:, fit.of] for shape in _shapes(local, start))
     gained = np.log(np.maximum(points.x, 1e-17)) - middle[:, :, None]
     gained *= steep[:, :, None]
     np.subtract(1.0, left(gained), out=gained)
     # By weight at once, so that no array of what is left of the scores, draws × curves × bins, has to be made.
-    expected = gain * np.einsum("sij,ij->si", gained, weight) + base[:, :1] * weight.sum(axis=1)
-    expected += base[:, 1:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
+    expected = gain * np.einsum("sij,ij->si", gained, weight) + start[:, fit.of] * weight.sum(axis=1)
+    expected += base[:, -KNOTS:] @ np.einsum("ijk,ij->ki", alike(points.x), weight)
     mean = (points.score * weight).sum(axis=1) - expected
     return np.asarray(mean + np.sqrt(rest) * generator.standard_normal(mean.shape))

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from planner.axes import MODEL, value_of
 from planner.curves.curve import Vector
 from planner.view import Configuration
 
@@ -55,6 +57,7 @@ class Features:
     middle: int
     terms: tuple[Term, ...]
     lines: tuple[Line, ...]
+    base_model: NDArray[np.intp]  # of each configuration: those of one base model begin with one score
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ def features(configurations: Sequence[Configuration]) -> Features:
         blocks[0].shape[2],
         tuple(terms),
         tuple(line for line, _ in axes.lines),
+        np.unique([str(value_of(each.axes, MODEL)) for each in configurations], return_inverse=True)[1],
     )
 
 

@@ -1,11 +1,12 @@
 """Sigmoids whose parameters are smooth in the configuration, fitted to all curves at once by Laplace's approximation.
 
 A configuration's mean score is R0 + (A − R0)·g(C), 1 − g = (1 + (2^(1/k) − 1)·(C / C_mid)^B)^−k (Burr's distribution;
-with k = 1 the sigmoid), with (logit A, log C_mid, log B) = features · coefficients + its own deviation. A curve departs
-from that by a Brownian motion in log compute of its own, by another one that all curves share (those of one task are
-off alike), and by the noise of its scores. Given how far configurations and curves may depart, and where the common A
-and C_mid lie, everything is normal about the mode; a small grid of those four is averaged by its evidence, so that
-where configurations tell nothing of each other, or curves have hardly risen, the data say so.
+with k = 1 the sigmoid), with (logit A, log C_mid, log B) = features · coefficients + its own deviation; each base model
+has an R0 of its own. A curve departs from that by a Brownian motion in log compute of its own, by another one that all
+curves share (those of one task are off alike), and by the noise of its scores. Given how far configurations and curves
+may depart, and where the common A and C_mid lie, everything is normal about the mode; a small grid of those four is
+averaged by its evidence, so that where configurations tell nothing of each other, or curves have hardly risen, the data
+say so.
 
 Arrays are (h, c, …): members of the grid, configurations; (h, i, j): curves, bins.
 """
@@ -22,7 +23,9 @@ from planner.pooling.features import Features
 from planner.pooling.points import EMPTY, Points, clock
 from planner.pooling.priors import CoefficientPrior, LearntPrior, prior_of
 
-FitState = tuple[Vector, ...]  # base (R0 and the steps of the common departure), coefficients, deviations
+FitState = tuple[
+    Vector, ...
+]  # base (R0 of each base model and the steps of the common departure), coefficients, deviations
 
 LOCAL = 3  # logit A, log C_mid, log B
 DRIFTS = (0.01, 0.03)
@@ -62,7 +65,7 @@ class JointFit:
     features: Features
     points: Points
     of: NDArray[np.intp]  # the configuration of each curve
-    base: Vector  # (h, 1 + k), R0 and the steps of the common departure
+    base: Vector  # (h, m + k), R0 of each base model and the steps of the common departure
     coefficients: Vector  # (h, p)
     deviation: Vector  # (h, c, 3)
     own: Vector  # (h, c, 3, 3), curvature of the deviations
@@ -73,6 +76,11 @@ class JointFit:
     wander: Vector  # (i,) how many times that a curve departs
     log_evidence: Vector  # (h,)
     source: NDArray[np.intp]  # (h,) 0 without one, else 1 + the place of what was learnt
+
+    @property
+    def start(self) -> Vector:
+        """(h, c), R0 of each configuration."""
+        return np.asarray(self.base[:, self.features.base_model])
 
     @property
     def weights(self) -> Vector:
@@ -127,10 +135,9 @@ class JointModel:
         self.in_order = np.argsort(of, kind="stable")  # the curves of a configuration one after the other
         self.seen, self.first_of = np.unique(of[self.in_order], return_index=True)
         self._whiten()
-        filled = points.variance < 1.0
-        first = points.score[filled[:, 0], 0] if filled[:, 0].any() else points.score[:, 1]
-        self.base_mean = np.zeros(1 + KNOTS)
-        self.base_mean[0] = np.clip(np.mean(first), 0.0, HIGHEST_START) if len(first) else NO_START
+        self.starts = _starts(points, features.base_model[of], int(features.base_model.max(initial=0)) + 1)
+        self.begins = np.eye(len(self.starts))[features.base_model[of]]  # (i, m)
+        self.base_mean = np.concatenate([self.starts, np.zeros(KNOTS)])
         self.design = features.design  # (c, 3, p)
 
     def fit(self) -> JointFit:
@@ -179,7 +186,7 @@ class JointModel:
     @property
     def _base_sd(self) -> Vector:
         steps = COMMON * self.drift * float(np.sqrt(clock(np.array(1.0)) / KNOTS))
-        return np.stack([np.full(len(self.drift), START_SD), *[steps] * KNOTS], axis=1)
+        return np.stack([*[np.full(len(self.drift), START_SD)] * len(self.starts), *[steps] * KNOTS], axis=1)
 
     def _climbed(self, state: FitState, rounds: int) -> tuple[FitState, Vector, Vector]:
         """Return where so many steps lead at most, with the whitened rows and the objective there."""
@@ -247,19 +254,20 @@ class JointModel:
         """Return minus the log posterior, up to what does not depend on the state, and whitened rows."""
         base, coefficients, deviation = state
         local = _along(self.design, coefficients) + deviation
-        from_start = base[:, :1, None]
+        first_step = len(self.starts)
+        from_start = (base[:, :first_step] @ self.begins.T)[..., None]
         score, missing, top, steep = sigmoid(local[:, self.of, None, :], from_start, self.log_x)
         share = expit(local[:, self.of, 0, None])
         moved = score - from_start
         by_middle = (top - from_start) * steep * TAIL * missing * (1 - missing ** (1 / TAIL))
-        rows = np.empty((*score.shape, LOCAL + 2))
+        rows = np.empty((*score.shape, LOCAL + first_step + 1))
         rows[..., 0] = (1 - share) * moved
         rows[..., 1] = -by_middle
         rows[..., 2] = by_middle * np.clip(self.log_x - local[:, self.of, 1, None], -60.0, 60.0)
-        rows[..., 3] = 1 - share * (1 - missing)
-        rows[..., 4] = self.points.score - score - _along(self.steps, base[:, 1:])
+        rows[..., LOCAL:-1] = (1 - share * (1 - missing))[..., None] * self.begins[:, None]
+        rows[..., -1] = self.points.score - score - _along(self.steps, base[:, first_step:])
         rows = self.whitening @ rows
-        white = np.concatenate([rows[..., :-1], self.white_steps, rows[..., -1:]], axis=-1)  # (h, i, j, 5 + k)
+        white = np.concatenate([rows[..., :-1], self.white_steps, rows[..., -1:]], axis=-1)  # (h, i, j, 4 + m + k)
         residual = white[..., -1]
         value = 0.5 * (residual**2).sum(axis=(1, 2))
         value = value + 0.5 * ((deviation / self.scatter[:, None, :]) ** 2).sum(axis=(1, 2))
@@ -277,12 +285,12 @@ class JointModel:
         every = rows[..., LOCAL:].reshape(len(rows), -1, rows.shape[-1] - LOCAL)
         of_base, precision = every[..., :-1].swapaxes(1, 2) @ every, self._base_sd**-2.0
         number = self.design.shape[2]
-        size = number + 1 + KNOTS
+        size = number + len(self.base_mean)
         shared = np.zeros((len(rows), size, size))
         shared[:, :number, :number] = _over_configurations(self.design, spread) + self.prior.precision
         shared[:, :number, number:] = _over_configurations(self.design, with_base)
         shared[:, number:, :number] = shared[:, :number, number:].swapaxes(1, 2)
-        shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(1 + KNOTS)
+        shared[:, number:, number:] = of_base[..., :-1] + precision[:, None] * np.eye(precision.shape[1])
         own_slope = with_rest - deviation / self.scatter[:, None, :] ** 2
         smooth_slope = _over_configurations(self.design, with_rest[..., None])[..., 0]
         shared_slope = np.concatenate(
@@ -313,6 +321,18 @@ class JointModel:
         change = inner - np.einsum("hclg,hg->hcl", outer, common)
         number = self.design.shape[2]
         return common[:, number:], common[:, :number], change
+
+
+def _starts(points: Points, base_model: NDArray[np.intp], models: int) -> Vector:
+    """Return the prior mean of each base model's R0; of one without a curve, that of all."""
+
+    def mean_start(curves: NDArray[np.bool_], otherwise: float) -> float:
+        measured = curves & (points.variance[:, 0] < EMPTY)
+        first = points.score[measured, 0] if measured.any() else points.score[curves, 1]
+        return float(np.clip(np.mean(first), 0.0, HIGHEST_START)) if len(first) else otherwise
+
+    of_all = mean_start(np.ones(len(base_model), dtype=bool), NO_START)
+    return np.array([mean_start(base_model == model, of_all) for model in range(models)])
 
 
 def _whitening(points: Points, drift: Vector) -> tuple[Vector, Vector]:

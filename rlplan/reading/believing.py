@@ -124,7 +124,7 @@ class _Before:
 
 def _smooth(worlds: Worlds, run: int, x: Vector) -> Vector:
     """Return draws × computes of what a run would score if it departed from its sigmoid as all do."""
-    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, None]
+    local, start = worlds.local[:, worlds.runs.of[run], None, :], worlds.start[:, worlds.runs.of[run], None]
     return np.asarray(sigmoid(local, start, np.log(np.maximum(x, EARLIEST)))[0] + worlds.alike(x))
 
 

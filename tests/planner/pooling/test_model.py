@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.axes import MODEL
 from planner.pooling.draws import Worlds
 from planner.pooling.features import features
 from planner.pooling.model import SCATTER, SCATTERS, JointFit, JointModel, inverse, sigmoid
 from planner.pooling.points import binned, stacked
 from planner.pooling.pool import joint_of
 from planner.view import Cell, Seen, View
-from tests.planner.pooling.sweeps import TARGET, Curve, configuration, seen, smooth, sweep, unrelated
+from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, seen, smooth, sweep, unrelated
 from tests.planner.sweeping.views import CELLS
 
 CORNERS = ((4, 16), (64, 16), (4, 256), (64, 256))
@@ -178,3 +179,35 @@ def test_without_a_score_at_the_start_the_start_is_not_taken_to_be_zero() -> Non
     without = {number: replace(each, scores=each.scores[1:]) for number, each in view.trials.items()}
     model = fitted(replace(view, trials=without))[1]
     assert model.base_mean[0] == pytest.approx(seen(curve, 2)[1].score, abs=0.1)
+
+
+def two_models(small: float, large: float) -> tuple[View, list[float]]:
+    """Return a sweep of two base models over four cells, with curves up to a third, and what each run ends at."""
+    shapes = {"small": Curve(small, small + 0.35 * (1 - small), 0.15, 1.5), "large": Curve(large, 0.8, 0.1, 1.5)}
+    trials, ends = [], []
+    for name, curve in shapes.items():
+        for cell in CORNERS:
+            trials.append(replace(along(len(trials) + 1, cell, curve, 34), axes=((MODEL, name),)))
+            ends.append(curve.at(1.0))
+    return replace(sweep({}, {}), trials={each.trial: each for each in trials}), ends
+
+
+@pytest.mark.parametrize(("small", "large"), [(0.2, 0.5), (0.1, 0.6)])
+def test_base_models_begin_with_scores_of_their_own(small: float, large: float) -> None:
+    view, ends = two_models(small, large)
+    worlds = joint_of(view, 400)
+    assert worlds.start.mean(axis=0) == pytest.approx([small] * 4 + [large] * 4, abs=0.02)
+    assert (worlds.wander == 1).all()  # nobody's curve is strange
+    low, high = np.quantile(worlds.at(1.0), (0.05, 0.95), axis=0)
+    assert ((low <= ends) & (ends <= high)).all()
+
+
+def test_a_base_model_without_a_curve_begins_where_the_others_do() -> None:
+    view, _ = two_models(0.2, 0.5)
+    unseen = {
+        number: replace(each, scores=()) if dict(each.axes)[MODEL] == "large" else each
+        for number, each in view.trials.items()
+    }
+    start = joint_of(replace(view, trials=unseen), 1000).start
+    assert start.mean(axis=0) == pytest.approx([0.2] * 8, abs=0.02)
+    assert start[:, 4:].std() > 5 * start[:, :4].std()
