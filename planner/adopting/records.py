@@ -205,12 +205,15 @@ def _steps(
 
 
 def _took(names: Names | None, seconds: Mapping[str, float], updates: int) -> float | None:
-    """Return what a step took: its own time, for as many updates as it stands for, and what lies outside of it."""
+    """Return what a step took: its own time, for as many updates as it stands for, and what lies outside of it.
+
+    Phases may overlap, as generation and training do in an asynchronous run: their sum serves where no step is timed.
+    """
     if names is None or not seconds:
         return None
     outside = sum(seconds.get(phase, 0.0) for phase in names.outside)
     phases = sum(took for phase, took in seconds.items() if phase != STEP and phase not in names.outside)
-    return max(seconds.get(STEP, 0.0), phases) * updates + outside
+    return seconds.get(STEP, phases) * updates + outside
 
 
 def _filled(steps: list[Step]) -> list[Step]:

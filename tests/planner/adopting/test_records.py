@@ -61,6 +61,16 @@ def test_prime_rls_two_files_are_one_run(tmp_path: Path) -> None:
     assert run.phases() == {"update": 4.0, "step": 10.0}
 
 
+def test_a_step_whose_phases_overlap_takes_no_longer_than_it_was_timed(tmp_path: Path) -> None:
+    generator = [{"step": s, "progress/total_rollouts": 64 * s, "time/generate_completions": 33.0} for s in (1, 2)]
+    trainer = [{"step": s, "time/step": 35.0, "time/forward_backward": 30.0, "optim/lr": 1e-6} for s in (1, 2)]
+    jsonl(tmp_path / "orchestrator" / "metrics.jsonl", generator)
+    jsonl(tmp_path / "trainer" / "metrics.jsonl", trainer)
+    run = read_run(tmp_path)
+    assert [each.took for each in run.steps] == [35.0, 35.0]
+    assert run.phases() == {"generate": 33.0, "update": 30.0, "step": 35.0}
+
+
 def test_the_clock_serves_where_nothing_is_timed(tmp_path: Path) -> None:
     scalars = [(1000.0 + 30 * step, step, "rollout/raw_reward", 0.1) for step in range(1, 5)]
     scalars += [(1001.0 + 30 * step, step, "eval/aime", step / 10) for step in range(2, 5)]
