@@ -1,7 +1,7 @@
 """What the trainers call what we know: one table from their names to ours.
 
-A pattern is a name in which `*` stands for anything; several in a row are in the order of trust. `validation` are
-series that may serve as the score, `values` one number each, `seconds` what is added up for a phase of a step.
+A pattern is a name in which `*` stands for anything; of several in a row the first that a log has counts. `validation`
+are series that may serve as the score, `values` one number each, `seconds` what each phase of a step took.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,13 @@ Patterns = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Sum:
+    """A phase that a trainer times in parts; each part has names of its own."""
+
+    parts: tuple[Patterns, ...]
+
+
+@dataclass(frozen=True)
 class Names:
     """The names of one trainer; `marks` are those by which its logs are known."""
 
@@ -21,7 +28,7 @@ class Names:
     marks: Patterns
     validation: Patterns
     values: Mapping[str, Patterns]
-    seconds: Mapping[str, Patterns]
+    seconds: Mapping[str, Patterns | Sum]
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
 
 
@@ -48,13 +55,16 @@ VERL = Names(
     seconds={
         "generate": ("timing_s/gen", "timing/gen"),
         "reward": ("timing_s/reward", "timing/reward"),
-        "logprob": ("timing_s/old_log_prob", "timing/old_log_prob", "timing_s/values", "timing/values"),
+        "logprob": Sum((("timing_s/old_log_prob", "timing/old_log_prob"), ("timing_s/values", "timing/values"))),
         "reference": ("timing_s/ref", "timing/ref"),
-        "update": (
-            *("timing_s/update_actor", "timing/update_actor", "timing_s/update_critic", "timing/update_critic"),
-            *("timing_s/adv", "timing/adv"),
+        "update": Sum(
+            (
+                ("timing_s/update_actor", "timing/update_actor"),
+                ("timing_s/update_critic", "timing/update_critic"),
+                ("timing_s/adv", "timing/adv"),
+            )
         ),
-        "sync": ("timing_s/update_weights", "timing_s/reshard"),
+        "sync": ("timing_s/update_weights", "timing_s/reshard"),  # older ones reshard within the time of gen
         "validation": ("timing_s/testing", "timing/testing"),
         "save": ("timing_s/save_checkpoint", "timing/save_checkpoint"),
         STEP: ("timing_s/step", "timing/step"),
@@ -177,7 +187,7 @@ SKYRL = Names(
         "update": ("timing/train_critic_and_policy",),
         "sync": ("timing/sync_weights",),
         "validation": ("timing/eval",),
-        "save": ("timing/save_checkpoints", "timing/save_hf_model"),
+        "save": Sum((("timing/save_checkpoints",), ("timing/save_hf_model",))),
         STEP: ("timing/step",),
     },
     outside=("validation",),
@@ -199,7 +209,7 @@ NEMO_RL = Names(
         "learning_rate": ("train/lr",),
     },
     seconds={
-        "generate": ("timing/train/generation", "timing/train/exposed_generation"),
+        "generate": ("timing/train/generation", "timing/train/exposed_generation"),  # asynchronous ones time the wait
         "reward": ("timing/train/reward_calculation",),
         "logprob": ("timing/train/policy_and_reference_logprobs",),
         "update": ("timing/train/policy_training",),
@@ -256,10 +266,10 @@ AREAL = Names(
         "generate": ("timeperf/rollout",),
         "logprob": ("timeperf/recompute_logp",),
         "reference": ("timeperf/ref_logp",),
-        "update": ("timeperf/train_step", "timeperf/compute_advantage"),
+        "update": Sum((("timeperf/train_step",), ("timeperf/compute_advantage",))),
         "sync": ("timeperf/update_weights",),
         "validation": ("timeperf/eval",),
-        "save": ("timeperf/save", "timeperf/checkpoint_for_recover"),
+        "save": Sum((("timeperf/save",), ("timeperf/checkpoint_for_recover",))),
     },
 )
 

@@ -7,7 +7,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Literal
 
-from planner.logs.names import TRAINERS, Names
+from planner.logs.names import TRAINERS, Names, Patterns, Sum
 
 MEMORISING = "over repeated epochs it also rises by memorising the training problems"
 
@@ -83,16 +83,25 @@ def choose_score(names: Names, counts: Mapping[str, int]) -> Choice | None:
 
 def ours_of(names: Names, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the numbers of a step by our names, and its seconds by phase ('step' is the whole, where it is timed)."""
-    ours = {}
-    for name, patterns in names.values.items():
-        theirs = next((found[0] for pattern in patterns if (found := matching(pattern, values))), None)
-        if theirs is not None:
-            ours[name] = values[theirs]
-    seconds = {}
-    for phase, patterns in names.seconds.items():
-        if timed := [values[name] for name in dict.fromkeys(n for p in patterns for n in matching(p, values))]:
-            seconds[phase] = sum(timed)
-    return ours, seconds
+    ours = {name: _first(patterns, values) for name, patterns in names.values.items()}
+    seconds = {phase: _seconds(timed, values) for phase, timed in names.seconds.items()}
+    return _known(ours), _known(seconds)
+
+
+def _first(patterns: Patterns, values: Mapping[str, float]) -> float | None:
+    """Return the number under the most trusted of several names."""
+    return next((values[found[0]] for pattern in patterns if (found := matching(pattern, values))), None)
+
+
+def _seconds(timed: Patterns | Sum, values: Mapping[str, float]) -> float | None:
+    if not isinstance(timed, Sum):
+        return _first(timed, values)
+    parts = [took for part in timed.parts if (took := _first(part, values)) is not None]
+    return sum(parts) if parts else None
+
+
+def _known(found: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _wholes(names: Iterable[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from planner.logs.series import choose_score, trainer_of
+from planner.logs.names import TRAINERS
+from planner.logs.series import choose_score, ours_of, trainer_of
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,32 @@ def test_a_validation_of_the_base_model_alone_is_no_curve() -> None:
 
 def test_names_of_nobody() -> None:
     assert trainer_of(["step", "score", "gpu_hours", "reward"]) is None
+
+
+@pytest.mark.parametrize(
+    ("trainer", "logged", "expected"),
+    [
+        ("nemo-rl", {"timing/train/exposed_generation": 12, "timing/train/generation": 40}, {"generate": 40}),
+        ("nemo-rl", {"timing/train/exposed_generation": 12}, {"generate": 12}),
+        (
+            "verl",
+            {"timing_s/update_weights": 3, "timing_s/reshard": 1, "timing_s/gen": 20},
+            {"generate": 20, "sync": 3},
+        ),
+        ("verl", {"timing_s/gen": 8, "timing/gen": 8}, {"generate": 8}),
+        ("verl", {"timing/update_actor": 8, "timing/update_critic": 4, "timing/adv": 1}, {"update": 13}),
+        ("verl", {"timing_s/old_log_prob": 2, "timing_s/values": 3}, {"logprob": 5}),
+        (
+            "trl",
+            {f"profiling/Time taken: GRPOTrainer.{name}": 6 for name in ("vLLM.generate", "_generate")},
+            {"generate": 6},
+        ),
+        ("skyrl", {"timing/save_checkpoints": 5, "timing/save_hf_model": 7}, {"save": 12}),
+        ("areal", {"timeperf/train_step": 9, "timeperf/compute_advantage": 1}, {"update": 10}),
+        ("areal", {"timeperf/save": 4, "timeperf/checkpoint_for_recover": 2}, {"save": 6}),
+    ],
+)
+def test_other_names_of_a_phase_are_not_added_up_and_its_parts_are(
+    trainer: str, logged: dict[str, float], expected: dict[str, float]
+) -> None:
+    assert ours_of(TRAINERS[trainer], logged)[1] == expected
