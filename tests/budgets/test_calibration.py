@@ -9,7 +9,7 @@ import pytest
 from budgets import catalogue
 from budgets.calibration import MeasuredStep, calibrate
 from budgets.coefficient_fit import NOISE_PRIOR_SD, SETUP_LOG_SD
-from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, prior
+from budgets.coefficients import CONSTANTS, Coefficients, prior
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
@@ -124,16 +124,6 @@ def test_coefficients_are_recovered_within_their_intervals(workload_of: Build, r
     assert min(np.mean(hits[driver]) for driver in Driver) >= 0.75
 
 
-def test_identifiable_coefficients_are_learned_and_not_only_covered(workload_of: Build) -> None:
-    workload, rng = workload_of(cap=4096), np.random.default_rng(1)
-    truth = Coefficients(log_mean={driver: BEFORE.log_mean[driver] + 1.2 * sd for driver, sd in PRIOR_LOG_SD.items()})
-    records = measure(workload, "grpo", truth, rng, SHAPES * 2)
-    known = calibrate(workload, GPU, records).coefficients
-    for driver in IDENTIFIABLE:
-        assert known.log_mean[driver] == pytest.approx(truth.log_mean[driver], abs=0.35 * PRIOR_LOG_SD[driver])
-        assert known.log_covariance[driver, driver] < 0.25 * PRIOR_LOG_SD[driver] ** 2
-
-
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl", "dapo"])
 def test_predictions_narrow_and_cover_the_true_cost(workload_of: Build, recipe: str) -> None:
     workload = workload_of(cap=4096)
@@ -190,31 +180,6 @@ def test_one_odd_record_does_not_carry_the_rest_away(workload_of: Build, factor:
     assert before.gpu_hours_per_step > after.gpu_hours_per_step_low
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
-def test_an_odd_record_alone_leaves_the_prior_its_weight(workload_of: Build, factor: float) -> None:
-    workload, rng = workload_of(cap=4096), np.random.default_rng(0)
-    (record,) = measure(workload, "grpo", Coefficients(), rng, [(8, 32)])
-    odd = {phase: seconds * factor for phase, seconds in record.seconds.items()}
-    step = replace(record, seconds=odd)
-    known = calibrate(workload, GPU, [step]).coefficients
-    moved = {driver: value - BEFORE.log_mean[driver] for driver, value in known.log_mean.items()}
-    assert all(abs(value) < 3 * PRIOR_LOG_SD[driver] for driver, value in moved.items())
-
-
-def test_noise_is_estimated(workload_of: Build) -> None:
-    workload = workload_of(cap=4096)
-    quiet, loud = (
-        calibrate(
-            workload,
-            GPU,
-            measure(workload, "grpo", Coefficients(), np.random.default_rng(3), SHAPES * 2, noise=noise),
-        ).noise_log_sd
-        for noise in (0.03, 0.3)
-    )
-    assert quiet == pytest.approx(0.035, abs=0.02)
-    assert loud == pytest.approx(0.3, abs=0.06)
-
-
 def test_longer_responses_are_learned(workload_of: Build) -> None:
     workload, rng = workload_of(cap=4096, mean_share=0.2), np.random.default_rng(0)
     longer = workload.with_mean_response(2500)
@@ -231,31 +196,30 @@ def test_phases_that_the_recipe_lacks_or_that_took_no_time_are_left_out(workload
     (record,) = measure(workload, "dr-grpo", Coefficients(), rng, [(8, 32)])
     more = {**record.seconds, Phase.REFERENCE: 5.0, Phase.EVALUATE: 0.0}
     fewer = {phase: seconds for phase, seconds in record.seconds.items() if phase is not Phase.EVALUATE}
-    results = [
-        calibrate(
-            workload,
-            GPU,
-            [replace(record, seconds=seconds)],
-        )
-        for seconds in (more, fewer)
-    ]
+    results = [calibrate(workload, GPU, [replace(record, seconds=seconds)]) for seconds in (more, fewer)]
     assert results[0] == results[1]
+    with pytest.raises(InputError, match="none of the measured steps has a phase with positive seconds"):
+        calibrate(workload, GPU, [replace(record, seconds={Phase.TRAIN: 0.0, Phase.REFERENCE: 1.0})])
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        {"rollouts_per_prompt": 0},
-        {"generated_rollouts": -1},
-        {"trained_rollouts": -1},
-        {"mean_prompt_tokens": 0},
-        {"mean_response_tokens": 0.0},
+        ({"rollouts_per_prompt": 0}, "needs positive rollouts and tokens"),
+        ({"trained_rollouts": -1}, "needs positive rollouts and tokens"),
+        ({"mean_response_tokens": 0.0}, "needs positive rollouts and tokens"),
+        ({"seconds": {Phase.TRAIN: -1.0}}, "gives -1.0 seconds for train: it must be finite and not negative"),
+        ({"together": {(Phase.TRAIN,): math.nan}}, "gives nan seconds for .* it must be finite and not negative"),
+        ({"whole": 0.0}, "must be finite and positive"),
+        ({"whole": math.inf}, "must be finite and positive"),
     ],
 )
-def test_a_measured_step_has_rollouts_and_tokens(workload_of: Build, change: dict[str, Any]) -> None:
+def test_a_measured_step_has_rollouts_tokens_and_finite_seconds(
+    workload_of: Build, change: dict[str, Any], message: str
+) -> None:
     step = step_of(workload_of(), "grpo", 8, 4, {})
     assert step.load == StepLoad(prompts=4, generated=32, trained=32)
-    with pytest.raises(InputError, match="needs positive rollouts and tokens"):
+    with pytest.raises(InputError, match=message):
         replace(step, **change)
 
 
@@ -266,18 +230,6 @@ def test_what_was_generated_counts_and_not_what_the_batch_holds(workload_of: Bui
     doubled = replace(record, generated_rollouts=2 * record.generated_rollouts, trained_rollouts=2 * 256)
     once, twice = (calibrate(workload, GPU, [step] * 30).coefficients for step in (record, doubled))
     assert twice.log_mean[Driver.TRAIN_COMPUTE] < once.log_mean[Driver.TRAIN_COMPUTE] - 0.3
-
-
-@pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
-def test_measured_seconds_are_finite(workload_of: Build, seconds: float) -> None:
-    with pytest.raises(InputError, match=f"gives {seconds} seconds for train: it must be finite and not negative"):
-        step_of(workload_of(), "grpo", 8, 4, {Phase.TRAIN: seconds})
-
-
-def test_records_without_any_time_teach_nothing(workload_of: Build) -> None:
-    step = step_of(workload_of(), "dr-grpo", 8, 4, {Phase.TRAIN: 0.0, Phase.REFERENCE: 1.0})
-    with pytest.raises(InputError, match="none of the measured steps has a phase with positive seconds"):
-        calibrate(workload_of(), GPU, [step])
 
 
 # Whole steps
@@ -377,12 +329,6 @@ def test_many_steps_of_one_shape_leave_the_doubt_about_others(workload_of: Build
     widths = [priced(workload, "grpo", replace(each, length_log_sd=0.0)).log_sd for each in (one, often, others)]
     assert widths[1] == pytest.approx(widths[0], rel=0.02)
     assert widths[2] < 0.8 * widths[1]
-
-
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
-def test_a_whole_step_took_some_time(workload_of: Build, seconds: float) -> None:
-    with pytest.raises(InputError, match="must be finite and positive"):
-        replace(step_of(workload_of(), "grpo", 8, 4, {}), whole=seconds)
 
 
 def test_steps_whose_responses_nobody_measured_leave_the_length_as_uncertain_as_it_was(workload_of: Build) -> None:

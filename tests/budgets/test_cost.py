@@ -1,16 +1,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from budgets.coefficients import (
-    PRIOR_LOG_SD,
     UNMODELLED_FLOOR_LOG_SD,
-    UNMODELLED_LOG_SD,
     Coefficients,
     prior,
 )
@@ -92,13 +89,6 @@ def test_more_rollouts_or_prompts_never_cost_less(
         assert priced(workload, hardware_of(), recipe, n + more_n, prompts).step_seconds >= base * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("recipe", ["grpo", "dapo", "scalerl"])
-def test_a_batch_many_times_larger_costs_clearly_more(workload_of: Build, hardware_of: HardwareOf, recipe: str) -> None:
-    costs = [priced(workload_of(), hardware_of(), recipe, 16, prompts).step_seconds for prompts in (128, 1024, 8192)]
-    assert costs[1] > 2 * costs[0]
-    assert costs[2] == pytest.approx(8 * costs[1], rel=0.2)  # at the end everything grows in proportion
-
-
 @pytest.mark.parametrize(("share", "cheaper"), [(0.4, (0.93, 0.99)), (0.8, (0.75, 0.93)), (0.05, (0.9999, 1.0001))])
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
 def test_interruptions_cost_less_the_more_responses_they_end(
@@ -129,19 +119,6 @@ def test_longer_responses_never_cost_less(
     assert priced(more, hardware_of(), recipe, n, prompts).step_seconds >= base * (1 - 1e-6)
 
 
-@pytest.mark.parametrize(
-    "family", [("qwen2.5", ("0.5b", "1.5b", "7b", "14b", "32b", "72b")), ("llama-3.1", ("8b", "70b"))]
-)
-@pytest.mark.parametrize("recipe", ["grpo", "dapo", "scalerl"])
-def test_larger_models_cost_more(
-    workload_of: Build, hardware_of: HardwareOf, recipe: str, family: tuple[str, tuple[str, ...]]
-) -> None:
-    costs = [
-        priced(workload_of(f"{family[0]}-{size}"), hardware_of(), recipe, 16, 128).step_seconds for size in family[1]
-    ]
-    assert all(small < large for small, large in pairwise(costs))
-
-
 @given(model=MODELS, recipe=RECIPES, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)
 def test_more_gpus_never_take_longer(
     workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, gpus: int, n: int, prompts: int, spread: float
@@ -150,15 +127,6 @@ def test_more_gpus_never_take_longer(
     assume(fits(workload, hardware_of(gpus=gpus), recipe))
     few = priced(workload, hardware_of(gpus=gpus), recipe, n, prompts).step_seconds
     assert priced(workload, hardware_of(gpus=gpus + 1), recipe, n, prompts).step_seconds <= few * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
-def test_twice_the_gpus_are_clearly_faster_but_not_free(
-    workload_of: Build, hardware_of: HardwareOf, recipe: str
-) -> None:
-    few, many = (priced(workload_of(), hardware_of(gpus=gpus), recipe, 16, 512) for gpus in (16, 32))
-    assert many.step_seconds < 0.7 * few.step_seconds
-    assert many.gpu_hours_per_step > few.gpu_hours_per_step
 
 
 def slower_side(
@@ -193,10 +161,6 @@ def test_the_split_is_the_best_of_all(
     assert cost.step_seconds == pytest.approx(fastest, rel=1e-9)
 
 
-def test_a_synchronous_recipe_uses_all_gpus_for_both(workload_of: Build, hardware_of: HardwareOf) -> None:
-    assert priced(workload_of(), hardware_of(), "grpo", 8, 64).placement == Placement(64, 64, colocated=True)
-
-
 def test_only_a_kl_term_has_a_reference_phase(workload_of: Build, hardware_of: HardwareOf) -> None:
     with_kl, without = (priced(workload_of(), hardware_of(), recipe, 8, 64) for recipe in ("grpo", "dr-grpo"))
     assert without.seconds_by_phase[Phase.REFERENCE] == 0
@@ -215,15 +179,6 @@ def test_dynamic_sampling_pays_for_low_signal(
     assert priced(hard, hardware_of(), "grpo", n, prompts).step_seconds == pytest.approx(
         priced(easy, hardware_of(), "grpo", n, prompts).step_seconds
     )
-
-
-def test_refills_are_felt_where_groups_agree(workload_of: Build, hardware_of: HardwareOf) -> None:
-    rare, even = (
-        priced(workload_of(difficulty=MeasuredPassRates((rate,))), hardware_of(), "dapo", 8, 512)
-        for rate in (0.02, 0.5)
-    )
-    assert rare.seconds_by_phase[Phase.GENERATE] > 4 * even.seconds_by_phase[Phase.GENERATE]
-    assert rare.seconds_by_phase[Phase.TRAIN] == even.seconds_by_phase[Phase.TRAIN]
 
 
 def test_filtering_trains_on_less_and_generates_the_same(workload_of: Build, hardware_of: HardwareOf) -> None:
@@ -266,8 +221,7 @@ def test_validations_are_spread_over_the_steps_between_them(workload_of: Build, 
     )
     assert often.seconds_by_phase[Phase.EVALUATE] == pytest.approx(10 * rarely.seconds_by_phase[Phase.EVALUATE])
     whole = 100 * rarely.seconds_by_phase[Phase.EVALUATE]
-    loading = workload_of().model.weight_bytes / 2e9
-    assert rarely.start_up_seconds == pytest.approx(180 + loading + whole)
+    assert rarely.start_up_seconds > whole  # the base model is scored before any update
 
 
 def test_what_does_not_fit_is_not_priced(workload_of: Build, hardware_of: HardwareOf) -> None:
@@ -285,21 +239,6 @@ def test_a_larger_coefficient_never_makes_a_step_cheaper(
     assert nominal.step_seconds * (1 - 1e-9) <= slowed.step_seconds <= nominal.step_seconds * factor * (1 + 1e-9)
 
 
-def test_doubling_every_coefficient_doubles_the_step(workload_of: Build, hardware_of: HardwareOf) -> None:
-    doubled = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2)))
-    arguments = (workload_of(), hardware_of(), TRAITS["grpo"], 16, 64)
-    nominal = step_cost(*arguments, Coefficients())
-    assert step_cost(*arguments, doubled).step_seconds == pytest.approx(2 * nominal.step_seconds)
-
-
-def test_the_spread_of_a_single_driver_by_hand() -> None:
-    seconds = {Driver.TRAIN_COMPUTE: 10.0}
-    expected = math.sqrt(PRIOR_LOG_SD[Driver.TRAIN_COMPUTE] ** 2 + 0.35**2 + UNMODELLED_LOG_SD**2)
-    assert Coefficients().log_sd(seconds) == pytest.approx(expected)
-    fixed = math.sqrt(PRIOR_LOG_SD[Driver.FIXED] ** 2 + UNMODELLED_LOG_SD**2)  # does not depend on any length
-    assert Coefficients().log_sd({Driver.FIXED: 10.0}) == pytest.approx(fixed)
-
-
 def test_the_spread_of_a_sum_against_monte_carlo() -> None:
     import numpy as np
 
@@ -311,15 +250,3 @@ def test_the_spread_of_a_sum_against_monte_carlo() -> None:
     sums = sum(part * np.exp(rng.normal(0, 0.05, 200_000)) for part in seconds.values())
     expected = math.hypot(float(np.log(sums).std()), UNMODELLED_FLOOR_LOG_SD)
     assert known.log_sd(seconds) == pytest.approx(expected, rel=0.01)
-
-
-@pytest.mark.parametrize("known_to", [0.0, 0.2, 0.6])
-def test_a_better_known_length_narrows_the_interval(
-    workload_of: Build, hardware_of: HardwareOf, known_to: float
-) -> None:
-    arguments = (workload_of(), hardware_of(), TRAITS["grpo"], 16, 64)
-    better, worse = (
-        step_cost(*arguments, replace(Coefficients(), length_log_sd=sd)) for sd in (known_to, known_to + 0.1)
-    )
-    assert better.log_sd < worse.log_sd
-    assert better.step_seconds == worse.step_seconds

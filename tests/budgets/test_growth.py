@@ -43,18 +43,6 @@ def test_the_rate_is_that_of_a_constant_batch_of_the_same_size(growth: Growth, B
     assert growth.learning_rate(1e-3, B, 10**9) == 1e-3
 
 
-def test_what_the_default_does_to_a_batch_of_sixteen() -> None:
-    assert Growth(4).stages(16) == ((0, 4), (32, 8), (80, 16))
-    assert Growth(4, 64).stages(16) == ((0, 4), (64, 8), (160, 16))
-    assert Growth(3).stages(16) == ((0, 6), (32, 12), (80, 16))
-    assert Growth(4).stages(1) == ((0, 1),)
-
-
-@given(st.builds(Growth, st.integers(11, 6400).map(lambda tenths: tenths / 10), st.integers(1, 200)))
-def test_names_are_read_as_they_are_written(growth: Growth) -> None:
-    assert Growth.named(growth.name) == growth
-
-
 def test_names() -> None:
     assert Growth.named("none") is None
     assert Growth.named("4x") == Growth(4.0, 32)
@@ -75,10 +63,3 @@ def test_names() -> None:
 def test_what_is_no_growth_is_refused(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Growth.named(name)
-
-
-def test_counts_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InputError, match="update -1 is asked for"):
-        Growth(4).prompts(16, -1)
-    with pytest.raises(InputError, match="prompts per batch is 0"):
-        Growth(4).stages(0)

@@ -216,13 +216,3 @@ def test_filling_the_budget_to_the_last_ulp(budget: float, shares: list[float], 
         ledger.reserve(str(index), share * ledger.left)
         assert ledger.spent + ledger.reserved <= budget
     assert ledger.left <= 4 * math.ulp(budget)
-
-
-def test_what_outran_its_grant_is_spent_as_soon_as_there_is_room() -> None:
-    ledger = Ledger(10.0)
-    ledger.reserve("a", 4.0)
-    ledger.reserve("b", 6.0)
-    ledger.charge("a", 5.0)
-    assert (ledger.spent, ledger.overrun) == (4.0, 1.0)
-    ledger.charge("b", 2.0)
-    assert (ledger.spent, ledger.overrun) == (7.0, 0.0)

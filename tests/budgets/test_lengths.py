@@ -87,39 +87,26 @@ def test_lengths_scale_with_the_cap(share: float, spread: float) -> None:
     assert large.mean_square == pytest.approx(64 * small.mean_square, rel=1e-6)
 
 
-def test_without_spread_all_are_alike() -> None:
-    lengths = ResponseLengths(5, 8, 0.0)
-    assert (lengths.longest_of(1e6), lengths.mean_square, lengths.truncated_share) == (5, 25, 0.0)
-
-
-def test_a_mean_at_the_cap_is_all_truncated() -> None:
+def test_a_mean_at_the_cap_is_all_truncated_and_lengths_without_spread_are_alike() -> None:
     lengths = ResponseLengths(4096, 4096, 0.6)
     assert (lengths.longest_of(64), lengths.mean_square, lengths.truncated_share) == (4096, 4096**2, 1.0)
+    alike = ResponseLengths(5, 8, 0.0)
+    assert (alike.longest_of(1e6), alike.mean_square, alike.truncated_share) == (5, 25, 0.0)
 
 
-def test_truncation_and_the_longest_grow_with_the_spread() -> None:
-    spreads = [ResponseLengths(2000, 8192, spread) for spread in (0.2, 0.4, 0.6, 0.8)]
-    assert sorted(lengths.truncated_share for lengths in spreads) == [one.truncated_share for one in spreads]
-    assert sorted(lengths.longest_of(64) for lengths in spreads) == [one.longest_of(64) for one in spreads]
-    assert spreads[-1].longest_of(64) > 1.5 * spreads[0].longest_of(64)
-
-
-def test_another_mean_keeps_cap_and_spread() -> None:
-    lengths = ResponseLengths(2000, 8192, 0.6)
-    assert lengths.with_mean(3000) == ResponseLengths(3000, 8192, 0.6)
-    assert lengths.with_mean(1e9) == ResponseLengths(8192, 8192, 0.6)
-
-
-@pytest.mark.parametrize("mean", [0.0, -5.0, 9000.0, math.nan])
-def test_the_mean_lies_within_the_cap(mean: float) -> None:
-    with pytest.raises(InputError, match="positive and at most the cap, 8192"):
-        ResponseLengths(mean, 8192, 0.6)
-
-
-@pytest.mark.parametrize("spread", [-0.1, 3.1, math.nan])
-def test_the_spread_is_bounded(spread: float) -> None:
-    with pytest.raises(InputError, match=r"between 0 .* and 3"):
-        ResponseLengths(2000, 8192, spread)
+@pytest.mark.parametrize(
+    ("mean", "spread", "message"),
+    [
+        (0.0, 0.6, "positive and at most the cap, 8192"),
+        (9000.0, 0.6, "positive and at most the cap, 8192"),
+        (math.nan, 0.6, "positive and at most the cap, 8192"),
+        (2000.0, -0.1, r"between 0 .* and 3"),
+        (2000.0, math.nan, r"between 0 .* and 3"),
+    ],
+)
+def test_mean_and_spread_are_bounded(mean: float, spread: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ResponseLengths(mean, 8192, spread)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,5 +1,7 @@
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -10,7 +12,6 @@ from budgets.cost import step_cost
 from budgets.errors import InfeasibleError
 from budgets.hardware import Hardware, whole_share
 from budgets.memory import (
-    Placement,
     activation_bytes,
     cache_room,
     engine_sizes,
@@ -39,11 +40,6 @@ def gigabytes(message: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(r"([\d,.]+) GB", message)]
 
 
-def test_a_colocated_placement_counts_its_gpus_once() -> None:
-    assert Placement(8, 8, colocated=True).gpus == 8
-    assert Placement(6, 2, colocated=False).gpus == 8
-
-
 def test_states_are_shared_and_activations_are_not(workload_of: Build) -> None:
     workload = workload_of()
     states = 16 * workload.model.parameters
@@ -51,10 +47,6 @@ def test_states_are_shared_and_activations_are_not(workload_of: Build) -> None:
     assert training_bytes(workload, HARD, 8) == states / 8 + activation_bytes(workload)
     # A KL term keeps a second copy of the weights, 2 bytes each.
     assert training_bytes(workload, GRPO, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
-
-
-def test_activations_by_hand(workload_of: Build) -> None:
-    assert activation_bytes(workload_of()) == (256 + 8192) * (36 * 4096 * 2 + 4 * 151936)
 
 
 def test_the_cache_is_what_the_weights_leave(workload_of: Build) -> None:
@@ -77,49 +69,43 @@ def test_engines_span_powers_of_two(workload_of: Build, model: str, gpus: int, s
     assert engine_sizes(workload_of(model), catalogue.gpu("h100"), gpus) == sizes
 
 
-def test_the_memory_share_falls_with_the_trainers(workload_of: Build) -> None:
-    shares = [memory_share(workload_of(), HARD, catalogue.gpu("h100"), gpus) for gpus in (1, 2, 4, 64)]
-    assert shares == sorted(shares, reverse=True)
-    assert shares[0] > 1 > shares[2]
-
-
-def test_what_fits_is_let_through(workload_of: Build) -> None:
+@pytest.mark.parametrize(
+    ("workload", "asked", "said"),
+    [
+        (
+            {"model": "qwen3-8b"},
+            ("hard", "h100", 1),
+            r"training needs 139 GB \(states, one sequence of 8,448 tokens per GPU\), "
+            r"72 GB are usable\. It fits 4 h100.*, or a smaller model$",
+        ),
+        (
+            {"model": "qwen3-1.7b"},
+            ("scalerl", "gb200", 1),
+            r"training needs .* GB .* and an engine .* GB on GPUs of its own.* It fits 2 gb200 or 2 ",
+        ),
+        (
+            {"model": "qwen3-14b", "cap": 64},
+            ("hard", "cpu", 76),
+            r"an engine needs 30 GB \(weights, one sequence of 320 tokens\), 29 GB are usable on the 8 GPUs"
+            r".*No number of cpu will do; it fits 1 b300 or 1 gb300",
+        ),
+        ({"model": "qwen2.5-7b", "cap": 30000}, ("grpo", "rtx4090", 56), r"No number of rtx4090 will do"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_numbers_and_what_would(
+    workload_of: Build, workload: dict[str, Any], asked: tuple[str, str, int], said: str
+) -> None:
+    message = refusal(workload_of(**workload), *asked, alternatives=True)
+    assert message.startswith(f"{workload['model']} does not fit {asked[2]} {asked[1]}: ")
+    assert re.search(said, message)
     require_fit(workload_of(), SCALERL, Hardware(catalogue.gpu("h100"), 8, 8))
-
-
-def test_the_message_of_a_synchronous_shortfall(workload_of: Build) -> None:
-    assert refusal(workload_of(), "hard", "h100", 1) == (
-        "qwen3-8b does not fit 1 h100: training needs 139 GB (states, one sequence of 8,448 tokens per GPU), "
-        "72 GB are usable. It fits 4 h100, or a smaller model"
-    )
-
-
-def test_the_message_of_a_split_that_does_not_fit(workload_of: Build) -> None:
-    message = refusal(workload_of("qwen3-1.7b"), "scalerl", "gb200", 1, alternatives=True)
-    assert re.match(
-        r"qwen3-1.7b does not fit 1 gb200: training needs .* GB .* and an engine .* GB on GPUs of its own", message
-    )
-    assert "It fits 2 gb200 or 2 " in message
-
-
-def test_the_message_of_an_engine_that_does_not_fit(workload_of: Build) -> None:
-    message = refusal(workload_of("qwen3-14b", cap=64), "hard", "cpu", 76, alternatives=True)
-    assert "an engine needs 30 GB (weights, one sequence of 320 tokens), 29 GB are usable on the 8 GPUs" in message
-    assert "No number of cpu will do; it fits 1 b300 or 1 gb300" in message
 
 
 def test_the_message_of_one_gpu_that_an_engine_does_not_fit(workload_of: Build) -> None:
     # One layer with many cached heads: a sequence's keys and values outweigh its training.
-    from dataclasses import replace
-
     shape = replace(catalogue.model("qwen2.5-0.5b"), name="wide-cache", layers=2, kv_heads=512, vocabulary=64)
     message = refusal(workload_of(shape, cap=30000), "hard", "cpu", 1)
     assert re.search(r"an engine needs \S+ GB .*, 3.6 GB are usable on the GPU that it may span", message)
-
-
-def test_when_one_sequence_is_too_long_no_number_will_do(workload_of: Build) -> None:
-    message = refusal(workload_of("qwen2.5-7b", cap=30000), "grpo", "rtx4090", 56)
-    assert message.endswith("No number of rtx4090 will do; shorten the response or the model")
 
 
 LONG = [name for name in catalogue.names("models") if catalogue.model(name).context >= 32768]

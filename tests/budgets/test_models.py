@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,15 +62,15 @@ def test_parameters_are_the_published_ones(name: str, billions: float) -> None:
     assert catalogue.model(name).parameters / 1e9 == pytest.approx(billions, rel=0.005)
 
 
-def test_parameters_of_scout_are_the_published_ones() -> None:
-    scout = catalogue.model("llama-4-scout")
-    # The cards say 109B and 17B in all, of which the vision tower is about 1B: two percent.
-    assert scout.parameters / 1e9 == pytest.approx(109, rel=0.02)
-    assert with_look_up_table(scout) / 1e9 == pytest.approx(17, rel=0.02)
-
-
 @pytest.mark.parametrize(
-    ("name", "billions"), [("qwen3-30b-a3b", 3.3), ("qwen3-235b-a22b", 22), ("deepseek-v3", 37), ("gpt-oss-120b", 5.7)]
+    ("name", "billions"),
+    [
+        ("qwen3-30b-a3b", 3.3),
+        ("qwen3-235b-a22b", 22),
+        ("deepseek-v3", 37),
+        ("gpt-oss-120b", 5.7),
+        ("llama-4-scout", 17),
+    ],
 )
 def test_a_mixture_of_experts_multiplies_only_its_active_experts(name: str, billions: float) -> None:
     assert with_look_up_table(catalogue.model(name)) / 1e9 == pytest.approx(billions, rel=0.03)
@@ -87,21 +88,16 @@ def test_the_count_by_hand() -> None:
     assert shape.attention_width == 64
 
 
-def test_a_dense_model_reads_all_its_weights_for_any_batch() -> None:
-    shape = catalogue.model("qwen3-8b")
-    assert shape.weights_read(1) == shape.weights_read(1000) == shape.matmul_parameters
-
-
 @given(tokens=st.floats(1, 1e4), factor=st.floats(1, 10))
 def test_a_larger_batch_touches_more_experts(tokens: float, factor: float) -> None:
     shape = catalogue.model("qwen3-30b-a3b")
     few, many = shape.weights_read(tokens), shape.weights_read(tokens * factor)
     assert shape.matmul_parameters * (1 - 1e-9) <= few <= many <= shape.parameters
+    dense = catalogue.model("qwen3-8b")
+    assert dense.weights_read(tokens) == dense.matmul_parameters
 
 
 def test_expected_experts_of_a_batch_against_monte_carlo() -> None:
-    import numpy as np
-
     shape, tokens = catalogue.model("qwen3-30b-a3b"), 12
     rng = np.random.default_rng(5)
     touched = [np.unique(np.concatenate([rng.permutation(128)[:8] for _ in range(tokens)])).size for _ in range(2000)]

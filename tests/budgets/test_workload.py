@@ -1,56 +1,25 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from budgets.errors import InputError
 from budgets.workload import RecipeTraits, Validation, Workload
-from tests.budgets.traits import TRAITS
 
 Build = Callable[..., Workload]
-
-
-def test_validation_counts_its_answers() -> None:
-    assert Validation(1000, 16, 100).rollouts == 16_000
-
-
-@pytest.mark.parametrize("numbers", [(0, 4, 20), (300, 0, 20), (300, 4, 0)])
-def test_validation_is_never_empty(numbers: tuple[int, int, int]) -> None:
-    with pytest.raises(InputError, match="each must be at least 1"):
-        Validation(*numbers)
-
-
-def test_another_mean_response_changes_nothing_else(workload_of: Build) -> None:
-    workload = workload_of()
-    longer = workload.with_mean_response(5000)
-    assert longer.responses.mean == 5000
-    assert longer.with_mean_response(workload.responses.mean) == workload
-
-
-@pytest.mark.parametrize("prompt", [0, -1, float("nan")])
-def test_prompts_have_tokens(workload_of: Build, prompt: float) -> None:
-    with pytest.raises(InputError, match="it must be positive"):
-        workload_of(prompt=prompt)
-
-
-def test_the_prompt_set_is_not_empty(workload_of: Build) -> None:
-    from dataclasses import replace
-
-    with pytest.raises(InputError, match="a prompt set of 0"):
-        replace(workload_of(), prompt_set_size=0)
 
 
 def test_prompt_and_response_stay_within_the_context(workload_of: Build) -> None:
     assert workload_of(cap=40960 - 256).longest_sequence == 40960
     with pytest.raises(InputError, match=r"context of qwen3-8b, 40,960: a response may have at most 40,704 tokens"):
         workload_of(cap=40960 - 255)
-
-
-@pytest.mark.parametrize(
-    ("name", "asynchronous"), [("grpo", False), ("dapo", False), ("scalerl", True), ("magistral", True)]
-)
-def test_only_a_staleness_bound_makes_a_recipe_asynchronous(name: str, asynchronous: bool) -> None:
-    assert TRAITS[name].asynchronous is asynchronous
+    with pytest.raises(InputError, match="prompts of 0 tokens: it must be positive"):
+        workload_of(prompt=0)
+    with pytest.raises(InputError, match="a prompt set of 0"):
+        replace(workload_of(), prompt_set_size=0)
+    with pytest.raises(InputError, match="each must be at least 1"):
+        Validation(300, 0, 20)
 
 
 @pytest.mark.parametrize(
