@@ -1,6 +1,6 @@
 """A trial from its first to its last update: batch, update, new weights to the sampler, validation, point."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +61,11 @@ class HealthWatch:
             "scored": [list(astuple(each)) for each in self._scored],
         }
 
-    def restore(self, state: Mapping[str, Any] | Sequence[float]) -> None:
-        """Go on from a saved state; one of an earlier version knows none of this, and nothing was wrong by it."""
-        if isinstance(state, Mapping):
-            self._updates.restore(state["updates"])
-            self._rewards = list(state["rewards"])
-            self._scored = [Scored(*each) for each in state["scored"]]
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._updates.restore(state["updates"])
+        self._rewards = list(state["rewards"])
+        self._scored = [Scored(*each) for each in state["scored"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,12 +83,7 @@ def test_no_token_is_staler_than_the_bound(bound: int, generate: float, trains: 
     assert [number for number, _, _ in seen] == list(range(30))  # nothing lost, nothing thrown away, in order
     assert max(most for _, most, _ in seen) <= bound
     assert min(least for _, _, least in seen) >= 0
-
-
-def test_a_fast_generator_runs_ahead_to_the_bound() -> None:
-    with running(4, 0.0) as generator:
-        seen = train(generator, 20, 0.01)
-    assert max(most for _, most, _ in seen) == 4
+    assert generate or max(most for _, most, _ in seen) == bound  # a fast generator runs ahead as far as it may
 
 
 def test_weights_that_arrive_in_the_middle_of_a_response_write_its_rest() -> None:

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from planner.recipes import load_recipe
-from planner.recipes.schema import Interruptions, Recipe
+from planner.recipes.schema import Recipe
 from runner.backends.builtin import BuiltinBackend
 from runner.ports.backend import Segment
-from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 from tests.runner.backends.runs import assert_same_state, run, without_time
 from tests.runner.tiny import tiny_config
@@ -37,24 +34,3 @@ def test_an_interrupted_trial_resumes_exactly(tmp_path: Path) -> None:
     assert max(point.metrics.get("interrupted_share", 0) for point in points) > 0
     assert without_time(resumed) == without_time(points)
     assert_same_state(same, state)
-
-
-def test_the_sum_alone_is_right_after_the_phrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, str]] = []
-    early = Interruptions(earliest=0.25, phrase="=")  # a task with a phrase of its own does not take this one
-    backend = BuiltinBackend()
-    backend.start(trial(Recipe(name="early", interruptions=early)), tmp_path)
-    reward = backend._opened().task.reward  # a backend has no other window on its task
-    score = reward.score
-
-    def listening(problems: list[Problem], responses: list[str]) -> object:
-        told.extend((problem.answer, text) for problem, text in zip(problems, responses, strict=True))
-        return score(problems, responses)
-
-    monkeypatch.setattr(reward, "score", listening)
-    next(iter(backend.advance(Segment(0))))
-    backend.close()
-    alone = [(answer, text) for answer, text in told if "=" not in answer]
-    assert len(alone) > 0.7 * len(told)
-    assert all(answer.isdigit() for answer, _ in alone)
-    assert not any(";" in text for _, text in alone), "the phrase itself is no part of what is scored"

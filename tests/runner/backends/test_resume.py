@@ -27,23 +27,15 @@ RECIPES = {**SHIPPED, "curriculum": CURRICULUM, "refilling": REFILLING}
 def test_every_recipe_resumes_exactly(tmp_path: Path, name: str) -> None:
     config = tiny_config(RECIPES[name], warmup_steps=1, n=2)
     points, state = run(config, tmp_path / "whole", 7)
-    resumed, same = run(config, tmp_path / "cut", 7, stops=(0, 2, 5))
+    resumed, same = run(config, tmp_path / "cut", 7, stops=(0, 2, 5) if name != "scalerl" else range(7))
     assert without_time(resumed) == without_time(points)
     assert_same_state(same, state)
     assert [point.optimizer_step for point in points] == list(range(8))
 
 
-@pytest.mark.parametrize("stop", range(6))
-def test_it_may_be_interrupted_at_any_step(tmp_path: Path, stop: int) -> None:
-    config = tiny_config(RECIPES["scalerl"], warmup_steps=1)
-    points, state = run(config, tmp_path / "whole", 6)
-    resumed, same = run(config, tmp_path / "cut", 6, stops=(stop,))
-    assert without_time(resumed) == without_time(points)
-    assert_same_state(same, state)
-
-
-@pytest.mark.parametrize("name", ["grpo", "scalerl", "refilling"])  # in time, with batches that wait, with refills
-@pytest.mark.parametrize("stops", [(1,), (2, 3, 4), (6,)])
+@pytest.mark.parametrize(  # in time, with batches that wait, with refills
+    ("name", "stops"), [("grpo", (1,)), ("scalerl", (2, 3, 4)), ("refilling", (6,))]
+)
 def test_a_batch_that_grows_goes_on_growing(tmp_path: Path, name: str, stops: tuple[int, ...]) -> None:
     config = tiny_config(RECIPES[name], warmup_steps=1, n=2, B=4, growth="4x@1")
     points, state = run(config, tmp_path / "whole", 8)
@@ -54,14 +46,6 @@ def test_a_batch_that_grows_goes_on_growing(tmp_path: Path, name: str, stops: tu
     every = config.validation.every_rollouts
     passed = [after.rollouts // every > before.rollouts // every for before, after in pairwise(points)]
     assert [point.score is not None for point in points] == [True, *passed]
-
-
-def test_no_growth_is_the_run_that_it_was(tmp_path: Path) -> None:
-    points, state = run(tiny_config(), tmp_path / "constant", 4)
-    same, stated = run(tiny_config(growth="none"), tmp_path / "none", 4)
-    assert without_time(same) == without_time(points)
-    assert_same_state(stated, state)
-    assert "prompts_per_batch" not in points[-1].metrics
 
 
 def test_what_was_done_after_a_checkpoint_is_done_again_alike(tmp_path: Path) -> None:
@@ -97,26 +81,17 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path: Pat
     assert without_time(points) == without_time(run(config, tmp_path / "whole", 5)[0][3:])
 
 
-def other(config: TrialConfig, **changes: object) -> TrialConfig:
-    return TrialConfig.model_validate({**dict(config), **changes})
-
-
-def test_a_checkpoint_of_another_configuration_is_refused_with_both_values(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_configuration_is_refused_and_another_machine_told_about_the_bits(
+    tmp_path: Path,
+) -> None:
     run(tiny_config(), tmp_path, 1)
-    changed = other(tiny_config(), growth="4x", learning_rate=0.02)
+    changed = TrialConfig.model_validate({**dict(tiny_config()), "growth": "4x", "learning_rate": 0.02})
     with pytest.raises(InputError, match=r"growth was None and is '4x'; learning_rate was 0.01 and is 0.02\. Resume"):
         BuiltinBackend().restore(changed, tmp_path)
-
-
-def test_another_machine_may_go_on_and_is_told_about_the_bits(tmp_path: Path) -> None:
-    run(tiny_config(), tmp_path, 1)
-    backend = BuiltinBackend()
-    assert backend.restore(other(tiny_config(), machine=Machine(micro_batch_tokens=99)), tmp_path) == 1
-    assert backend.notes == ("machine.micro_batch_tokens was 64 and is 99: the run goes on, but not bit for bit",)
-
-
-def test_a_checkpoint_from_before_a_setting_was_known_has_its_default(tmp_path: Path) -> None:
     given = tiny_config().model_dump(mode="json")
-    before = {**given, "machine": {key: value for key, value in given["machine"].items() if key != "nodes"}}
-    del before["trainer"]
-    assert checkpoints.compared(before, given) == []
+    before = {key: value for key, value in given.items() if key != "trainer"}
+    assert checkpoints.compared(before, given) == []  # a setting that was not known yet has its default
+    backend = BuiltinBackend()
+    moved = TrialConfig.model_validate({**dict(tiny_config()), "machine": Machine(micro_batch_tokens=99)})
+    assert backend.restore(moved, tmp_path) == 1
+    assert backend.notes == ("machine.micro_batch_tokens was 64 and is 99: the run goes on, but not bit for bit",)

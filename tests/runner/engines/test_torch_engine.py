@@ -1,39 +1,44 @@
 """What the torch engine promises beyond the port: waves, compaction, a shared model and a copy of its own."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from budgets.errors import InputError, UnknownNameError
 from runner.engines import torch_decode, torch_engine
 from runner.engines.torch_engine import TorchEngine
-from runner.engines.torch_waves import waves
 from runner.ports.rollouts import Interruption, Rollouts, Sampling
 from tests.conformance.tiny_llama import expected_logprobs
 from tests.runner.engines.models import END, PAD, PROMPTS, VOCABULARY, build
 
 
-def rollouts_of(tokens: int = 12, *, max_rows: int | None = None, compact_at: float = 0.125) -> Rollouts:
-    engine = TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=max_rows, compact_at=compact_at)
-    return engine.generate(PROMPTS, 6, Sampling(tokens, 1.8), seed=4)
+def rollouts_of(tokens: int = 12, *, cut: Interruption | None = None, **options: Any) -> Rollouts:
+    engine = TorchEngine(build(), end_id=END, pad_id=PAD, **options)
+    return engine.generate(PROMPTS, 6, Sampling(tokens, 1.8, cut), seed=4)
 
 
 def assert_alike(one: Rollouts, other: Rollouts) -> None:
-    for field in ("tokens", "mask", "versions", "truncated"):
+    for field in ("tokens", "mask", "forced", "versions", "truncated"):
         assert torch.equal(getattr(one, field), getattr(other, field)), field
     torch.testing.assert_close(one.logprobs, other.logprobs, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("compact_at", [0.01, 0.25, 0.6])
-def test_dropping_finished_rows_changes_nothing(compact_at: float) -> None:
-    kept = rollouts_of(tokens=30, compact_at=2.0)
-    lengths = kept.mask.sum(1)
-    assert len(lengths.unique()) > 5, "rows end at many different steps"
-    assert_alike(rollouts_of(tokens=30, compact_at=compact_at), kept)
-
-
-@pytest.mark.parametrize("max_rows", [1, 4, 7, 12, 1000])
-def test_waves_change_nothing(max_rows: int) -> None:
-    assert_alike(rollouts_of(max_rows=max_rows), rollouts_of(max_rows=30))
+@pytest.mark.parametrize("cut", [None, Interruption((7, 8), 3, 6, closed_by=(9,))], ids=["to-the-end", "interrupted"])
+def test_how_rows_are_decoded_changes_nothing(monkeypatch: pytest.MonkeyPatch, cut: Interruption | None) -> None:
+    kept = rollouts_of(30, cut=cut, max_rows=30, compact_at=2.0)
+    assert len(kept.mask.sum(1).unique()) > 5, "rows end at many different steps"
+    assert bool(kept.forced.any()) is (cut is not None)
+    ways: list[dict[str, Any]] = [
+        {"compact_at": 0.01},
+        {"compact_at": 0.6},
+        *({"max_rows": rows} for rows in (1, 4, 7)),
+    ]
+    for options in ways:
+        assert_alike(rollouts_of(30, cut=cut, **options), kept)
+    monkeypatch.setattr(torch_decode.DecodingParts, "look_every", 7)
+    monkeypatch.setattr(torch_decode, "_LOGITS_AT_ONCE", 4 * VOCABULARY)
+    assert_alike(rollouts_of(30, cut=cut), kept)
 
 
 def test_without_max_rows_the_memory_of_keys_and_values_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,31 +56,9 @@ def test_without_max_rows_the_memory_of_keys_and_values_decides(monkeypatch: pyt
     assert calls == 3 * 5 - 1
 
 
-def test_looking_rarely_for_finished_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    always = rollouts_of(tokens=30)
-    monkeypatch.setattr(torch_decode.DecodingParts, "look_every", 7)
-    assert_alike(rollouts_of(tokens=30), always)
-
-
-def test_drawing_for_a_few_rows_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = rollouts_of()
-    monkeypatch.setattr(torch_decode, "_LOGITS_AT_ONCE", 4 * VOCABULARY)
-    assert_alike(rollouts_of(), at_once)
-
-
 def test_a_longer_limit_only_goes_on() -> None:
     short, long = rollouts_of(tokens=5), rollouts_of(tokens=12)
     assert torch.equal(long.tokens[:, :5], short.tokens)
-
-
-def test_waves_hold_every_row_once_with_the_longest_prompts_first() -> None:
-    made = list(waves(PROMPTS, 3, 4))
-    assert sorted(row for wave in made for row in wave.rows) == list(range(15))
-    assert [wave.longest for wave in made] == sorted((wave.longest for wave in made), reverse=True)
-    for wave in made:
-        assert len(wave.rows) <= 4
-        assert len(set(wave.prompts)) == len(wave.prompts)
-        assert [wave.prompts[i] for i in wave.source] == [tuple(PROMPTS[row // 3]) for row in wave.rows]
 
 
 def test_every_response_can_end_at_once_or_never() -> None:
@@ -89,18 +72,6 @@ def test_every_response_can_end_at_once_or_never() -> None:
     assert not at_once.truncated.any()
     assert at_once.tokens.tolist() == [[0]] * 10
     assert at_once.mask.all()
-
-
-def test_the_hook_is_called_between_steps_also_across_waves() -> None:
-    calls = 0
-
-    def count() -> None:
-        nonlocal calls
-        calls += 1
-
-    engine = TorchEngine(build(), end_id=VOCABULARY, pad_id=PAD, max_rows=2)
-    engine.generate([[5], [6]], 2, Sampling(4), 0, between_tokens=count)
-    assert calls == 7
 
 
 def test_a_shared_model_is_trained_after_and_between_tokens() -> None:
@@ -198,15 +169,3 @@ def test_a_closing_phrase_without_room_around_it_is_refused(
     Sampling(8, interruption=Interruption((7, 8), 1, 5))
     with pytest.raises(InputError, match=f"of {len(phrase)} tokens after {earliest} to {latest} of at most 8"):
         Sampling(8, interruption=Interruption(phrase, earliest, latest))
-
-
-def test_rows_are_interrupted_alike_however_they_are_decoded() -> None:
-    cut = Sampling(12, 1.8, Interruption((7, 8), 3, 6, closed_by=(9,)))
-    rollouts = [
-        TorchEngine(build(), end_id=END, pad_id=PAD, max_rows=rows, compact_at=share).generate(PROMPTS, 6, cut, seed=4)
-        for rows, share in ((None, 2.0), (None, 0.01), (4, 0.125))
-    ]
-    assert rollouts[0].forced.any()
-    for other in rollouts[1:]:
-        assert torch.equal(other.forced, rollouts[0].forced)
-        assert torch.equal(other.tokens, rollouts[0].tokens)

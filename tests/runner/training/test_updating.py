@@ -41,7 +41,7 @@ def updated(objective: Objective, micro_batch_tokens: int, batch: Batch) -> tupl
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-@pytest.mark.parametrize("tokens", [1, 17, 60])
+@pytest.mark.parametrize("tokens", [1, 60])
 def test_micro_batches_add_up_to_one_batch(name: str, tokens: int) -> None:
     whole, weights = updated(OBJECTIVES[name], 10_000, made_up_batch())
     cut, others = updated(OBJECTIVES[name], tokens, made_up_batch())
@@ -50,13 +50,6 @@ def test_micro_batches_add_up_to_one_batch(name: str, tokens: int) -> None:
         assert cut[key] == pytest.approx(value, rel=1e-4, abs=1e-6), key
     for one, other in zip(weights, others, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize(("step", "share"), [(0, 0.25), (2, 0.75), (3, 1.0), (100, 1.0)])
-def test_the_rate_rises_and_then_stays(step: int, share: float) -> None:
-    recipe = Recipe(name="r", optimizer=Optimizer(warmup_steps=4))
-    one = Updater(tiny_config(recipe, warmup_steps=None), tiny_model(), None, LONGEST)
-    assert one.update(made_up_batch(), step)["learning_rate"] == pytest.approx(1e-2 * share)
 
 
 def test_the_gradient_is_clipped_to_its_norm() -> None:
@@ -132,16 +125,12 @@ def test_a_gradient_that_is_not_finite_is_skipped_twice_and_then_fails_the_trial
         assert math.isnan(one.update(bad, step)["loss"])
     for mine, untouched in zip(model.parameters(), tiny_model().parameters(), strict=True):
         assert torch.equal(mine, untouched)
-    with pytest.raises(TrainingError, match="3 updates in a row, the last at step 2") as caught:
-        one.update(bad, 2)
+    one.update(made_up_batch(), 2)  # a good gradient forgives the bad ones before
+    for step in (3, 4):
+        one.update(bad, step)
+    with pytest.raises(TrainingError, match="3 updates in a row, the last at step 5") as caught:
+        one.update(bad, 5)
     assert caught.value.kind == "nan"
-
-
-def test_a_good_gradient_forgives_the_bad_ones_before() -> None:
-    one, bad = updater(OBJECTIVES["dapo"], tiny_model()), made_up_batch()
-    bad.advantages = torch.full_like(bad.advantages, math.nan)
-    for step, batch in enumerate([bad, bad, made_up_batch(), bad, bad]):
-        one.update(batch, step)
 
 
 class OutOfMemory:
@@ -177,14 +166,12 @@ def test_out_of_memory_again_fails_the_trial_by_name(monkeypatch: pytest.MonkeyP
         updater(OBJECTIVES["dapo"], tiny_model(), 120).update(batch, 1)
     assert caught.value.kind == "out-of-memory"
 
-
-def test_another_error_is_not_taken_for_one_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("shapes do not match")
 
     monkeypatch.setattr(Scorer, "__call__", broken)
     with pytest.raises(RuntimeError, match="shapes do not match"):
-        updater(OBJECTIVES["dapo"], tiny_model()).update(made_up_batch(), 1)
+        updater(OBJECTIVES["dapo"], tiny_model()).update(batch, 1)
 
 
 def test_old_log_probabilities_are_those_before_the_first_update_of_a_batch() -> None:
