@@ -1,6 +1,5 @@
 """What the pages show is what there is: printed output, screens, tables, the commands' help, links."""
 
-import json
 import re
 import subprocess
 import sys
@@ -10,15 +9,11 @@ from pathlib import Path
 import pytest
 
 from budgets.signal import BetaPassRates, MeasuredPassRates, PassRates, signal_fraction
-from planner.proposals.published import FRONTIERS
-from rlplan.actions.previewing import FEWEST_DRAWS, MOST_DRAWS
-from runner.simulation.drawn import MODERATE
 from tests.docs.lines import PAGES, ROOT, name
 from tests.rlplan.conftest import Run
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
-LAW_AT = (1e5, 3e5, 1e6, 2e6, 3e6, 1e7)
 SIGNAL_AT = (2, 4, 8, 16, 64, 256)
 
 
@@ -55,26 +50,6 @@ def test_the_check_against_public_runs_is_what_the_bench_prints() -> None:
     assert [row for row in rows if row not in shown] == []
 
 
-def test_the_rates_of_a_preview_are_those_of_its_worlds() -> None:
-    said = " ".join((DOCS / "replay.md").read_text(encoding="utf-8").split())
-    crossing, late, second, slide, collapse = (
-        f"{100 * rate:g} %"
-        for rate in (MODERATE.crossing, MODERATE.late_start, MODERATE.second_rise, MODERATE.slide, MODERATE.collapse)
-    )
-    assert f"end higher than their neighbours ({crossing}), start late ({late}), rise twice ({second})" in said
-    assert f"slide after a peak ({slide}), and {collapse} of the runs collapse" in said
-    assert f"from {FEWEST_DRAWS} to {MOST_DRAWS} of them" in said
-
-
-def test_the_law_of_n_among_the_questions_is_the_published_one() -> None:
-    page = (DOCS / "faq.md").read_text(encoding="utf-8")
-    for difficulty in ("easy", "hard"):
-        row = re.search(rf"^\| {difficulty} problems \(.*?\) \|(.*)\|$", page, re.MULTILINE)
-        assert row is not None
-        law = FRONTIERS[difficulty].optimal_group
-        assert [int(cell) for cell in row[1].split("|")] == [round(law(rollouts)) for rollouts in LAW_AT]
-
-
 def _alike(rate: float) -> PassRates:
     return MeasuredPassRates((rate,))
 
@@ -87,20 +62,6 @@ def test_the_shares_of_signal_are_those_of_the_formula(row: str, rates_at: Calla
     for rate, cells in rows:
         shares = [round(100 * signal_fraction(rates_at(float(rate.removeprefix("mean "))), n)) for n in SIGNAL_AT]
         assert [int(cell.strip(" %")) for cell in cells.split("|")] == shares
-
-
-def test_the_shares_of_signal_among_the_questions_are_those_that_propose_prints(run: Run) -> None:
-    page = " ".join((DOCS / "faq.md").read_text(encoding="utf-8").split())
-    told = re.search(r"`--pass-rate 0\.05`, a mean .*? (\d+) % with n = 8 and (\d+) % with n = 64; .*? alike", page)
-    alike = re.search(r"alike at 0\.05, it would be (\d+) % with n = 8 and (\d+) % with n = 64", page)
-    assert told is not None
-    assert alike is not None
-    plan = json.loads(run("propose", "--budget", "5000", "--pass-rate", "0.05", "--format", "json").out)
-    signal = {each["rollouts_per_prompt"]: each["signal_fraction"] for each in plan["candidates"]}
-    assert [int(share) for share in told.groups()] == [round(100 * signal[n]) for n in (8, 64)]
-    assert [int(share) for share in alike.groups()] == [round(100 * signal_fraction(_alike(0.05), n)) for n in (8, 64)]
-    (assumed,) = (entry["value"] for entry in plan["assumptions"] if entry["what"] == "base pass rate")
-    assert assumed == "0.05 on average, prompts spread around it (Beta 0.15, 2.85)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.tools.tutorial import PAGE, Step, consoles, launch, play
-from tests.docs.lines import lines
+from docs.tools.tutorial import Step, launch, play
 
 INTERRUPTED = 130
 COLUMNS = re.compile(r"\S {2,}\S")
@@ -61,15 +60,3 @@ def test_what_it_leaves_behind(steps: list[Step], folder: Path) -> None:
     assert steps
     assert (folder / "report.html").stat().st_size > 10_000
     assert list(folder.glob("runs/final-*/curve.csv"))
-
-
-def test_every_command_of_rlplan_stands_in_a_console_or_is_run_elsewhere() -> None:
-    typed = {text for text, _ in consoles()}
-    others = [line.text for line in lines(PAGE) if line.program == "rlplan" and line.text not in typed]
-    assert all(text.startswith(("rlplan propose --budget 5000", "rlplan init")) for text in others)
-
-
-def test_its_consoles_hold_one_command_each() -> None:
-    assert len(consoles()) == PAGE.read_text(encoding="utf-8").count("```console\n")
-    assert len(consoles()) >= 12
-    assert not any("\n$ " in shown for _, shown in consoles())
