@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from budgets.signal import signal_fraction
 from budgets.work import Driver, Phase, StepLoad, evaluate_seconds, total
 from budgets.workload import Workload
 from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import workload_of
 
-Build = Callable[..., Workload]
 GPU = catalogue.gpu("h100")
 EIGHT = Hardware(GPU, 8, 8)
 BEFORE = prior(GPU, catalogue.model("qwen3-8b"))
@@ -100,7 +100,7 @@ def priced(workload: Workload, recipe: str, known: Coefficients, n: int = 32, pr
     return step_cost(workload, EIGHT, TRAITS[recipe], n, prompts, known)
 
 
-def test_without_records_the_prior_stands(workload_of: Build) -> None:
+def test_without_records_the_prior_stands() -> None:
     calibration = calibrate(workload_of(), GPU, [])
     assert calibration.coefficients == BEFORE
     assert calibration.mean_response is None
@@ -108,7 +108,7 @@ def test_without_records_the_prior_stands(workload_of: Build) -> None:
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "dapo"])
-def test_coefficients_are_recovered_within_their_intervals(workload_of: Build, recipe: str) -> None:
+def test_coefficients_are_recovered_within_their_intervals(recipe: str) -> None:
     workload = workload_of(cap=4096)
     hits: dict[Driver, list[bool]] = {driver: [] for driver in Driver}
     for seed in range(40):
@@ -125,7 +125,7 @@ def test_coefficients_are_recovered_within_their_intervals(workload_of: Build, r
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl", "dapo"])
-def test_predictions_narrow_and_cover_the_true_cost(workload_of: Build, recipe: str) -> None:
+def test_predictions_narrow_and_cover_the_true_cost(recipe: str) -> None:
     workload = workload_of(cap=4096)
     placement = Placement(6, 2, colocated=False) if recipe == "scalerl" else TOGETHER
     inside = []
@@ -156,7 +156,7 @@ def true_seconds(workload: Workload, recipe: str, cost: StepCost, truth: Coeffic
     return max(training, generating) if TRAITS[recipe].asynchronous else training + generating
 
 
-def test_the_prediction_moves_to_the_truth(workload_of: Build) -> None:
+def test_the_prediction_moves_to_the_truth() -> None:
     workload, rng = workload_of(cap=4096), np.random.default_rng(4)
     truth = Coefficients(log_mean=dict.fromkeys(Driver, math.log(2.5)))
     records = measure(workload, "grpo", truth, rng, SHAPES * 2)
@@ -166,7 +166,7 @@ def test_the_prediction_moves_to_the_truth(workload_of: Build) -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-6, 0.1, 10, 1e6])
-def test_one_odd_record_does_not_carry_the_rest_away(workload_of: Build, factor: float) -> None:
+def test_one_odd_record_does_not_carry_the_rest_away(factor: float) -> None:
     workload, rng = workload_of(cap=4096), np.random.default_rng(0)
     records = measure(workload, "grpo", BEFORE, rng, [(8, 32)] * 8, noise=0.05)
     odd = {phase: seconds * factor for phase, seconds in records[0].seconds.items()}
@@ -180,7 +180,7 @@ def test_one_odd_record_does_not_carry_the_rest_away(workload_of: Build, factor:
     assert before.gpu_hours_per_step > after.gpu_hours_per_step_low
 
 
-def test_longer_responses_are_learned(workload_of: Build) -> None:
+def test_longer_responses_are_learned() -> None:
     workload, rng = workload_of(cap=4096, mean_share=0.2), np.random.default_rng(0)
     longer = workload.with_mean_response(2500)
     records = measure(longer, "grpo", BEFORE, rng, SHAPES)
@@ -191,7 +191,7 @@ def test_longer_responses_are_learned(workload_of: Build) -> None:
     assert all(abs(calibration.coefficients.log_mean[driver] - BEFORE.log_mean[driver]) < 0.3 for driver in Driver)
 
 
-def test_phases_that_the_recipe_lacks_or_that_took_no_time_are_left_out(workload_of: Build) -> None:
+def test_phases_that_the_recipe_lacks_or_that_took_no_time_are_left_out() -> None:
     workload, rng = workload_of(cap=4096), np.random.default_rng(0)
     (record,) = measure(workload, "dr-grpo", Coefficients(), rng, [(8, 32)])
     more = {**record.seconds, Phase.REFERENCE: 5.0, Phase.EVALUATE: 0.0}
@@ -214,16 +214,14 @@ def test_phases_that_the_recipe_lacks_or_that_took_no_time_are_left_out(workload
         ({"whole": math.inf}, "must be finite and positive"),
     ],
 )
-def test_a_measured_step_has_rollouts_tokens_and_finite_seconds(
-    workload_of: Build, change: dict[str, Any], message: str
-) -> None:
+def test_a_measured_step_has_rollouts_tokens_and_finite_seconds(change: dict[str, Any], message: str) -> None:
     step = step_of(workload_of(), "grpo", 8, 4, {})
     assert step.load == StepLoad(prompts=4, generated=32, trained=32)
     with pytest.raises(InputError, match=message):
         replace(step, **change)
 
 
-def test_what_was_generated_counts_and_not_what_the_batch_holds(workload_of: Build) -> None:
+def test_what_was_generated_counts_and_not_what_the_batch_holds() -> None:
     """Refills are in the record: the same seconds for twice the rollouts mean a machine twice as fast."""
     workload = workload_of(cap=4096)
     (record,) = measure(workload, "grpo", Coefficients(), np.random.default_rng(0), [(8, 32)], noise=0.0)
@@ -245,9 +243,7 @@ def whole_of(step: MeasuredStep, noise: float = 0.0) -> MeasuredStep:
 
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
 @pytest.mark.parametrize("factor", [0.6, 1.7, 4.0])
-def test_the_seconds_of_whole_steps_alone_teach_what_such_a_step_costs(
-    workload_of: Build, recipe: str, factor: float
-) -> None:
+def test_the_seconds_of_whole_steps_alone_teach_what_such_a_step_costs(recipe: str, factor: float) -> None:
     workload, placement = workload_of(cap=4096), Placement(6, 2, colocated=False) if recipe == "scalerl" else TOGETHER
     slower = replace(BEFORE, log_mean={driver: mean + math.log(factor) for driver, mean in BEFORE.log_mean.items()})
     timed = measure(workload, recipe, slower, np.random.default_rng(0), [(16, 64)] * 10, 0.0, placement)
@@ -261,7 +257,7 @@ def test_the_seconds_of_whole_steps_alone_teach_what_such_a_step_costs(
     assert seconds(known) / seconds(BEFORE) == pytest.approx(factor, rel=0.12)
 
 
-def test_intervals_cover_other_shapes_of_a_set_up_of_which_whole_steps_of_one_are_known(workload_of: Build) -> None:
+def test_intervals_cover_other_shapes_of_a_set_up_of_which_whole_steps_of_one_are_known() -> None:
     workload = workload_of(cap=4096)
     inside, widths = [], []
     for seed in range(60):
@@ -291,7 +287,7 @@ def test_intervals_cover_other_shapes_of_a_set_up_of_which_whole_steps_of_one_ar
     ],
 )
 def test_a_machine_unlike_all_that_were_published_is_believed(
-    workload_of: Build, odd: Phase, times: float, drivers: Sequence[Driver], with_whole: bool
+    odd: Phase, times: float, drivers: Sequence[Driver], with_whole: bool
 ) -> None:
     workload = workload_of(cap=4096)
     truth = replace(BEFORE, log_mean={**BEFORE.log_mean, **{d: BEFORE.log_mean[d] + math.log(times) for d in drivers}})
@@ -308,7 +304,7 @@ def test_a_machine_unlike_all_that_were_published_is_believed(
     assert sum(priced_at.values()) == pytest.approx(whole_of(unlike).whole, rel=0.1)
 
 
-def test_phases_that_were_timed_together_are_added_up(workload_of: Build) -> None:
+def test_phases_that_were_timed_together_are_added_up() -> None:
     workload = workload_of(cap=4096)
     (step,) = measure(workload, "grpo", BEFORE, np.random.default_rng(0), [(16, 64)], noise=0.0)
     both = (Phase.REFERENCE, Phase.TRAIN)
@@ -320,7 +316,7 @@ def test_phases_that_were_timed_together_are_added_up(workload_of: Build) -> Non
     assert known.log_mean[Driver.TRAIN_COMPUTE] > BEFORE.log_mean[Driver.TRAIN_COMPUTE] + 0.2
 
 
-def test_many_steps_of_one_shape_leave_the_doubt_about_others(workload_of: Build) -> None:
+def test_many_steps_of_one_shape_leave_the_doubt_about_others() -> None:
     workload = workload_of(cap=4096)
     timed = [whole_of(step) for step in measure(workload, "grpo", BEFORE, np.random.default_rng(0), SHAPES, noise=0.05)]
     one = calibrate(workload, GPU, timed[4:5]).coefficients
@@ -331,7 +327,7 @@ def test_many_steps_of_one_shape_leave_the_doubt_about_others(workload_of: Build
     assert widths[2] < 0.8 * widths[1]
 
 
-def test_steps_whose_responses_nobody_measured_leave_the_length_as_uncertain_as_it_was(workload_of: Build) -> None:
+def test_steps_whose_responses_nobody_measured_leave_the_length_as_uncertain_as_it_was() -> None:
     base = workload_of()
     measured = measure(base, "grpo", BEFORE, np.random.default_rng(3), SHAPES)
     silent = calibrate(base, GPU, [replace(step, response_known=False) for step in measured], BEFORE)

@@ -1,16 +1,11 @@
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from budgets.coefficients import (
-    UNMODELLED_FLOOR_LOG_SD,
-    Coefficients,
-    prior,
-)
+from budgets.coefficients import UNMODELLED_FLOOR_LOG_SD, Coefficients, prior
 from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InfeasibleError
 from budgets.hardware import Hardware
@@ -19,9 +14,8 @@ from budgets.signal import MeasuredPassRates, signal_fraction
 from budgets.work import Driver, Phase, StepLoad, total
 from budgets.workload import Validation, Workload
 from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import hardware_of, workload_of
 
-Build = Callable[..., Workload]
-HardwareOf = Callable[..., Hardware]
 GENERATING = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
 TRAINING = (Phase.REFERENCE, Phase.TRAIN)
 
@@ -48,14 +42,7 @@ def side(cost: StepCost, phases: tuple[Phase, ...]) -> float:
 
 @given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, spread=SPREADS)
 def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
-    workload_of: Build,
-    hardware_of: HardwareOf,
-    model: str,
-    recipe: str,
-    n: int,
-    prompts: int,
-    share: float,
-    spread: float,
+    model: str, recipe: str, n: int, prompts: int, share: float, spread: float
 ) -> None:
     cost = priced(workload_of(model, mean_share=share, spread=spread), hardware_of(), recipe, n, prompts)
     generating, training = side(cost, GENERATING), side(cost, TRAINING)
@@ -65,9 +52,7 @@ def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
 
 
 @given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, gpus=st.integers(1, 64))
-def test_gpu_hours_are_seconds_times_gpus(
-    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, n: int, prompts: int, gpus: int
-) -> None:
+def test_gpu_hours_are_seconds_times_gpus(model: str, recipe: str, n: int, prompts: int, gpus: int) -> None:
     assume(fits(workload_of(model), hardware_of(gpus=gpus), recipe))
     cost = priced(workload_of(model), hardware_of(gpus=gpus), recipe, n, prompts)
     assert cost.placement.gpus == gpus
@@ -79,7 +64,7 @@ def test_gpu_hours_are_seconds_times_gpus(
 
 @given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, more_n=st.integers(0, 64), more=st.integers(0, 256), share=SHARES)
 def test_more_rollouts_or_prompts_never_cost_less(
-    workload_of: Build, hardware_of: HardwareOf, recipe: str, n: int, prompts: int, more_n: int, more: int, share: float
+    recipe: str, n: int, prompts: int, more_n: int, more: int, share: float
 ) -> None:
     # Dynamic sampling is the exception in n: larger groups carry signal more often, so that fewer are refilled.
     workload = workload_of(mean_share=share)
@@ -92,7 +77,7 @@ def test_more_rollouts_or_prompts_never_cost_less(
 @pytest.mark.parametrize(("share", "cheaper"), [(0.4, (0.93, 0.99)), (0.8, (0.75, 0.93)), (0.05, (0.9999, 1.0001))])
 @pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
 def test_interruptions_cost_less_the_more_responses_they_end(
-    workload_of: Build, hardware_of: HardwareOf, recipe: str, share: float, cheaper: tuple[float, float]
+    recipe: str, share: float, cheaper: tuple[float, float]
 ) -> None:
     interrupting = replace(TRAITS[recipe], interrupted_from=0.7, interrupted_until=0.8)
     costs = [
@@ -104,14 +89,7 @@ def test_interruptions_cost_less_the_more_responses_they_end(
 
 @given(recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, share=SHARES, longer=st.floats(1, 3), spread=SPREADS)
 def test_longer_responses_never_cost_less(
-    workload_of: Build,
-    hardware_of: HardwareOf,
-    recipe: str,
-    n: int,
-    prompts: int,
-    share: float,
-    longer: float,
-    spread: float,
+    recipe: str, n: int, prompts: int, share: float, longer: float, spread: float
 ) -> None:
     workload = workload_of(mean_share=share, spread=spread)
     base = priced(workload, hardware_of(), recipe, n, prompts).step_seconds
@@ -120,9 +98,7 @@ def test_longer_responses_never_cost_less(
 
 
 @given(model=MODELS, recipe=RECIPES, gpus=st.integers(1, 63), n=ROLLOUTS, prompts=PROMPTS, spread=SPREADS)
-def test_more_gpus_never_take_longer(
-    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, gpus: int, n: int, prompts: int, spread: float
-) -> None:
+def test_more_gpus_never_take_longer(model: str, recipe: str, gpus: int, n: int, prompts: int, spread: float) -> None:
     workload = workload_of(model, spread=spread)
     assume(fits(workload, hardware_of(gpus=gpus), recipe))
     few = priced(workload, hardware_of(gpus=gpus), recipe, n, prompts).step_seconds
@@ -147,9 +123,7 @@ def slower_side(
     prompts=PROMPTS,
     share=SHARES,
 )
-def test_the_split_is_the_best_of_all(
-    workload_of: Build, hardware_of: HardwareOf, model: str, recipe: str, gpus: int, n: int, prompts: int, share: float
-) -> None:
+def test_the_split_is_the_best_of_all(model: str, recipe: str, gpus: int, n: int, prompts: int, share: float) -> None:
     workload, hardware = workload_of(model, mean_share=share), hardware_of("gb200", gpus)
     assume(fits(workload, hardware, recipe))
     cost = priced(workload, hardware, recipe, n, prompts)
@@ -161,7 +135,7 @@ def test_the_split_is_the_best_of_all(
     assert cost.step_seconds == pytest.approx(fastest, rel=1e-9)
 
 
-def test_only_a_kl_term_has_a_reference_phase(workload_of: Build, hardware_of: HardwareOf) -> None:
+def test_only_a_kl_term_has_a_reference_phase() -> None:
     with_kl, without = (priced(workload_of(), hardware_of(), recipe, 8, 64) for recipe in ("grpo", "dr-grpo"))
     assert without.seconds_by_phase[Phase.REFERENCE] == 0
     reference = with_kl.seconds_by_phase[Phase.REFERENCE]
@@ -170,9 +144,7 @@ def test_only_a_kl_term_has_a_reference_phase(workload_of: Build, hardware_of: H
 
 
 @given(n=ROLLOUTS, prompts=PROMPTS, rate=st.floats(0.02, 0.5))
-def test_dynamic_sampling_pays_for_low_signal(
-    workload_of: Build, hardware_of: HardwareOf, n: int, prompts: int, rate: float
-) -> None:
+def test_dynamic_sampling_pays_for_low_signal(n: int, prompts: int, rate: float) -> None:
     hard, easy = (workload_of(difficulty=MeasuredPassRates((value,))) for value in (rate / 2, rate))
     refilled = [priced(one, hardware_of(), "dapo", n, prompts).step_seconds for one in (hard, easy)]
     assert refilled[0] >= refilled[1]
@@ -181,7 +153,7 @@ def test_dynamic_sampling_pays_for_low_signal(
     )
 
 
-def test_filtering_trains_on_less_and_generates_the_same(workload_of: Build, hardware_of: HardwareOf) -> None:
+def test_filtering_trains_on_less_and_generates_the_same() -> None:
     hard, easy = (
         priced(workload_of(difficulty=MeasuredPassRates((rate,))), hardware_of(), "minimax", 8, 512)
         for rate in (0.02, 0.5)
@@ -191,9 +163,7 @@ def test_filtering_trains_on_less_and_generates_the_same(workload_of: Build, har
 
 
 @given(n=ROLLOUTS, prompts=PROMPTS, spread=st.floats(0, 1.2), wider=st.floats(0.05, 0.5))
-def test_a_synchronous_step_waits_for_the_longest_response(
-    workload_of: Build, hardware_of: HardwareOf, n: int, prompts: int, spread: float, wider: float
-) -> None:
+def test_a_synchronous_step_waits_for_the_longest_response(n: int, prompts: int, spread: float, wider: float) -> None:
     narrow, wide = (
         priced(workload_of(mean_share=0.2, spread=one), hardware_of(), "dr-grpo", n, prompts)
         for one in (spread, spread + wider)
@@ -201,9 +171,7 @@ def test_a_synchronous_step_waits_for_the_longest_response(
     assert wide.step_seconds > narrow.step_seconds
 
 
-def test_the_tail_costs_a_synchronous_step_more_than_an_asynchronous_one(
-    workload_of: Build, hardware_of: HardwareOf
-) -> None:
+def test_the_tail_costs_a_synchronous_step_more_than_an_asynchronous_one() -> None:
     growth = {}
     for recipe in ("dr-grpo", "scalerl"):
         alike, tailed = (
@@ -215,7 +183,7 @@ def test_the_tail_costs_a_synchronous_step_more_than_an_asynchronous_one(
     assert 1 < growth["scalerl"] < 1.5
 
 
-def test_validations_are_spread_over_the_steps_between_them(workload_of: Build, hardware_of: HardwareOf) -> None:
+def test_validations_are_spread_over_the_steps_between_them() -> None:
     often, rarely = (
         priced(workload_of(validation=Validation(500, 8, every)), hardware_of(), "grpo", 8, 64) for every in (10, 100)
     )
@@ -224,15 +192,13 @@ def test_validations_are_spread_over_the_steps_between_them(workload_of: Build, 
     assert rarely.start_up_seconds > whole  # the base model is scored before any update
 
 
-def test_what_does_not_fit_is_not_priced(workload_of: Build, hardware_of: HardwareOf) -> None:
+def test_what_does_not_fit_is_not_priced() -> None:
     with pytest.raises(InfeasibleError, match=r"llama-3\.1-70b does not fit 4 h100"):
         step_cost(workload_of("llama-3.1-70b"), hardware_of(gpus=4), TRAITS["grpo"], 8, 64)
 
 
 @given(driver=st.sampled_from(list(Driver)), factor=st.floats(1.0, 5.0), recipe=RECIPES)
-def test_a_larger_coefficient_never_makes_a_step_cheaper(
-    workload_of: Build, hardware_of: HardwareOf, driver: Driver, factor: float, recipe: str
-) -> None:
+def test_a_larger_coefficient_never_makes_a_step_cheaper(driver: Driver, factor: float, recipe: str) -> None:
     slow = Coefficients(log_mean={**dict.fromkeys(Driver, 0.0), driver: math.log(factor)})
     arguments = (workload_of(), hardware_of(), TRAITS[recipe], 16, 64)
     nominal, slowed = step_cost(*arguments, Coefficients()), step_cost(*arguments, slow)

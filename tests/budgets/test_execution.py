@@ -1,6 +1,5 @@
 """What packing, LoRA, fp8 and a slow reward do to the seconds of a step and to what fits."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +28,8 @@ from budgets.work import (
 )
 from budgets.workload import RecipeTraits, Workload
 from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import workload_of
 
-Build = Callable[..., Workload]
 H100, A100 = catalogue.gpu("h100"), catalogue.gpu("a100-80")
 GRPO, SCALERL = TRAITS["grpo"], TRAITS["scalerl"]
 LOAD = StepLoad(prompts=64, generated=1024, trained=1024)
@@ -52,7 +51,7 @@ def generated(workload: Workload, traits: RecipeTraits, gpu: Gpu = H100) -> floa
 # Engines
 
 
-def test_engines_have_the_gpus_that_are_given(workload_of: Build) -> None:
+def test_engines_have_the_gpus_that_are_given() -> None:
     workload = workload_of()
     usual, wide = (generate_seconds(workload, H100, 8, LOAD, run_as(engine_gpus=size)) for size in (None, 8))
 
@@ -61,7 +60,7 @@ def test_engines_have_the_gpus_that_are_given(workload_of: Build) -> None:
     assert wide == generate_seconds(workload, H100, 8, LOAD, GRPO, engine_gpus=8) != usual
 
 
-def test_an_engine_that_is_too_small_is_refused_with_a_larger_one(workload_of: Build) -> None:
+def test_an_engine_that_is_too_small_is_refused_with_a_larger_one() -> None:
     workload = replace(workload_of(), model=catalogue.model("qwen2.5-72b"))
     with pytest.raises(InfeasibleError, match=r"on the GPU that it may span. .*larger \[cost\] engine_gpus than 1"):
         step_cost(workload, Hardware(H100, 64, 64), run_as(engine_gpus=1), 8, 64)
@@ -72,7 +71,7 @@ def test_an_engine_that_is_too_small_is_refused_with_a_larger_one(workload_of: B
 
 @given(draws=st.integers(1, 64), share=st.floats(0.05, 1.0), spread=st.floats(0.0, 2.0))
 def test_a_micro_batch_takes_its_longest_and_the_more_the_more_are_padded(
-    workload_of: Build, draws: int, share: float, spread: float
+    draws: int, share: float, spread: float
 ) -> None:
     lengths = workload_of(mean_share=share, spread=spread).responses
     fewer, more = (lengths.longest_square_of(count) for count in (draws, draws + 1))
@@ -83,7 +82,7 @@ def test_a_micro_batch_takes_its_longest_and_the_more_the_more_are_padded(
     assert more <= lengths.cap**2
 
 
-def test_padding_costs_every_pass_over_what_is_trained_on(workload_of: Build) -> None:
+def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
     workload, padded = workload_of(), run_as(replace(GRPO, old_log_probs=True), packing=False)
     lengths = workload.responses
     packed = replace(GRPO, old_log_probs=True)
@@ -98,7 +97,7 @@ def test_padding_costs_every_pass_over_what_is_trained_on(workload_of: Build) ->
     assert trained(alike, run_as(packing=False)) == trained(alike, GRPO)
 
 
-def test_a_padded_micro_batch_must_fit_with_all_its_sequences(workload_of: Build) -> None:
+def test_a_padded_micro_batch_must_fit_with_all_its_sequences() -> None:
     workload = workload_of()
     one = training_bytes(workload, GRPO, 10**9)
     assert training_bytes(workload, run_as(packing=False, micro_batch=4), 10**9) == pytest.approx(4 * one, rel=1e-3)
@@ -116,7 +115,7 @@ def test_adapters_stand_beside_every_projection() -> None:
     assert sparse.adapter_parameters(8, active=True) < sparse.adapter_parameters(8) / 4
 
 
-def test_lora_trains_for_slightly_more_than_two_thirds(workload_of: Build) -> None:
+def test_lora_trains_for_slightly_more_than_two_thirds() -> None:
     workload = workload_of(cap=64, prompt=16)  # hardly any attention, of which all gradients are needed
     shares = [trained(workload, run_as(lora_rank=rank)) / trained(workload, GRPO) for rank in (1, 8, 64, 512)]
     assert shares == sorted(shares)
@@ -124,7 +123,7 @@ def test_lora_trains_for_slightly_more_than_two_thirds(workload_of: Build) -> No
     assert shares[2] < 0.70
 
 
-def test_what_needs_a_node_is_trained_on_two_gpus_with_lora(workload_of: Build) -> None:
+def test_what_needs_a_node_is_trained_on_two_gpus_with_lora() -> None:
     workload = workload_of("qwen2.5-32b", cap=4096)
     full, adapted = (training_gpus(workload, traits, H100) for traits in (GRPO, run_as(lora_rank=32)))
     assert full is not None
@@ -136,7 +135,7 @@ def test_what_needs_a_node_is_trained_on_two_gpus_with_lora(workload_of: Build) 
     assert step_cost(workload, Hardware(H100, 2, 2), run_as(lora_rank=32), 16, 64).step_seconds > 0
 
 
-def test_adapters_are_sent_alone_where_the_trainer_does_so(workload_of: Build) -> None:
+def test_adapters_are_sent_alone_where_the_trainer_does_so() -> None:
     ways = (Execution(lora_rank=32, sends_adapters=True), Execution(lora_rank=32), Execution(sends_adapters=True))
     alone, merged, whole = (total(sync_seconds(workload_of(), H100, way)) for way in ways)
     assert alone < merged == whole == total(sync_seconds(workload_of(), H100))
@@ -147,7 +146,7 @@ def test_adapters_are_sent_alone_where_the_trainer_does_so(workload_of: Build) -
 
 @pytest.mark.parametrize(("model", "cap"), [("qwen3-8b", 512), ("llama-3.1-70b", 8192), ("qwen3-30b-a3b", 8192)])
 @pytest.mark.parametrize("gpu", [H100, A100], ids=["h100", "a100"])
-def test_fp8_rollouts_are_faster_and_at_most_twice_as_fast(workload_of: Build, model: str, cap: int, gpu: Gpu) -> None:
+def test_fp8_rollouts_are_faster_and_at_most_twice_as_fast(model: str, cap: int, gpu: Gpu) -> None:
     workload = workload_of(model, cap=cap)
     ratio = generated(workload, run_as(fp8_rollouts=True), gpu) / generated(workload, GRPO, gpu)
     # More room for caches may save waves of decoding beside the halved weights; operations of bf16 save nothing.
@@ -156,7 +155,7 @@ def test_fp8_rollouts_are_faster_and_at_most_twice_as_fast(workload_of: Build, m
     assert trained(workload, run_as(fp8_rollouts=True), gpu) == trained(workload, GRPO, gpu)
 
 
-def test_fp8_weights_leave_room_for_caches_and_fit_smaller_engines(workload_of: Build) -> None:
+def test_fp8_weights_leave_room_for_caches_and_fit_smaller_engines() -> None:
     workload, fp8, h200 = workload_of("deepseek-v3"), Execution(fp8_rollouts=True), catalogue.gpu("h200")
     model = workload.model
     saved = cache_room(workload, h200, 16, fp8) - cache_room(workload, h200, 16)
@@ -165,7 +164,7 @@ def test_fp8_weights_leave_room_for_caches_and_fit_smaller_engines(workload_of: 
     assert engine_sizes(workload, h200, 64, fp8)[0] == 8  # one node
 
 
-def test_fp8_training_speeds_up_products_and_leaves_the_states(workload_of: Build) -> None:
+def test_fp8_training_speeds_up_products_and_leaves_the_states() -> None:
     workload, fp8 = workload_of(), run_as(fp8_training=True)
     assert 0.5 < trained(workload, fp8) / trained(workload, GRPO) < 1
     assert trained(workload, fp8, A100) == trained(workload, GRPO, A100)
@@ -183,7 +182,7 @@ def test_a_reward_takes_its_turns_and_at_least_one(seconds: float, parallel: int
     assert taken == pytest.approx(seconds * max(1 / updates, 1024 / parallel))
 
 
-def test_a_validation_is_scored_where_scoring_takes_time(workload_of: Build) -> None:
+def test_a_validation_is_scored_where_scoring_takes_time() -> None:
     workload = workload_of()
     judged = evaluate_seconds(workload, H100, 8, execution=Execution(reward_seconds=5.0, reward_parallel=256))
     assert judged[Driver.REWARD] == pytest.approx(5 * workload.validation.rollouts / 256)
@@ -191,7 +190,7 @@ def test_a_validation_is_scored_where_scoring_takes_time(workload_of: Build) -> 
 
 
 @pytest.mark.parametrize("traits", [GRPO, SCALERL], ids=["synchronous", "asynchronous"])
-def test_a_slower_reward_makes_no_step_cheaper(workload_of: Build, traits: RecipeTraits) -> None:
+def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
     hardware, workload = Hardware(H100, 64, 64), workload_of()
     costs = [
         step_cost(workload, hardware, run_as(traits, reward_seconds=seconds, reward_parallel=256), 16, 64)

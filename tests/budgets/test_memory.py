@@ -1,5 +1,4 @@
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +22,8 @@ from budgets.memory import (
 )
 from budgets.workload import Workload
 from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import workload_of
 
-Build = Callable[..., Workload]
 GPUS = [catalogue.gpu(name) for name in catalogue.names("gpus")]
 GRPO, HARD, SCALERL = (TRAITS[name] for name in ("grpo", "hard", "scalerl"))
 
@@ -40,7 +39,7 @@ def gigabytes(message: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(r"([\d,.]+) GB", message)]
 
 
-def test_states_are_shared_and_activations_are_not(workload_of: Build) -> None:
+def test_states_are_shared_and_activations_are_not() -> None:
     workload = workload_of()
     states = 16 * workload.model.parameters
     assert training_bytes(workload, HARD, 1) == states + activation_bytes(workload)
@@ -49,7 +48,7 @@ def test_states_are_shared_and_activations_are_not(workload_of: Build) -> None:
     assert training_bytes(workload, GRPO, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
 
 
-def test_the_cache_is_what_the_weights_leave(workload_of: Build) -> None:
+def test_the_cache_is_what_the_weights_leave() -> None:
     workload, h100 = workload_of(), catalogue.gpu("h100")
     assert cache_room(workload, h100, 1) == pytest.approx(72e9 - 16.38e9, rel=0.001)
     assert cache_room(workload_of("llama-3.1-70b"), h100, 1) < 0
@@ -65,7 +64,7 @@ def test_the_cache_is_what_the_weights_leave(workload_of: Build) -> None:
         ("qwen2.5-72b", 3, []),
     ],
 )
-def test_engines_span_powers_of_two(workload_of: Build, model: str, gpus: int, sizes: list[int]) -> None:
+def test_engines_span_powers_of_two(model: str, gpus: int, sizes: list[int]) -> None:
     assert engine_sizes(workload_of(model), catalogue.gpu("h100"), gpus) == sizes
 
 
@@ -93,7 +92,7 @@ def test_engines_span_powers_of_two(workload_of: Build, model: str, gpus: int, s
     ],
 )
 def test_what_does_not_fit_is_said_with_numbers_and_what_would(
-    workload_of: Build, workload: dict[str, Any], asked: tuple[str, str, int], said: str
+    workload: dict[str, Any], asked: tuple[str, str, int], said: str
 ) -> None:
     message = refusal(workload_of(**workload), *asked, alternatives=True)
     assert message.startswith(f"{workload['model']} does not fit {asked[2]} {asked[1]}: ")
@@ -101,7 +100,7 @@ def test_what_does_not_fit_is_said_with_numbers_and_what_would(
     require_fit(workload_of(), SCALERL, Hardware(catalogue.gpu("h100"), 8, 8))
 
 
-def test_the_message_of_one_gpu_that_an_engine_does_not_fit(workload_of: Build) -> None:
+def test_the_message_of_one_gpu_that_an_engine_does_not_fit() -> None:
     # One layer with many cached heads: a sequence's keys and values outweigh its training.
     shape = replace(catalogue.model("qwen2.5-0.5b"), name="wide-cache", layers=2, kv_heads=512, vocabulary=64)
     message = refusal(workload_of(shape, cap=30000), "hard", "cpu", 1)
@@ -117,7 +116,7 @@ GPU_NAMES = st.sampled_from(catalogue.names("gpus"))
 @given(
     model=MODELS, recipe=RECIPES, gpu=GPU_NAMES, cap=st.sampled_from([64, 2048, 8192, 30000]), gpus=st.integers(1, 60)
 )
-def test_refusals_are_true(workload_of: Build, model: str, recipe: str, gpu: str, cap: int, gpus: int) -> None:
+def test_refusals_are_true(model: str, recipe: str, gpu: str, cap: int, gpus: int) -> None:
     """What a refusal offers fits, the next smaller offer would not, and the figures it names do show a shortfall."""
     workload, traits, kind = workload_of(model, cap=cap), TRAITS[recipe], catalogue.gpu(gpu)
     fewest = fewest_gpus(workload, traits, kind)
@@ -139,9 +138,7 @@ def test_refusals_are_true(workload_of: Build, model: str, recipe: str, gpu: str
 
 
 @given(model=MODELS, recipe=RECIPES, gpu=GPU_NAMES, cap=st.sampled_from([64, 8192]))
-def test_the_fewest_trainers_fit_and_one_less_does_not(
-    workload_of: Build, model: str, recipe: str, gpu: str, cap: int
-) -> None:
+def test_the_fewest_trainers_fit_and_one_less_does_not(model: str, recipe: str, gpu: str, cap: int) -> None:
     workload, traits, kind = workload_of(model, cap=cap), TRAITS[recipe], catalogue.gpu(gpu)
     trainers = training_gpus(workload, traits, kind)
     if trainers is None:

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,10 +14,10 @@ from budgets.work import (
     total,
     train_seconds,
 )
-from budgets.workload import Validation, Workload
+from budgets.workload import Validation
 from tests.budgets.traits import TRAITS
+from tests.budgets.workloads import workload_of
 
-Build = Callable[..., Workload]
 H100 = catalogue.gpu("h100")
 GRPO, DR_GRPO, DAPO, SCALERL = (TRAITS[name] for name in ("grpo", "dr-grpo", "dapo", "scalerl"))
 
@@ -43,7 +42,7 @@ def test_what_a_recipe_generates_and_trains_on(
     assert StepLoad.of(8, 32, TRAITS[recipe], signal) == StepLoad(*expected)
 
 
-def test_one_sequence_alone_decodes_its_tokens_one_by_one(workload_of: Build) -> None:
+def test_one_sequence_alone_decodes_its_tokens_one_by_one() -> None:
     """By hand: every token costs the engine's overhead and one reading of the weights and of the cache so far."""
     workload = workload_of("qwen2.5-0.5b", cap=1000, mean_share=0.5, spread=0.0, prompt=100)
     seconds = generate_seconds(workload, H100, 1, load_of(1, prompts=1), DR_GRPO)
@@ -54,14 +53,14 @@ def test_one_sequence_alone_decodes_its_tokens_one_by_one(workload_of: Build) ->
     assert seconds[Driver.DECODE_COMPUTE] == 0
 
 
-def test_only_a_kl_term_pays_for_the_reference(workload_of: Build) -> None:
+def test_only_a_kl_term_pays_for_the_reference() -> None:
     workload, load = workload_of(), load_of(64)
     assert reference_seconds(workload, H100, 4, load, DR_GRPO) == {}
     training = train_seconds(workload, H100, 4, load, GRPO)[Driver.TRAIN_COMPUTE]
     assert total(reference_seconds(workload, H100, 4, load, GRPO)) == pytest.approx(training / 3)
 
 
-def test_a_short_cache_makes_waves(workload_of: Build) -> None:
+def test_a_short_cache_makes_waves() -> None:
     """With the cache for a quarter of the batch, an engine decodes about four times as many steps."""
     workload = workload_of("qwen3-8b", cap=8192, mean_share=0.5, spread=0.0)
     fits = 0.9 * 80e9 - workload.model.weight_bytes
@@ -72,7 +71,7 @@ def test_a_short_cache_makes_waves(workload_of: Build) -> None:
     assert short / roomy[Driver.DECODE_OVERHEAD] == pytest.approx(4, rel=0.05)
 
 
-def test_updates_on_one_batch_share_its_generation(workload_of: Build) -> None:
+def test_updates_on_one_batch_share_its_generation() -> None:
     """Sixteen updates on a batch sixteen times as large: an update pays a sixteenth of that, and waits less often."""
     workload, sixteen = workload_of(), replace(DR_GRPO, updates_per_batch=16)
     shared = generate_seconds(workload, H100, 8, load_of(64, 8), sixteen)
@@ -81,7 +80,7 @@ def test_updates_on_one_batch_share_its_generation(workload_of: Build) -> None:
     assert total(shared) < 0.5 * total(generate_seconds(workload, H100, 8, load_of(64, 8), DR_GRPO))
 
 
-def test_more_staleness_allows_more_in_flight(workload_of: Build) -> None:
+def test_more_staleness_allows_more_in_flight() -> None:
     seconds = [
         generate_seconds(workload_of(), H100, 8, load_of(128), replace(SCALERL, staleness_bound=bound))
         for bound in (1, 4, 8)
@@ -90,7 +89,7 @@ def test_more_staleness_allows_more_in_flight(workload_of: Build) -> None:
     assert overheads[0] > 1.3 * overheads[1] > 1.3 * overheads[2]
 
 
-def test_an_engine_is_the_smallest_that_its_weights_half_fill(workload_of: Build) -> None:
+def test_an_engine_is_the_smallest_that_its_weights_half_fill() -> None:
     asked = {"qwen3-8b": 1, "qwen2.5-32b": 2, "qwen2.5-72b": 4, "qwen3-235b-a22b": 8, "deepseek-v3": 64}
     for name, size in asked.items():
         workload = workload_of(name)
@@ -99,7 +98,7 @@ def test_an_engine_is_the_smallest_that_its_weights_half_fill(workload_of: Build
         assert chosen == generate_seconds(workload, H100, 64, load_of(512), DR_GRPO, engine_gpus=size)
 
 
-def test_the_old_policy_is_scored_once_where_the_trainer_always_does(workload_of: Build) -> None:
+def test_the_old_policy_is_scored_once_where_the_trainer_always_does() -> None:
     workload, scoring = workload_of(), replace(DAPO, old_log_probs=True)
     assert total(old_log_prob_seconds(workload, H100, 4, load_of(64), DAPO)) == 0
     once = total(old_log_prob_seconds(workload, H100, 4, load_of(64), scoring))
@@ -109,6 +108,6 @@ def test_the_old_policy_is_scored_once_where_the_trainer_always_does(workload_of
     assert with_it == pytest.approx(beside + once)
 
 
-def test_a_validation_is_generated_like_any_rollouts(workload_of: Build) -> None:
+def test_a_validation_is_generated_like_any_rollouts() -> None:
     workload = workload_of(validation=Validation(100, 4, 10))
     assert evaluate_seconds(workload, H100, 8) == generate_seconds(workload, H100, 8, load_of(400, 100), DR_GRPO)

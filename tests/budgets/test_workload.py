@@ -1,16 +1,14 @@
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from budgets.errors import InputError
-from budgets.workload import RecipeTraits, Validation, Workload
+from budgets.workload import RecipeTraits, Validation
+from tests.budgets.workloads import workload_of
 
-Build = Callable[..., Workload]
 
-
-def test_prompt_and_response_stay_within_the_context(workload_of: Build) -> None:
+def test_prompt_and_response_stay_within_the_context() -> None:
     assert workload_of(cap=40960 - 256).longest_sequence == 40960
     with pytest.raises(InputError, match=r"context of qwen3-8b, 40,960: a response may have at most 40,704 tokens"):
         workload_of(cap=40960 - 255)

@@ -21,7 +21,7 @@ from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
-from tests.budgets.conftest import build_workload
+from tests.budgets.workloads import workload_of
 from tests.planner.store.samples import NOON
 
 
@@ -193,7 +193,7 @@ def test_whole_updates_of_a_trainer_from_outside_are_told_without_starts_and_val
 
 
 def test_whole_updates_of_a_trainer_from_outside_move_the_price_of_the_next_plan() -> None:
-    gpu, workload = catalogue.gpu("h100"), build_workload()
+    gpu, workload = catalogue.gpu("h100"), workload_of()
     traits, given = load_recipe("grpo").traits(), outside("verl")
     on_gpus = given.model_copy(update={"resources": Resources(gpu="h100", slots=64)})
     known = {"model": "qwen3-8b", "prompt_tokens": 256}

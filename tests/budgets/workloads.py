@@ -1,9 +1,5 @@
 """Builders that the tests of the cost model share."""
 
-from collections.abc import Callable
-
-import pytest
-
 from budgets import catalogue
 from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
@@ -12,7 +8,7 @@ from budgets.signal import DIFFICULTIES, PassRates
 from budgets.workload import Validation, Workload
 
 
-def build_workload(
+def workload_of(
     model: str | ModelShape = "qwen3-8b",
     cap: int = 8192,
     mean_share: float = 0.4,
@@ -31,15 +27,5 @@ def build_workload(
     )
 
 
-def build_hardware(gpu: str = "h100", gpus: int = 64) -> Hardware:
+def hardware_of(gpu: str = "h100", gpus: int = 64) -> Hardware:
     return Hardware(catalogue.gpu(gpu), gpus, gpus)
-
-
-@pytest.fixture(scope="session")
-def workload_of() -> Callable[..., Workload]:
-    return build_workload
-
-
-@pytest.fixture(scope="session")
-def hardware_of() -> Callable[..., Hardware]:
-    return build_hardware
