@@ -205,7 +205,8 @@ def trained(work: dict[str, Any], folder: Path, engine: str = "torch", trainer: 
 def priced(work: dict[str, Any], config: Any, length: float) -> dict[str, float]:
     """Return what the cost model says of each phase of an update, before anything is measured."""
     from budgets import catalogue
-    from budgets.cost import Coefficients, phase_seconds
+    from budgets.coefficients import Coefficients
+    from budgets.cost import phase_seconds
     from budgets.lengths import ResponseLengths
     from budgets.memory import Placement
     from budgets.signal import DIFFICULTIES

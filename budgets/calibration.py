@@ -16,12 +16,12 @@ import numpy as np
 
 from budgets.coefficient_fit import NOISE_PRIOR_SD, Timings, Vector, posterior
 from budgets.coefficients import Coefficients, prior
-from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, phase_seconds
+from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, decisive_seconds, phase_seconds
 from budgets.errors import InputError
 from budgets.expected_lengths import GIVEN_LOG_SD
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds, total
+from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds
 from budgets.workload import RecipeTraits, Workload
 
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
@@ -147,21 +147,7 @@ def priced_phases(workload: Workload, gpu: Gpu, step: MeasuredStep, known: Coeff
 
 def priced_whole(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
     """Return what a whole step is priced at without its validations: all phases, or the slower side of a split."""
-    generating, training = (
-        _summed(phases[phase] for phase in side if phase is not Phase.EVALUATE)
-        for side in (GENERATOR_SIDE, TRAINER_SIDE)
-    )
-    if traits.asynchronous:
-        return max(generating, training, key=total)
-    return _summed([generating, training])
-
-
-def _summed(parts: Iterable[Seconds]) -> Seconds:
-    whole: Seconds = {}
-    for seconds in parts:
-        for driver, part in seconds.items():
-            whole[driver] = whole.get(driver, 0.0) + part
-    return whole
+    return decisive_seconds({phase: each for phase, each in phases.items() if phase is not Phase.EVALUATE}, traits)
 
 
 def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:

@@ -4,14 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from budgets.coefficients import (
-    PRIOR_LENGTH_LOG_SD,
-    PRIOR_LOG_SD,
-    UNMODELLED_FLOOR_LOG_SD,
-    UNMODELLED_LOG_SD,
-    Coefficients,
-    prior,
-)
+from budgets.coefficients import Coefficients, prior
 from budgets.errors import InfeasibleError
 from budgets.execution import Execution
 from budgets.hardware import SECONDS_PER_HOUR, Gpu, Hardware
@@ -31,21 +24,6 @@ from budgets.work import (
     train_seconds,
 )
 from budgets.workload import RecipeTraits, Workload
-
-__all__ = [
-    "GENERATOR_SIDE",
-    "PRIOR_LENGTH_LOG_SD",
-    "PRIOR_LOG_SD",
-    "TRAINER_SIDE",
-    "UNMODELLED_FLOOR_LOG_SD",
-    "UNMODELLED_LOG_SD",
-    "Z90",
-    "Coefficients",
-    "StepCost",
-    "phase_seconds",
-    "prior",
-    "step_cost",
-]
 
 Z90 = 1.6449  # standard deviations from the median to either end of a 90 % interval
 WEIGHT_LOADING_BYTES_PER_S = 2e9
@@ -112,7 +90,7 @@ def step_cost(
         placement = Placement(hardware.gpus_per_trial, hardware.gpus_per_trial, colocated=True)
     placement = replace(placement, engine_gpus=engine_gpus or placement.engine_gpus)
     phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
-    decisive = _decisive(phases, traits)
+    decisive = decisive_seconds(phases, traits)
     step_seconds = total(decisive)
     return StepCost(
         placement=placement,
@@ -149,7 +127,7 @@ GENERATOR_SIDE = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
 TRAINER_SIDE = (Phase.OLD_LOG_PROBS, Phase.REFERENCE, Phase.TRAIN)
 
 
-def _decisive(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
+def decisive_seconds(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
     """Merge the phases that a step waits for: all of them, or the slower side of a split."""
     generating, training = (_merged(phases, side) for side in (GENERATOR_SIDE, TRAINER_SIDE))
     if traits.asynchronous:
@@ -160,7 +138,7 @@ def _decisive(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
 def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Seconds:
     merged: Seconds = {}
     for phase in wanted:
-        for driver, seconds in phases[phase].items():
+        for driver, seconds in phases.get(phase, {}).items():
             merged[driver] = merged.get(driver, 0.0) + seconds
     return merged
 

@@ -77,11 +77,8 @@ class TrainingError(RlplanError):
         self.kind, self.tail = kind, tail
 
     def __reduce__(self) -> tuple[type["TrainingError"], tuple[str, str, str]]:
-        return type(self), (
-            self.kind,
-            str(self),
-            self.tail,
-        )  # it crosses processes, and the default would lose the kind
+        # It crosses processes, and the default would lose the kind.
+        return type(self), (self.kind, str(self), self.tail)
 
 
 class CheckpointError(RlplanError):

@@ -94,7 +94,7 @@ class MeasuredRun:
 def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
     """Read one row, assuming what it leaves blank; InputError says why a row cannot be priced."""
     notes: list[str] = []
-    model = _model(row)
+    model = catalogue.model(_text(row, "model_shape", "no model_shape is given").rstrip("~"))
     kind = gpu or catalogue.gpu(_text(row, "gpu_kind", "no GPU kind is given"))
     gpus = _whole(row, "gpu_count")
     if gpus is None:
@@ -145,11 +145,6 @@ def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
         length_log_sd=length_log_sd,
         notes=tuple(notes),
     )
-
-
-def _model(row: Row) -> ModelShape:
-    name = _text(row, "model_shape", "no model_shape is given")
-    return catalogue.model(name.rstrip("~"))
 
 
 def _execution(row: Row, trainer: str) -> Execution:

@@ -80,10 +80,9 @@ def engine_sizes(workload: Workload, gpu: Gpu, gpus: int, execution: Execution =
 
     It stays within one node where that holds the weights and one longest sequence.
     """
-    longest, most = workload.model.cache_bytes(workload.longest_sequence), min(gpus, widest_engine(gpu))
-    given = execution.engine_gpus
+    most, given = min(gpus, widest_engine(gpu)), execution.engine_gpus
     sizes = [2**power for power in range(int(math.log2(most)) + 1)] if given is None else [given] * (given <= most)
-    needed = workload.model.engine_bytes(fp8=execution.fp8_rollouts) + longest  # once: a grid asks thousands of times
+    needed = _engine_bytes(workload, execution)  # once: a grid asks thousands of times
     fitting = [size for size in sizes if size * gpu.usable_bytes >= needed]
     return [size for size in fitting if size <= gpu.gpus_per_node] or fitting
 

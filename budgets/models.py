@@ -116,11 +116,6 @@ class ModelShape:
         sparse = self._expert_layers * experts * 3 * (self.hidden + self.expert_intermediate)
         return rank * (self.layers * attention + dense + sparse)
 
-    @property
-    def kv_bytes_per_token(self) -> int:
-        """Bytes that one token leaves in the cache, in bf16, as long as no window has passed it."""
-        return (self.layers - self.linear_layers) * self._cached_numbers * BYTES_PER_WEIGHT
-
     def cache_bytes(self, tokens: float) -> float:
         """Return the bytes that one sequence of so many tokens holds: all of them, a window's, and fixed states."""
         full = self.layers - self.window_layers - self.linear_layers

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from budgets.cost import Z90, Coefficients, StepCost, phase_seconds, step_cost
+from budgets.coefficients import Coefficients
+from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.memory import memory_share

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from budgets.allocation import Allocation
-from budgets.cost import Z90, Coefficients, StepCost
+from budgets.coefficients import Coefficients
+from budgets.cost import Z90, StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload

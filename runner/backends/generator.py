@@ -7,7 +7,7 @@ train on it (PipelineRL-k as in ScaleRL, arXiv 2510.13786, appendix A.11). Nothi
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,20 +34,12 @@ class Delivery:
 class Generator:
     """Generates in a thread of its own; every method may be called from any other thread."""
 
-    def __init__(
-        self,
-        engine: RolloutEngine,
-        collector: Collector,
-        stream: PromptStream,
-        bound: int,
-        before_batch: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Generate with at most `bound` updates between a token's weights and its use; `before_batch` can slow it."""
+    def __init__(self, engine: RolloutEngine, collector: Collector, stream: PromptStream, bound: int) -> None:
+        """Generate with at most `bound` updates between a token's weights and its use."""
         self._engine = engine
         self._collector = collector
         self._stream = stream
         self._bound = bound
-        self._before_batch = before_batch
         self._changed = threading.Condition()
         self._ready: deque[Delivery] = deque()
         self._begun = 0  # batches begun since the trial began
@@ -141,7 +133,6 @@ class Generator:
             return self._working
 
     def _generate(self, watch: Stopwatch) -> None:
-        self._before_batch()
         self._refresh()
         (batch,) = self._collector.collect(self._begun, watch, self._refresh)
         _, phases = watch.read()

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +21,13 @@ from runner.training.collecting import Collector
 from runner.training.stopwatch import Stopwatch
 
 
-@dataclass(frozen=True, slots=True)
-class Delays:
-    """Seconds by which each half is slowed, to study staleness and to test its bound."""
-
-    generate: float = 0.0
-    train: float = 0.0
-
-
 class GeneratorHalf(Generator):
     """Lives in its own process: a task, an engine with weights of its own, and the generating thread."""
 
     def __init__(self) -> None:
         """Do nothing: Ray hides what a constructor raises."""
 
-    def open(self, config: TrialConfig, delay: float) -> None:
+    def open(self, config: TrialConfig) -> None:
         """Load everything."""
         use_threads(config)
         self._task = open_task(config.task, config.seed, config.validation.problems)
@@ -44,7 +35,7 @@ class GeneratorHalf(Generator):
         engine = open_engine(config, self._task, model)
         stream = open_stream(config, self._task)
         collector = Collector(config, self._task, engine, stream)
-        super().__init__(engine, collector, stream, config.recipe.schedule.staleness_bound, lambda: time.sleep(delay))
+        super().__init__(engine, collector, stream, config.recipe.schedule.staleness_bound)
 
     def close(self) -> None:
         """Stop and free everything."""
@@ -56,9 +47,8 @@ class GeneratorHalf(Generator):
 class RemoteSource:
     """Batches from a generator in another process."""
 
-    def __init__(self, generator: Any, delay: float) -> None:
+    def __init__(self, generator: Any) -> None:
         self._generator = generator
-        self._delay = delay
         self._started = False
         self._metrics: dict[str, float] = {}
 
@@ -80,7 +70,6 @@ class RemoteSource:
             "retired_prompts": float(delivery.retired),
         }
         prepare([delivery.batch])
-        time.sleep(self._delay)
         return delivery.batch
 
     def publish(self, weights: Weights, version: int) -> None:
@@ -115,9 +104,9 @@ class RemoteSource:
 class TrainerHalf(BuiltinBackend):
     """Lives in its own process: the trainer, whose batches come from the generator."""
 
-    def connect(self, generator: Any, delay: float) -> None:
+    def connect(self, generator: Any) -> None:
         """Take batches from a generator from now on; not in the constructor, because Ray hides what it raises."""
-        self._source = RemoteSource(generator, delay)
+        self._source = RemoteSource(generator)
 
     def _elsewhere(self) -> BatchSource:
         return self._source
@@ -128,8 +117,7 @@ class SplitBackend:
 
     saves_itself = False
 
-    def __init__(self, delays: Delays | None = None) -> None:
-        self._delays = delays or Delays()
+    def __init__(self) -> None:
         self._generator: Any = None
         self._trainer: Any = None
         self._step: int | None = None  # None before the base model is scored
@@ -200,8 +188,8 @@ class SplitBackend:
         generator = ray.remote(GeneratorHalf).options(num_cpus=1, num_gpus=gpus, max_concurrency=4)
         self._generator = generator.remote()
         self._trainer = ray.remote(TrainerHalf).options(num_cpus=1, num_gpus=gpus).remote()
-        self._trainer.connect.remote(self._generator, self._delays.train)
-        return self._generator.open.remote(config, self._delays.generate)
+        self._trainer.connect.remote(self._generator)
+        return self._generator.open.remote(config)
 
 
 def _got(reference: Any) -> Any:

@@ -84,7 +84,7 @@ def test_the_count_by_hand() -> None:
     assert replace(shape, tied_embeddings=False).parameters == body + 2 * embedding
     assert shape.matmul_parameters == body + embedding
     assert shape.weight_bytes == 2 * shape.parameters
-    assert shape.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2
+    assert shape.cache_bytes(1) == 2 * 2 * 2 * 16 * 2
     assert shape.attention_width == 64
 
 
@@ -109,7 +109,7 @@ def test_expected_experts_of_a_batch_against_monte_carlo() -> None:
 def test_a_window_holds_no_more_than_its_tokens() -> None:
     plain, windowed = TINY, replace(TINY, window=50, window_layers=1)
     token = 2 * 2 * 16 * 2  # keys and values of one layer
-    assert plain.cache_bytes(200) == 200 * plain.kv_bytes_per_token == 200 * 2 * token
+    assert plain.cache_bytes(200) == 200 * plain.cache_bytes(1) == 200 * 2 * token
     assert windowed.cache_bytes(200) == (200 + 50) * token
     assert windowed.cache_bytes(30) == plain.cache_bytes(30)
     assert windowed.attention_flops(30, 900) == plain.attention_flops(30, 900)
@@ -119,7 +119,7 @@ def test_a_window_holds_no_more_than_its_tokens() -> None:
 
 def test_a_linear_layer_holds_the_same_however_long_the_sequence() -> None:
     linear = replace(TINY, linear_layers=1, linear_weights=1000, linear_state=300)
-    assert linear.cache_bytes(200) - linear.cache_bytes(100) == TINY.kv_bytes_per_token / 2 * 100
+    assert linear.cache_bytes(200) - linear.cache_bytes(100) == TINY.cache_bytes(1) / 2 * 100
     assert linear.cache_bytes(0) == 2 * 300
     assert linear.attention_flops(200, 200**2) == TINY.attention_flops(200, 200**2) / 2 + 4 * 300 * 200
     assert TINY.parameters - linear.parameters == 64 * 16 * (2 * 4 + 2 * 2) - 1000

@@ -48,7 +48,7 @@ def test_one_sequence_alone_decodes_its_tokens_one_by_one() -> None:
     seconds = generate_seconds(workload, H100, 1, load_of(1, prompts=1), DR_GRPO)
     model, bandwidth = workload.model, 3350e9 * 0.65
     assert seconds[Driver.DECODE_OVERHEAD] == pytest.approx(500 * (3e-3 + 24 * 30e-6))
-    cache = (100 * 500 + 500**2 / 2) * model.kv_bytes_per_token
+    cache = (100 * 500 + 500**2 / 2) * model.cache_bytes(1)
     assert seconds[Driver.DECODE_BANDWIDTH] == pytest.approx((500 * 2 * model.matmul_parameters + cache) / bandwidth)
     assert seconds[Driver.DECODE_COMPUTE] == 0
 
@@ -65,7 +65,7 @@ def test_a_short_cache_makes_waves() -> None:
     workload = workload_of("qwen3-8b", cap=8192, mean_share=0.5, spread=0.0)
     fits = 0.9 * 80e9 - workload.model.weight_bytes
     resident = 256 + 0.5 * workload.responses.mean
-    batch = 4 * int(fits / workload.model.kv_bytes_per_token / resident)
+    batch = 4 * int(fits / workload.model.cache_bytes(1) / resident)
     short = generate_seconds(workload, H100, 1, load_of(batch), DR_GRPO)[Driver.DECODE_OVERHEAD]
     roomy = generate_seconds(workload, replace(H100, memory_gb=1000), 1, load_of(batch), DR_GRPO)
     assert short / roomy[Driver.DECODE_OVERHEAD] == pytest.approx(4, rel=0.05)

