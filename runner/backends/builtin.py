@@ -9,7 +9,7 @@ from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from runner.training.batches import BatchSource
 from runner.training.building import Parts, build, warm_up
-from runner.training.stopwatch import Clock, Stopwatch, monotonic
+from runner.training.stopwatch import Stopwatch
 from runner.training.updating import is_out_of_memory
 
 
@@ -18,8 +18,7 @@ class BuiltinBackend:
 
     saves_itself = False
 
-    def __init__(self, clock: Clock = monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._parts: Parts | None = None
         self._config: TrialConfig | None = None
         self._folder = Path()
@@ -74,7 +73,7 @@ class BuiltinBackend:
     def _open(self, config: TrialConfig, folder: Path) -> None:
         self.close()
         warm_up()
-        parts = build(config, Stopwatch(self._clock), self._elsewhere())
+        parts = build(config, Stopwatch(), self._elsewhere())
         self._config, self._folder, self._parts = config, folder, parts
 
     def _elsewhere(self) -> BatchSource | None:

@@ -53,13 +53,10 @@ class VllmEngine:
         fp32_head: bool = True,
         weights: str = "float32",
         device: str = "cpu",
-        gpu_memory: float = 0.45,
     ) -> None:
         self._end_id, self._pad_id, self._context = end_id, pad_id, context
         self._version = self._loads = 0
-        self._llm: Any = start_vllm(
-            model_path, context=context, fp32_head=fp32_head, weights=weights, device=device, gpu_memory=gpu_memory
-        )
+        self._llm: Any = start_vllm(model_path, context=context, fp32_head=fp32_head, weights=weights, device=device)
         self._parameters = Parameters(model_path)
 
     @property

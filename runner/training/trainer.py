@@ -78,7 +78,6 @@ class ValidationResult:
     worst: float
     truncated_share: float
     response_tokens: float
-    rollouts: int
     further: dict[str, tuple[float, float]]  # best@k and worst@k of several k, each with its standard error
 
     def metrics(self) -> dict[str, float]:
@@ -118,7 +117,6 @@ def validate(
         worst=sum(map(min, groups)) / len(groups),
         truncated_share=float(rollouts.truncated.float().mean()),
         response_tokens=float(rollouts.mask.sum()) / rollouts.count,
-        rollouts=rollouts.count,
         further=further_scores(groups),
     )
 

@@ -61,7 +61,6 @@ def test_the_score_is_the_mean_over_problems_and_its_error_theirs() -> None:
     assert result.further["worst@2"][0] == pytest.approx((0 + 0 + 1 / 6 + 1 / 2) / 4)
     assert result.further["worst@4"] == (0.0, 0.0)
     assert result.truncated_share == pytest.approx(10 / 16)
-    assert result.rollouts == 16
 
 
 def test_the_same_problems_are_asked_every_time_with_other_samples() -> None:
