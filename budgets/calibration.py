@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
-from budgets.coefficient_fit import NOISE_PRIOR_SD, Timings, Vector, posterior
+from budgets.coefficient_fit import Timings, Vector, posterior
 from budgets.coefficients import Coefficients, prior
 from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, decisive_seconds, phase_seconds
 from budgets.errors import InputError
@@ -76,11 +76,10 @@ class MeasuredStep:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What measured steps taught: coefficients, the mean response they saw, and the noise between steps."""
+    """What measured steps taught: coefficients, and the mean response they saw."""
 
     coefficients: Coefficients
     mean_response: float | None
-    noise_log_sd: float
 
 
 def calibrate(
@@ -92,7 +91,7 @@ def calibrate(
     """
     before = before or prior(gpu, workload.model)
     if not measured:
-        return Calibration(before, None, NOISE_PRIOR_SD)
+        return Calibration(before, None)
     timings = _timings(workload, gpu, measured)
     log_mean, log_covariance, noise = posterior(timings, before)
     heard = sum(step.response_known for step in measured)
@@ -107,7 +106,6 @@ def calibrate(
             unmodelled_log_sd=noise,
         ),
         mean_response=mean_response(measured),
-        noise_log_sd=noise,
     )
 
 

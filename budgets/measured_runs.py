@@ -14,7 +14,7 @@ from budgets.cost import StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
 from budgets.execution import USUAL, Execution
 from budgets.expected_lengths import expected_length
-from budgets.hardware import Gpu, Hardware
+from budgets.hardware import Hardware
 from budgets.lengths import ResponseLengths
 from budgets.memory import Placement
 from budgets.models import ModelShape
@@ -91,11 +91,11 @@ class MeasuredRun:
         return {phase: {driver: batches * part for driver, part in parts.items()} for phase, parts in phases.items()}
 
 
-def measured_run(row: Row, gpu: Gpu | None = None) -> MeasuredRun:
+def measured_run(row: Row) -> MeasuredRun:
     """Read one row, assuming what it leaves blank; InputError says why a row cannot be priced."""
     notes: list[str] = []
     model = catalogue.model(_text(row, "model_shape", "no model_shape is given").rstrip("~"))
-    kind = gpu or catalogue.gpu(_text(row, "gpu_kind", "no GPU kind is given"))
+    kind = catalogue.gpu(_text(row, "gpu_kind", "no GPU kind is given"))
     gpus = _whole(row, "gpu_count")
     if gpus is None:
         raise InputError("no gpu_count is given")

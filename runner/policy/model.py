@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "nn.Module":
+def load_model(path: str, *, device: str = "cpu") -> "nn.Module":
     """Load a causal language model from a local folder; nothing is ever downloaded."""
     require_checkpoint(path)
     import torch
@@ -27,7 +27,7 @@ def load_model(path: str, *, weights: str = "float32", device: str = "cpu") -> "
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("machine.device is 'cuda', but torch sees no GPU here: set it to 'cpu', or check the driver")
     model: Any = AutoModelForCausalLM.from_pretrained(
-        path, dtype=getattr(torch, weights), local_files_only=True, attn_implementation="sdpa"
+        path, dtype=torch.float32, local_files_only=True, attn_implementation="sdpa"
     )
     if not isinstance(model, PreTrainedModel):
         raise InputError(f"model {path} is no language model of transformers: it loaded as {type(model).__name__}")

@@ -8,7 +8,7 @@ import pytest
 
 from budgets import catalogue
 from budgets.calibration import MeasuredStep, calibrate
-from budgets.coefficient_fit import NOISE_PRIOR_SD, SETUP_LOG_SD
+from budgets.coefficient_fit import SETUP_LOG_SD
 from budgets.coefficients import CONSTANTS, Coefficients, prior
 from budgets.cost import Z90, StepCost, phase_seconds, step_cost
 from budgets.errors import InputError
@@ -104,7 +104,6 @@ def test_without_records_the_prior_stands() -> None:
     calibration = calibrate(workload_of(), GPU, [])
     assert calibration.coefficients == BEFORE
     assert calibration.mean_response is None
-    assert calibration.noise_log_sd == NOISE_PRIOR_SD
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "dapo"])
@@ -175,7 +174,7 @@ def test_one_odd_record_does_not_carry_the_rest_away(factor: float) -> None:
     before, after = (priced(workload, "grpo", one.coefficients, 8, 32) for one in (calm, upset))
     assert after.step_seconds / before.step_seconds == pytest.approx(1, abs=0.45)
     assert after.log_sd > before.log_sd
-    assert upset.noise_log_sd > 3 * calm.noise_log_sd
+    assert upset.coefficients.unmodelled_log_sd > 3 * calm.coefficients.unmodelled_log_sd
     assert before.gpu_hours_per_step < after.gpu_hours_per_step_high
     assert before.gpu_hours_per_step > after.gpu_hours_per_step_low
 
