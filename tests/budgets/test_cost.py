@@ -171,18 +171,6 @@ def test_a_synchronous_step_waits_for_the_longest_response(n: int, prompts: int,
     assert wide.step_seconds > narrow.step_seconds
 
 
-def test_the_tail_costs_a_synchronous_step_more_than_an_asynchronous_one() -> None:
-    growth = {}
-    for recipe in ("dr-grpo", "scalerl"):
-        alike, tailed = (
-            priced(workload_of(mean_share=0.2, spread=spread), hardware_of(), recipe, 16, 32).step_seconds
-            for spread in (0.0, 1.0)
-        )
-        growth[recipe] = tailed / alike
-    assert growth["dr-grpo"] > 2
-    assert 1 < growth["scalerl"] < 1.5
-
-
 def test_validations_are_spread_over_the_steps_between_them() -> None:
     often, rarely = (
         priced(workload_of(validation=Validation(500, 8, every)), hardware_of(), "grpo", 8, 64) for every in (10, 100)

@@ -36,13 +36,6 @@ def test_rollouts_add_up_over_the_updates(growth: Growth, B: int, n: int, update
     assert sum(count for _, count in growth.spans(B, updates)) == updates
 
 
-@given(growths, batches, st.integers(0, 2000))
-def test_the_rate_is_that_of_a_constant_batch_of_the_same_size(growth: Growth, B: int, update: int) -> None:
-    rate = growth.learning_rate(1e-3, B, update)
-    assert rate == pytest.approx(1e-3 * math.sqrt(growth.prompts(B, update) / B))
-    assert growth.learning_rate(1e-3, B, 10**9) == 1e-3
-
-
 def test_names() -> None:
     assert Growth.named("none") is None
     assert Growth.named("4x") == Growth(4.0, 32)

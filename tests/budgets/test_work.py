@@ -7,14 +7,11 @@ from budgets.memory import engine_sizes, usual_engine
 from budgets.work import (
     Driver,
     StepLoad,
-    evaluate_seconds,
     generate_seconds,
     old_log_prob_seconds,
-    reference_seconds,
     total,
     train_seconds,
 )
-from budgets.workload import Validation
 from tests.budgets.traits import TRAITS
 from tests.budgets.workloads import workload_of
 
@@ -40,24 +37,6 @@ def test_what_a_recipe_generates_and_trains_on(
     recipe: str, signal: float, expected: tuple[float, float, float]
 ) -> None:
     assert StepLoad.of(8, 32, TRAITS[recipe], signal) == StepLoad(*expected)
-
-
-def test_one_sequence_alone_decodes_its_tokens_one_by_one() -> None:
-    """By hand: every token costs the engine's overhead and one reading of the weights and of the cache so far."""
-    workload = workload_of("qwen2.5-0.5b", cap=1000, mean_share=0.5, spread=0.0, prompt=100)
-    seconds = generate_seconds(workload, H100, 1, load_of(1, prompts=1), DR_GRPO)
-    model, bandwidth = workload.model, 3350e9 * 0.65
-    assert seconds[Driver.DECODE_OVERHEAD] == pytest.approx(500 * (3e-3 + 24 * 30e-6))
-    cache = (100 * 500 + 500**2 / 2) * model.cache_bytes(1)
-    assert seconds[Driver.DECODE_BANDWIDTH] == pytest.approx((500 * 2 * model.matmul_parameters + cache) / bandwidth)
-    assert seconds[Driver.DECODE_COMPUTE] == 0
-
-
-def test_only_a_kl_term_pays_for_the_reference() -> None:
-    workload, load = workload_of(), load_of(64)
-    assert reference_seconds(workload, H100, 4, load, DR_GRPO) == {}
-    training = train_seconds(workload, H100, 4, load, GRPO)[Driver.TRAIN_COMPUTE]
-    assert total(reference_seconds(workload, H100, 4, load, GRPO)) == pytest.approx(training / 3)
 
 
 def test_a_short_cache_makes_waves() -> None:
@@ -106,8 +85,3 @@ def test_the_old_policy_is_scored_once_where_the_trainer_always_does() -> None:
         train_seconds(workload, H100, 4, load_of(64), traits)[Driver.TRAIN_COMPUTE] for traits in (DAPO, scoring)
     )
     assert with_it == pytest.approx(beside + once)
-
-
-def test_a_validation_is_generated_like_any_rollouts() -> None:
-    workload = workload_of(validation=Validation(100, 4, 10))
-    assert evaluate_seconds(workload, H100, 8) == generate_seconds(workload, H100, 8, load_of(400, 100), DR_GRPO)

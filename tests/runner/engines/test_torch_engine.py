@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from budgets.errors import InputError, UnknownNameError
-from runner.engines import torch_decode, torch_engine
+from runner.engines import torch_decode
 from runner.engines.torch_engine import TorchEngine
 from runner.ports.rollouts import Interruption, Rollouts, Sampling
 from tests.conformance.tiny_llama import expected_logprobs
@@ -39,21 +39,6 @@ def test_how_rows_are_decoded_changes_nothing(monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(torch_decode.DecodingParts, "look_every", 7)
     monkeypatch.setattr(torch_decode, "_LOGITS_AT_ONCE", 4 * VOCABULARY)
     assert_alike(rollouts_of(30, cut=cut), kept)
-
-
-def test_without_max_rows_the_memory_of_keys_and_values_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-
-    def count() -> None:
-        nonlocal calls
-        calls += 1
-
-    tokens_per_wave = 4 * (1 + 5)  # four rows of a prompt's token and five of the response
-    bytes_per_token = 2 * 2 * 2 * 8 * 4  # keys and values, layers, heads, size, FP32
-    monkeypatch.setattr(torch_engine, "_CPU_CACHE_BYTES", tokens_per_wave * bytes_per_token)
-    engine = TorchEngine(build(), end_id=VOCABULARY, pad_id=PAD)
-    engine.generate([[5], [6]], 6, Sampling(5), 0, between_tokens=count)
-    assert calls == 3 * 5 - 1
 
 
 def test_a_longer_limit_only_goes_on() -> None:
@@ -150,14 +135,6 @@ def test_weights_of_another_model_are_refused() -> None:
     with pytest.raises(InputError, match=r"\(31,\).*\(32,\)"):
         engine.load_weights([("model.norm.weight", torch.zeros(31))], 1)
     assert engine.version == 0
-
-
-def test_what_cannot_be_decoded_is_refused_with_numbers() -> None:
-    engine = TorchEngine(build(), end_id=END, pad_id=PAD)
-    with pytest.raises(InputError, match="0 responses"):
-        engine.generate(PROMPTS, 0, Sampling(4), 0)
-    with pytest.raises(InputError, match=r"prompt 1 of 61 tokens .* 65 positions, and the engine has 64.* at most 3"):
-        engine.generate([[2], [2] * 61], 1, Sampling(4), 0)
 
 
 @pytest.mark.parametrize(

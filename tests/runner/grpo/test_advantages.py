@@ -57,12 +57,6 @@ def test_three_scales_by_hand(scale, expected):
     assert result.tolist() == pytest.approx(expected)
 
 
-def test_epsilon_is_added_to_the_deviation():
-    assert advantages(REWARDS[:2], 2, Advantage(epsilon=0.5)).tolist() == pytest.approx(
-        [0.5 / (0.5**0.5 + 0.5), -0.5 / (0.5**0.5 + 0.5)]
-    )
-
-
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 @pytest.mark.parametrize("value", [0.0, 0.1, 1.0, -0.3])
 def test_alike_groups_get_exactly_nothing_even_without_epsilon(scale, value):
