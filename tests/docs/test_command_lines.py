@@ -83,17 +83,12 @@ def test_what_is_not_run_is_named_for_a_line_that_there_is() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_target_of_make_is_there(page: Path) -> None:
+def test_every_target_of_make_and_every_script_is_there(page: Path) -> None:
     for line in lines(page):
         if line.program == "make":
             asked = ["make", "--dry-run", *line.words[1:]]
             made = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
             assert made.returncode == 0, (str(line), made.stderr)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_script_is_there(page: Path) -> None:
-    for line in lines(page):
         if line.program == "python":
             script = line.words[2].replace(".", "/") + ".py" if line.words[1] == "-m" else line.words[1]
             package = script.removesuffix(".py") + "/__main__.py"
