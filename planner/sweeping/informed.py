@@ -205,7 +205,7 @@ def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -
     for pick in np.argsort(-rates, kind="stable"):
         offer = offered[int(pick)]
         if gains[pick] < LEAST_GAIN:
-            break
+            continue
         if offer.trial is None:
             if offer.price * MARGIN > left:
                 continue

@@ -1,13 +1,18 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from planner.pooling.draws import Worlds
+from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
 from planner.trials import TrialState
 from planner.view import Cell, OpenCell, Seen, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.test_policies import check_affordable, check_legal
+from tests.planner.sweeping.test_value import CELLS as SOME_CELLS
+from tests.planner.sweeping.test_value import normal
 from tests.planner.sweeping.views import CELLS, trial, view
 
 GOOD, FAIR, POOR = (Curve(0.2, top, 0.08, 1.5) for top in (0.85, 0.75, 0.25))
@@ -88,6 +93,21 @@ def test_workers_are_given_different_configurations() -> None:
     assert {"expected_gain", "gain_per_gpu_hour", "probability_best", "price_gpu_hours"} <= set(why.seen)
     assert "expected to raise the score of the choice" in why.reason
     assert 1 <= len(why.alternatives) <= 5
+
+
+class Known(Pool):
+    """Believes the same of the first three cells whatever was seen: all are level, and of the first nothing is open."""
+
+    def worlds(self, view: View, draws: int) -> Worlds:
+        return normal(np.full(3, 0.5), np.diag([4e-9, 0.01, 0.01]), 0.004)
+
+
+def test_a_cheap_segment_that_tells_nothing_hides_no_dearer_one_that_tells_something() -> None:
+    nearly_free, *others = (along(n, cell, FAIR, 20) for n, cell in enumerate(SOME_CELLS[:3], start=1))
+    nearly_free = replace(nearly_free, gpu_hours_per_step=1e-12, start_up_gpu_hours=0.0)
+    (bought,) = InformedPolicy(pool=Known()).decide(view([nearly_free, *others], free=1))
+    assert isinstance(bought, Advance)
+    assert bought.trial != nearly_free.trial
 
 
 @pytest.mark.parametrize("seed", range(4))
