@@ -62,7 +62,8 @@ def _with_gpus(request: Request, gpus: int) -> Request:
 def _at_least(request: Request) -> int:
     """Return hours below which nothing ends: those of two pilots, unless there are to be none, and a shortest run."""
     hours = []
-    for gpus in offered_gpus(request) if request.chooses_gpus else [request.hardware.gpus_per_trial]:
+    offered = offered_gpus(request) if request.chooses_gpus else []
+    for gpus in offered or [request.hardware.gpus_per_trial]:
         laid = with_layout(on_gpus(request, gpus))
         useful = [cell for cell in price_cells(laid) if carries_signal(cell.signal_fraction)]
         pilot = 0.0

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,12 +60,6 @@ def test_layouts_are_compared_by_price_and_time_and_one_is_marked() -> None:
     assert all(each.otherwise_gpu_hours_per_step for each in proposal.layouts)
 
 
-def test_a_number_of_gpus_that_is_given_is_kept() -> None:
-    given = replace(open_request(), chooses_gpus=False)
-
-    assert propose(given).request.hardware.gpus_per_trial == 64
-
-
 @pytest.mark.parametrize("within", [24.0, 120.0, 2000.0])
 def test_pilots_and_final_run_end_by_the_deadline_and_its_cost_is_told(within: float) -> None:
     proposal = propose(open_request(within=within))
@@ -89,17 +84,18 @@ def test_a_nearer_deadline_costs_more() -> None:
     assert scores == sorted(scores)
 
 
-def test_a_deadline_that_nothing_meets_is_refused_with_what_would() -> None:
-    with pytest.raises(BudgetError, match=r"64 h100 cannot do pilots and .* in 1 h. Give --within \d+h or more"):
-        propose(open_request(within=1.0))
-
-
-def test_what_is_offered_for_a_deadline_that_nothing_meets_meets_it() -> None:
-    with pytest.raises(BudgetError, match=r"Give --within (\d+)h or more") as refused:
-        propose(open_request(within=1.0))
+@pytest.mark.parametrize(
+    "machine",
+    [{}, {"model": "qwen2.5-7b", "gpus": 2, "response_tokens": 2048}],
+    ids=["with room", "one that training nearly fills"],
+)
+def test_a_deadline_that_nothing_meets_is_refused_with_one_that_will_do(machine: dict[str, Any]) -> None:
+    asked = replace(request(pilots=PilotRules(), **machine), chooses_gpus=True)
+    with pytest.raises(BudgetError, match=r"h100 cannot do pilots .* in 1 h. Give --within \d+h or more") as refused:
+        propose(replace(asked, within_hours=1.0))
     hours = float(str(refused.value).split("--within ")[1].split("h")[0])
 
-    assert wall_hours(propose(open_request(within=hours))) <= hours
+    assert wall_hours(propose(replace(asked, within_hours=hours))) <= hours
 
 
 def test_the_interval_of_the_price_is_turned_into_steps_and_rows() -> None:
