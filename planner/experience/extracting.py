@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +71,9 @@ def _seen(run: RecordedRun) -> tuple[Seen, ...]:
 def _chosen(curves: Curves) -> Curves:
     """Return the curves that say something, in an order of their own, of each configuration the few longest."""
     told = [each for each in curves if any(seen.gpu_hours > 0 for seen in each[1])]
-    ordered = sorted(told, key=_order)
-    runs: dict[Configuration, int] = {}
-    for configuration, _ in ordered:
-        runs[configuration] = runs.get(configuration, 0) + 1
+    runs = [list(group) for _, group in groupby(sorted(told, key=_order), key=itemgetter(0))]
     most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
-    had: dict[Configuration, int] = {}
-    chosen = []
-    for each in ordered:
-        had[each[0]] = had.get(each[0], 0) + 1
-        if had[each[0]] <= most:
-            chosen.append(each)
-    return chosen
+    return [each for group in runs for each in group[:most]]
 
 
 def _order(each: tuple[Configuration, tuple[Seen, ...]]) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ A coefficient of the new sweep and those of its sources are one normal with a co
 them together are members of the grid beside the prior without a source.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,6 @@ import numpy as np
 
 from planner.curves.curve import Vector
 from planner.experience.experience import Experience, is_transferred, widened
-from planner.experience.frames import between, shared_lines
 from planner.experience.likeness import likeness
 from planner.pooling.features import LOCALS, Features, Line, Term
 from planner.pooling.priors import LearntPrior
@@ -62,7 +62,8 @@ class Experienced:
 
 def _told(source: Experience, smooth: Features, spread: Vector) -> _Told | None:
     """Return what a source's curves alone say: its posterior with its own prior taken out, moved into our frame."""
-    names = set(shared_lines(smooth.lines, source.lines))
+    known = {line.name: line.log for line in source.lines}
+    names = {line.name for line in smooth.lines if known.get(line.name) == line.log}
     theirs = {term: place for place, term in enumerate(source.terms)}
     places = [
         place
@@ -91,6 +92,40 @@ def _whole(lines: Sequence[Line], smooth: Features, terms: Sequence[Term]) -> Ve
         if own:
             found[np.ix_(own, own)] = between(lines, [terms[place] for place in own], smooth.lines, local)
     return found
+
+
+def between(theirs: Sequence[Line], terms: Sequence[Term], ours: Sequence[Line], local: int) -> Vector:
+    """Return the matrix that makes coefficients in our frame out of those in theirs, both in the order of `terms`.
+
+    `terms` are all those of one parameter in shared axes. Both are polynomials in the same numbers, so that it is
+    exact; an intercept is reckoned with though it is not among them, for a shifted frame changes it.
+    """
+    names = sorted({name for term in terms for name in term.of})
+    frames = {line.name: line for line in theirs}, {line.name: line for line in ours}
+    at = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=len(names)))).T
+    own = dict(zip(names, at, strict=True))
+    other = {name: _moved(own[name], frames[1][name], frames[0][name]) for name in names}
+    columns = [Term(local, ()), *terms]
+    found = np.linalg.lstsq(_columns(columns, own, at.shape[1]), _columns(columns, other, at.shape[1]), rcond=None)[0]
+    return np.asarray(found[1:, 1:])
+
+
+def _moved(at: Vector, line: Line, other: Line) -> Vector:
+    """Return where places on one line lie on another."""
+    middle, half = (line.low + line.high) / 2, (line.high - line.low) / 2
+    return (middle + half * at - (other.low + other.high) / 2) / ((other.high - other.low) / 2)
+
+
+def _columns(terms: Sequence[Term], at: Mapping[str, Vector], rows: int) -> Vector:
+    return np.stack([_column(term.of, at, rows) for term in terms], axis=1)
+
+
+def _column(of: tuple[str, ...], at: Mapping[str, Vector], rows: int) -> Vector:
+    if not of:
+        return np.ones(rows)
+    if len(of) == 2 and of[0] == of[1]:
+        return np.asarray(at[of[0]] ** 2 - 1 / 3)
+    return np.asarray(np.prod([at[name] for name in of], axis=0))
 
 
 def _conditioned(name: str, smooth: Features, spread: Vector, told: Sequence[_Told], weight: float) -> LearntPrior:

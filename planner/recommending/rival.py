@@ -95,10 +95,8 @@ def _nearest(prospect: Prospect) -> list[int]:
 
 def _overtakes(prospect: Prospect, row: int, chosen: int) -> int | None:
     """Return the nearest compute at which one is expected to score higher than the chosen one."""
-    for rung in _nearest(prospect):
-        if prospect.able[rung, row] and prospect.expected[rung, row] > prospect.expected[rung, chosen]:
-            return rung
-    return None
+    ahead = prospect.able[:, row] & (prospect.expected[:, row] > prospect.expected[:, chosen])
+    return next((rung for rung in _nearest(prospect) if ahead[rung]), None)
 
 
 def _taken(choices: Choices, of: Callable[[int], bool]) -> int | None:

@@ -26,8 +26,7 @@ def test_the_order_of_runs_changes_nothing(seed: int, random: Random) -> None:
     assert (one.covariance == other.covariance).all()
 
 
-@pytest.mark.parametrize(("axis", "name"), [(0, "n"), (1, "B")])
-@pytest.mark.parametrize("seed", [0, 3, 8])
+@pytest.mark.parametrize(("seed", "axis", "name"), [(0, 0, "n"), (3, 1, "B")])
 def test_a_mirrored_table_has_mirrored_slopes(seed: int, axis: int, name: str) -> None:
     found = curves(seed)
     plain = experience_of("a", found, TARGET, {})
@@ -38,7 +37,7 @@ def test_a_mirrored_table_has_mirrored_slopes(seed: int, axis: int, name: str) -
     assert np.diag(mirrored.covariance) == pytest.approx(np.diag(plain.covariance), rel=0.1)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_slopes_of_the_midpoint_are_those_of_the_truth(seed: int) -> None:
     found = learnt(seed)
     truth = {cell: np.log(curve.middle) for cell, curve in smooth(seed).items()}

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from planner.experience.experience import Experience, is_transferred, widened
-from planner.experience.frames import between
-from planner.experience.likeness import likeness
-from planner.experience.teaching import ALL, CORRELATION, TRUSTED, Experienced
+from planner.experience.teaching import ALL, TRUSTED, Experienced, between
 from planner.pooling.features import TOP, Line, Term, features
 from planner.view import Configuration
 from tests.planner.experience.makers import against, learnt
@@ -16,23 +14,6 @@ from tests.planner.sweeping.views import CELLS
 SMOOTH = features([Configuration(*cell) for cell in CELLS])
 CARRIED = np.array([is_transferred(term) for term in SMOOTH.terms])
 SOURCE = learnt(1)
-
-
-def test_one_source_leaves_the_conditional_variance() -> None:
-    (prior,) = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)
-    spread = np.diag(widened(SMOOTH)[CARRIED] ** 2)
-    theirs = SOURCE.covariance[np.ix_(CARRIED, CARRIED)]
-    expected = spread * (1 - CORRELATION**2) + CORRELATION**2 * theirs
-    assert prior.covariance[np.ix_(CARRIED, CARRIED)] == pytest.approx(expected, abs=5e-3)
-    away = SMOOTH.mean[CARRIED] + CORRELATION * (SOURCE.mean - SOURCE.prior_mean)[CARRIED]
-    assert prior.mean[CARRIED] == pytest.approx(away, abs=5e-3)
-
-
-def test_levels_stay_as_they_were() -> None:
-    (prior,) = Experienced((SOURCE,), {}).priors(SMOOTH, TARGET)
-    assert (prior.mean[~CARRIED] == SMOOTH.mean[~CARRIED]).all()
-    assert (np.diag(prior.covariance)[~CARRIED] == SMOOTH.sd[~CARRIED] ** 2).all()
-    assert not prior.covariance[np.ix_(~CARRIED, CARRIED)].any()
 
 
 def test_a_second_source_that_says_the_same_narrows() -> None:
@@ -56,17 +37,6 @@ def test_weights_leave_room_for_none_and_more_of_it_the_less_alike() -> None:
     among = Experienced((like, unlike), about).priors(SMOOTH, TARGET)
     assert sum(each.weight for each in among) == pytest.approx(TRUSTED)
     assert among[0].weight > among[1].weight
-
-
-def test_a_grid_elsewhere_is_less_alike() -> None:
-    beside = tuple(line._replace(low=line.high, high=line.high + 4) for line in SMOOTH.lines)
-    half = tuple(line._replace(high=(line.low + line.high) / 2) for line in SMOOTH.lines)
-    one, other, none = (
-        likeness(replace(SOURCE, lines=each), SMOOTH.lines, TARGET, {}) for each in (SMOOTH.lines, half, beside)
-    )
-    assert one == 1.0
-    assert other == pytest.approx(0.5)
-    assert 0 < none < other
 
 
 def test_a_surface_is_the_same_in_another_frame() -> None:

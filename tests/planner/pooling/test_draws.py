@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.pooling import model
 from planner.pooling.draws import Worlds
 from planner.pooling.pool import joint_of
 from planner.view import Cell, Seen, TrialView
@@ -24,13 +23,6 @@ def worlds() -> Worlds:
 def of_runs(worlds: Worlds, x: float) -> np.ndarray:
     count = len(worlds.runs.of)
     return worlds.observed(worlds.runs.of, np.arange(count), np.full((count, 1), x))[:, :, 0]
-
-
-def test_scores_are_draws_by_configurations_by_computes(worlds: Worlds) -> None:
-    scores = worlds.scores([10.0, 50.0, 100.0, 300.0])
-    assert scores.shape == (500, len(CELLS), 4)
-    assert ((scores >= 0) & (scores <= 1)).all()
-    assert set(worlds.configurations) == {configuration(cell) for cell in CELLS}
 
 
 def test_a_row_is_one_state_of_the_world_at_every_compute(worlds: Worlds) -> None:
@@ -61,11 +53,6 @@ def test_runs_agree_with_the_scores_they_have_shown() -> None:
         assert of_runs(worlds, 1.0)[:, place].std() > ends.std()
 
 
-def test_a_run_is_less_certain_the_farther_it_is_ahead(worlds: Worlds) -> None:
-    spreads = [of_runs(worlds, x)[:, worlds.runs.trials.index(5)].std() for x in (0.12, 0.3, 1.0)]
-    assert spreads == sorted(spreads)
-
-
 def collapsed(number: int, cell: Cell, fallen: float) -> TrialView:
     good = along(number, cell, TRUTH[cell], 40)
     more = tuple(Seen(step, float(step), fallen, 0.01) for step in (42, 44, 46))
@@ -91,26 +78,12 @@ def test_a_configuration_is_the_mean_over_its_seeds() -> None:
     assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 64)))] == pytest.approx(mean)
 
 
-def test_a_good_and_a_collapsed_seed_are_averaged() -> None:
-    both = [along(1, (16, 64), TRUTH[16, 64], 40), collapsed(2, (16, 64), 0.0)]
-    worlds = joint_of(view(both), 200)
-    good = of_runs(worlds, 1.0)[:, worlds.runs.trials.index(1)]
-    assert worlds.at(1.0)[:, 0] == pytest.approx(np.clip(good, 0, 1) / 2)
-
-
 def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worlds) -> None:
     place = worlds.configurations.index(configuration((16, 64)))
     fresh = worlds.observed(np.array([place]), np.array([-1]), np.array([[0.5]]))[:, 0, 0]
     old = of_runs(worlds, 0.5)[:, worlds.runs.trials.index(4)]
     assert fresh.std() > old.std()
     assert abs(fresh.mean() - old.mean()) < HALF_WIDTH * fresh.std()
-
-
-def test_more_draws_tell_the_same(worlds: Worlds) -> None:
-    shown = sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS)
-    few, many = worlds.at(1.0), joint_of(shown, 2000).at(1.0)
-    error = np.sqrt(few.var(axis=0) / len(few) + many.var(axis=0) / len(many))
-    assert (np.abs(few.mean(axis=0) - many.mean(axis=0)) < HALF_WIDTH * error + 1e-3).all()
 
 
 def test_without_any_curve_there_are_still_worlds() -> None:
@@ -127,17 +100,3 @@ def test_near_the_ceiling_more_compute_is_not_expected_to_lower_a_score() -> Non
     rough = replace(worlds, drift=np.full_like(worlds.drift, 0.06))
     expected = np.stack([rough.at(x).mean(axis=0) for x in (1.0, 2.0, 4.0)])
     assert np.diff(expected, axis=0).min() > -0.004
-
-
-def test_what_all_curves_depart_alike_leaves_their_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = sweep({cell: TRUTH[cell] for cell in CELLS}, STEPS)
-
-    def widths(share: float) -> tuple[float, float]:
-        monkeypatch.setattr(model, "COMMON", share)
-        ends = joint_of(seen, 2000).smooth(1.0) + joint_of(seen, 2000).alike(np.array([1.0]))
-        level = ends.mean(axis=1, keepdims=True)
-        return float(level.std()), float((ends - level).std(axis=0).mean())
-
-    (level, apart), (wider, as_far) = widths(1e-3), widths(3.0)
-    assert wider > 1.1 * level
-    assert as_far == pytest.approx(apart, rel=0.1)

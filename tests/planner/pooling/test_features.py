@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pooling.features import CURVATURE_MEANS, INTERCEPTS, MIDDLE, STEEPNESS, TOP, features, places, spread_out
+from planner.pooling.features import TOP, features, places, spread_out
 from planner.view import Axes, Configuration
 
 GRID = [Configuration(n, B) for n in (4, 8, 16) for B in (16, 64, 256)]
@@ -18,51 +18,6 @@ def used(configurations: list[Configuration], local: int) -> np.ndarray:
 
 def with_axis(name: str, values: list[str | float]) -> list[Configuration]:
     return [Configuration(8, 32, ((name, value),)) for value in values]
-
-
-def test_an_asymptote_is_any_quadratic_in_octaves() -> None:
-    place = np.log2([[each.rollouts_per_prompt, each.prompts_per_batch] for each in GRID])
-    x, y = place.T
-    for term in (np.ones(9), x, y, x * x, y * y, x * y):
-        for local in (TOP, MIDDLE):
-            design = used(GRID, local)
-            solved = design @ np.linalg.lstsq(design, term, rcond=None)[0]
-            assert solved == pytest.approx(term)
-    assert used(GRID, TOP).shape == (9, 6)
-    assert np.linalg.lstsq(used(GRID, TOP), x**2 * y, rcond=None)[1][0] > 0.1
-
-
-def test_steepness_has_no_curvature() -> None:
-    assert used(GRID, STEEPNESS).shape == (9, 3)
-
-
-def test_priors_belong_to_their_columns() -> None:
-    made = features(GRID)
-    assert made.mean.shape == made.sd.shape == (made.design.shape[2],)
-    assert (made.sd > 0).all()
-    assert made.mean[made.middle] == INTERCEPTS[MIDDLE][0]
-    assert (made.design[:, MIDDLE, made.middle] == 1).all()
-    assert (made.mean == CURVATURE_MEANS[TOP]).sum() == 2
-
-
-@pytest.mark.parametrize("only", [GRID[:1], [Configuration(8, B) for B in (16, 64)]])
-def test_an_axis_with_one_value_gives_no_column(only: list[Configuration]) -> None:
-    assert used(only, TOP).shape[1] == (1 if len(only) == 1 else 3)
-    assert np.isfinite(features(only).design).all()
-
-
-def test_every_name_has_a_shift_of_its_own() -> None:
-    made = used(with_axis("recipe", ["grpo", "scalerl", "dapo"]), TOP)
-    assert made.shape == (3, 4)
-    assert sorted(made[:, 1:].sum(axis=0)) == [1, 1, 1]
-    assert (made[:, 1:].sum(axis=1) == 1).all()
-    assert used(with_axis("recipe", ["grpo", "grpo"]), TOP).shape == (2, 1)
-
-
-def test_names_are_the_same_wherever_they_stand() -> None:
-    forth = features(with_axis("recipe", ["a", "b"])).design
-    back = features(with_axis("recipe", ["b", "a"])).design
-    assert (forth == back[::-1]).all()
 
 
 def test_positive_numbers_are_on_an_axis_of_logarithms_and_others_are_not() -> None:
@@ -116,17 +71,6 @@ def farthest(configurations: list[Configuration], chosen: list[int]) -> float:
     return float(distance.min(axis=1).sum())
 
 
-def test_the_first_is_the_most_central() -> None:
-    assert SQUARE[spread_out(SQUARE, 1)[0]] == Configuration(16, 64)
-
-
-def test_a_few_stand_for_all() -> None:
-    few = spread_out(SQUARE, 5)
-    rng = np.random.default_rng(0)
-    by_chance = [farthest(SQUARE, list(rng.choice(len(SQUARE), 5, replace=False))) for _ in range(50)]
-    assert farthest(SQUARE, few) < np.quantile(by_chance, 0.1)
-
-
 @given(CONFIGURATIONS, st.integers(0, 25))
 def test_as_many_as_are_asked_for_all_different_each_nearer_to_the_rest(
     configurations: list[Configuration], number: int
@@ -136,9 +80,3 @@ def test_as_many_as_are_asked_for_all_different_each_nearer_to_the_rest(
     assert chosen == spread_out(configurations, len(configurations))[: len(chosen)]
     left = [farthest(configurations, chosen[: count + 1]) for count in range(len(chosen))]
     assert all(later <= earlier for earlier, later in pairwise(left))
-
-
-def test_names_are_spread_over_too() -> None:
-    both = [Configuration(n, 64, (("recipe", kind),)) for kind in ("a", "b") for n in (4, 8, 16)]
-    first, second = (both[place] for place in spread_out(both, 2))
-    assert first.axes != second.axes

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pooling.points import (
-    BINS,
-    DISPERSION_PRIOR,
-    EMPTY,
-    ORIGIN,
-    binned,
-    clock,
-    pass_rate_variance,
-    stacked,
-)
+from planner.pooling.points import BINS, EMPTY, binned, stacked
 from planner.view import Seen
 
 
@@ -42,31 +33,6 @@ def test_bins_keep_every_score_once_and_the_mean_of_scores_and_compute(scores: l
     assert (np.diff(filled) > 0).all()
 
 
-def test_scores_at_no_compute_have_a_bin_of_their_own() -> None:
-    with_start = binned(curve([0.1, 0.3, 0.4]))
-    assert (with_start.count[0], with_start.x[0], with_start.score[0]) == (1, 0, 0.1)
-    without = binned(curve([0.3, 0.4], first=1))
-    assert without.count[0] == 0
-    assert without.count.sum() == 2
-    several = [Seen(0, 0.0, 0.1, None), Seen(0, 0.0, 0.3, None), Seen(1, 1.0, 0.5, None)]
-    assert binned(several).score[0] == pytest.approx(0.2)
-
-
-def test_a_long_curve_leaves_no_bin_with_most_of_its_scores() -> None:
-    bins = binned(curve([0.5] * 501))
-    assert bins.count.max() < 200
-    assert (bins.count > 0).sum() >= BINS - 3
-
-
-def test_a_collapsed_curve_keeps_its_end_and_tells_the_level_it_fell_to() -> None:
-    bins = binned(curve([0.2, 0.4, 0.5, 0.02, 0.04]))
-    assert bins.collapsed == pytest.approx(0.03)
-    assert bins.reached == 2.0
-    assert bins.count.sum() == 3
-    assert bins.score.max() == 0.5
-    assert binned(curve([0.2, 0.4, 0.5])).collapsed is None
-
-
 def test_standard_errors_are_taken_as_they_are_given() -> None:
     wild = list(np.clip(0.5 + 0.2 * np.random.default_rng(0).normal(size=10), 0, 1))
     points = stacked([binned(curve(wild, [0.03] * 10))], 10.0)
@@ -82,35 +48,3 @@ def test_without_standard_errors_the_scatter_tells_the_noise(noise: float) -> No
     rise = np.linspace(0.4, 0.6, 60)
     curves = [binned(curve(list(rise + noise * rng.normal(size=60)))) for _ in range(8)]
     assert math.sqrt(stacked(curves, 30.0).of_one_score) == pytest.approx(noise, rel=0.3)
-
-
-def test_a_jump_is_not_taken_for_noise() -> None:
-    scores = [0.3] * 20 + [0.6] * 20
-    assert stacked([binned(curve(scores))], 20.0).of_one_score < DISPERSION_PRIOR * 0.25
-
-
-def test_a_mean_of_more_scores_varies_less() -> None:
-    points = stacked([binned(curve([0.5] * 200, [0.02] * 200))], 100.0)
-    count = binned(curve([0.5] * 200)).count
-    filled = count > 0
-    assert points.variance[0, filled] == pytest.approx(0.02**2 / count[filled])
-
-
-def test_a_score_of_zero_or_one_is_not_certain() -> None:
-    assert (pass_rate_variance(np.array([-0.1, 0.0, 0.5, 1.0, 1.2])) > 0).all()
-    assert pass_rate_variance(np.array([0.5]))[0] == 0.25
-    points = stacked([binned(curve([0.0, 0.0]))], 1.0)
-    assert (points.variance > 0).all()
-
-
-def test_compute_is_counted_in_targets_and_its_clock_starts_at_nothing() -> None:
-    points = stacked([binned(curve([0.1, 0.2, 0.3]))], 4.0)
-    assert points.x.max() == 0.25
-    assert clock(np.array([0.0]))[0] == 0.0
-    assert clock(np.array([ORIGIN]))[0] == pytest.approx(math.log(2))
-    assert points.time == pytest.approx(clock(points.x))
-
-
-def test_no_curves_are_no_points() -> None:
-    points = stacked([], 10.0)
-    assert points.x.shape == points.score.shape == points.variance.shape == (0, BINS)

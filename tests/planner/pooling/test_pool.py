@@ -34,12 +34,6 @@ def test_what_a_pool_keeps_never_changes_its_answer() -> None:
         assert same(used.worlds(seen, 50), Pool().worlds(seen, 50))
 
 
-def test_the_number_of_draws_asked_for_before_changes_nothing() -> None:
-    seen, used = history()[3], Pool()
-    used.worlds(seen, 20)
-    assert same(used.worlds(seen, 50), joint_of(seen, 50))
-
-
 def test_an_unchanged_view_is_not_fitted_again() -> None:
     seen, pool = history()[2], Pool()
     assert pool.worlds(seen, 20) is pool.worlds(replace(seen, gpu_hours_left=1.0, free_workers=0), 20)

@@ -7,7 +7,7 @@ from planner.experience.teaching import Experienced
 from planner.pooling.draws import Worlds
 from planner.pooling.features import Features, features
 from planner.pooling.pool import Pool, joint_of
-from planner.pooling.priors import NONE, IndependentPrior, LearntPrior, prior_of
+from planner.pooling.priors import NONE, LearntPrior
 from planner.view import Configuration, View
 from tests.planner.experience.makers import against, learnt
 from tests.planner.pooling.sweeps import smooth, sweep
@@ -40,15 +40,6 @@ def as_today(weight: float) -> LearntPrior:
     return LearntPrior("same", made.mean, np.diag(made.sd**2), weight)
 
 
-def test_without_sources_coefficients_know_nothing_of_each_other() -> None:
-    made = features([Configuration(*cell) for cell in CELLS])
-    prior, weight = prior_of(made, *PAIRS, ())
-    assert isinstance(prior, IndependentPrior)
-    assert not weight.any()
-    assert not prior.half_log_volume.any()
-    assert (prior.precision == np.diag(made.sd**-2.0)).all()
-
-
 def test_nobody_who_teaches_and_nothing_that_is_taught_are_bit_equal() -> None:
     assert same(joint_of(view(), 200), Pool(Says(())).worlds(view(), 200))
     assert Pool().source_weights() == {}
@@ -63,16 +54,6 @@ def test_a_source_that_says_what_is_believed_anyway_changes_nothing_but_chance()
     }  # members far behind are left out
     assert pool.source_weights() == weights
     assert told.at(1.0).mean(axis=0) == pytest.approx(plain.at(1.0).mean(axis=0), abs=0.02)
-
-
-def test_priors_of_both_kinds_agree_on_the_same_prior() -> None:
-    made = features([Configuration(*cell) for cell in CELLS])
-    one, (other, _) = prior_of(made, *PAIRS, ())[0], prior_of(made, *PAIRS, (as_today(0.5),))
-    at = np.random.default_rng(0).normal(size=one.mean.shape)
-    both = np.tile(at, (2, 1))
-    assert other.misfit(both) == pytest.approx(np.tile(one.misfit(at), 2))
-    assert other.pull(both) == pytest.approx(np.tile(one.pull(at), (2, 1)))
-    assert other.of(np.array([3])).mean == pytest.approx(one.mean[1:])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4])

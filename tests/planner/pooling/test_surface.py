@@ -79,20 +79,6 @@ def test_a_plan_that_is_right_helps_where_curves_are_short_and_a_wrong_one_does_
     assert lost["wrong"] < lost["alone"] + 0.05
 
 
-def test_a_curve_of_the_models_own_is_read_as_what_it_is() -> None:
-    rng = np.random.default_rng(0)
-    truth = [
-        Curve(0.0, top, middle, steep, 0.7)
-        for top, middle, steep in zip(
-            rng.uniform(0.3, 0.9, 20), np.exp(rng.uniform(-3, -1, 20)), rng.uniform(1.2, 2.2, 20), strict=True
-        )
-    ]
-    gains = np.array([[curve.at(part) for part in PARTS] for curve in truth])
-    local = read(gains)
-    assert np.abs(1 / (1 + np.exp(-local[:, 0])) - [curve.asymptote for curve in truth]).max() < 0.02
-    assert np.abs(local[:, 1] - np.log([curve.middle for curve in truth])).max() < 0.1
-
-
 @pytest.mark.parametrize(
     "gains", [[0.0] * 4, [1.0] * 4, [-0.2, -0.1, 0.0, 0.0], [0.9, 0.1, 0.0, 0.5], [1e-9, 0.2, 1.5, 2]]
 )

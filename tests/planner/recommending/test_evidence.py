@@ -3,15 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from planner.pooling.pool import joint_of
-from planner.recommending.answer import answer
 from planner.recommending.equivalent import PRIOR_RISK, collapse_risks
-from planner.recommending.evidence import SEED_SD, facts_of, level, seed_sd
+from planner.recommending.evidence import SEED_SD, facts_of, seed_sd
 from planner.recommending.facts import ConfigurationFacts
 from planner.trials import TrialState
-from planner.view import Axes, Configuration, Seen, TrialView, View
+from planner.view import Configuration, Seen, TrialView, View
 from tests.planner.sweeping.views import scores, trial, view
 
 PAUSED, FAILED = TrialState.PAUSED, TrialState.FAILED
@@ -74,30 +71,3 @@ def test_seeds_that_agree_say_little_and_seeds_that_differ_much() -> None:
     assert seed_sd(seen().trials.values()) == SEED_SD  # no configuration was run twice
     assert seed_sd(runs(0.0)) < 1.2 * SEED_SD
     assert seed_sd(runs(0.1)) > 4 * SEED_SD
-
-
-def test_runs_are_compared_where_both_have_been() -> None:
-    long, short = scores(100, 1.0, 0.9, 50.0, noise=0.0), scores(20, 1.0, 0.9, 50.0, noise=0.0)
-    pair = [trial(0, PAUSED, seen=long, cell=(8, 32)), trial(1, PAUSED, seen=short, cell=(8, 32))]
-    assert seed_sd(pair) < SEED_SD
-    assert level(long, 100.0) > level(short, 20.0) == pytest.approx(level(long, 20.0))
-
-
-def test_the_joint_belief_of_a_view_gives_an_answer() -> None:
-    shown = seen()
-    joint = joint_of(shown, draws=200)
-    assert joint.scores([10.0, 100.0]).shape == (200, 4, 2)
-    found = answer(joint, facts_of(shown, planned()), 100.0)
-    assert found.chosen.rollouts_per_prompt in (16, 32)
-    assert found.chosen.expected_score == pytest.approx(0.69, abs=0.06)
-
-
-def test_axes_tell_configurations_apart() -> None:
-    axes: Axes = (("recipe", "scalerl"),)
-    both = [trial(0, PAUSED, step=20, cell=(8, 32)), trial(1, PAUSED, step=10, cell=(8, 32), axes=axes)]
-    cells = {
-        Configuration(8, 32): ConfigurationFacts(1e-6, "grpo", 0.5),
-        Configuration(8, 32, axes): ConfigurationFacts(1e-6, "scalerl", 0.5),
-    }
-    found = facts_of(view(both), cells)
-    assert [each.reached_gpu_hours for each in found.values()] == [20.0, 10.0]

@@ -65,10 +65,6 @@ def test_the_edge_of_the_grid_is_said(best: float, edge: str) -> None:
     assert f"it is likeliest the {edge} of the grid, so that it may lie beyond" in trend.sentence
 
 
-def test_one_value_of_n_has_no_edge() -> None:
-    assert frontier(choices(sigmoids({(8, 32): 0.6, (8, 64): 0.8}))).rollouts_per_prompt.edge is None
-
-
 def test_no_dearer_choice_on_the_front_is_worse() -> None:
     found = pareto(
         choices(sigmoids({(8, 32): 0.6, (32, 32): 0.8}, falls_at={(8, 32): 30.0, (32, 32): 150.0}, middle=2.0))

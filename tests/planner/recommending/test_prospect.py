@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.recommending.prospect import Prospect, beats, interval, odds
-from planner.view import Configuration
 from tests.planner.recommending.worlds import TARGET, Sigmoids, facts, sigmoids
 
 
@@ -36,10 +35,6 @@ def test_the_interval_of_a_new_run_has_the_noise_of_seeds_in_it() -> None:
     assert outside - inside == pytest.approx(2 * 1.645 * 0.03, rel=0.02)
 
 
-def test_the_interval_stays_a_pass_rate() -> None:
-    assert interval(np.array([0.0, 1.0] * 50), 0.1) == (0.0, 1.0)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0.1, 1.2), min_size=1, max_size=6), st.floats(0, 0.3), st.integers(0, 99))
 def test_chances_are_chances_and_the_least_regret_is_the_highest_expectation(
@@ -65,12 +60,3 @@ def test_what_cannot_be_run_has_no_chance() -> None:
     assert odds(seen, seen.rung(0)).best.tolist() == [0, 1, 0]
     assert odds(seen, seen.rung(1)).best[2] > 0.99  # twice the target pays for a step of it
     assert seen.able[seen.rung(0)].tolist() == [False, True, False]
-
-
-def test_the_ladder_has_the_target_and_its_multiples() -> None:
-    joint = sigmoids({(8, 32): 0.9})
-    seen = prospect(joint)
-    for octaves in (-6, -2, -1, 0, 1, 2, 3):
-        assert seen.gpu_hours[seen.rung(octaves)] == pytest.approx(TARGET * 2**octaves)
-    assert seen.gpu_hours[seen.rung(0)] == TARGET
-    assert seen.configurations == (Configuration(8, 32),)
