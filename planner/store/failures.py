@@ -1,16 +1,17 @@
-"""Turns what a database driver raises into errors that say what to do."""
+"""Turns what a database driver raises into errors that say what to do, and finds what is damaged in a database."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, ForeignKey, Table, select
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, StatementError
 
 from budgets.errors import RlplanError, StoreError, StoreUnavailableError
 from planner.disk import has_no_room, room
-from planner.store.damage import UNREADABLE, damage
+from planner.store.base import Base
 
 _NEEDS_DIRECTORY = (
     "cannot be opened: SQLite must be able to write beside it too (its -wal and -shm files). Make its directory "
@@ -40,6 +41,10 @@ _PASSING = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")
 
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
+# What a column's type raises for a value that it cannot be: no JSON, no date, no number, no text.
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
+_LONGEST = 80  # signs of what is wrong
+
 
 @contextmanager
 def explained(shown: str, reader: Engine | None = None) -> Iterator[None]:
@@ -63,7 +68,7 @@ def explained(shown: str, reader: Engine | None = None) -> Iterator[None]:
         raise
     except RlplanError:
         raise
-    except (*UNREADABLE, NoResultFound) as error:
+    except (*_UNREADABLE, NoResultFound) as error:
         _raise_damage(shown, reader, error)
         raise
 
@@ -73,7 +78,7 @@ def _raise_damage(shown: str, reader: Engine | None, error: Exception) -> None:
     if reader is None:
         return
     with reader.connect() as connection:
-        found = damage(connection)
+        found = _damage(connection)
     if found is not None:
         raise StoreError(f"{shown} is damaged: {found}. Go back to a copy of it, or mend or remove that row") from error
 
@@ -99,3 +104,48 @@ def explain(error: Exception, shown: str = "") -> str | None:
         first_line = str(original).strip().partition("\n")[0]
         return f"does not answer: {first_line}. Check the address, and that the server runs and lets you in"
     return None
+
+
+def _damage(connection: Connection) -> str | None:
+    """Return in a sentence what is damaged first; None where every row can be read and has its parents.
+
+    Everything is read for it: this is for when reading has failed already.
+    """
+    found = (_of_table(connection, table) for table in Base.metadata.sorted_tables)
+    return next((each for each in found if each is not None), None)
+
+
+def _of_table(connection: Connection, table: Table) -> str | None:
+    for column in table.columns:
+        wrong = _first_unreadable(connection, table, column)
+        if wrong is not None:
+            return wrong
+    for reference in sorted(table.foreign_keys, key=lambda each: each.parent.name):
+        orphan = _first_orphan(connection, table, reference)
+        if orphan is not None:
+            return orphan
+    return None
+
+
+def _first_unreadable(connection: Connection, table: Table, column: Any) -> str | None:
+    keys = tuple(table.primary_key)
+    read = 0
+    try:
+        for _ in connection.execute(select(column).order_by(*keys)):
+            read += 1
+    except (*_UNREADABLE, OperationalError) as error:
+        if isinstance(error, OperationalError) and "decode" not in str(error):  # a text that is none is damage too
+            raise
+        line = next(iter(str(error).splitlines()), type(error).__name__)
+        shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+        return f"table {table.name}, {column.name} of row {read + 1} cannot be read ({shown})"
+    return None
+
+
+def _first_orphan(connection: Connection, table: Table, reference: ForeignKey) -> str | None:
+    parent = reference.column
+    wanted = select(reference.parent).where(reference.parent.is_not(None), reference.parent.not_in(select(parent)))
+    gone = connection.execute(wanted.limit(1)).first()
+    if gone is None:
+        return None
+    return f"table {table.name}, a row belongs to {parent.table.name} {gone[0]}, which is not there"

@@ -6,28 +6,15 @@ from planner.store import experiences, final_tables  # noqa: F401 (their tables 
 from planner.store.base import Base, Strict
 from planner.store.schema import Ranking
 
-COLUMNS = (
-    "sweep",
-    "rank",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "learning_rate",
-    "recipe",
-    "expected_score",
-    "score_low",
-    "score_high",
-    "probability_best",
-    "gpu_hours_spent",
-    "gpu_hours_to_target",
-    "status",
-    "plan",
-    "axes",
+_RANKED = [each for each in Ranking.__table__.columns if each.name not in ("recommendation_id", "axes")]
+RANKED_ALLOCATIONS = table(
+    "ranked_allocations",
+    column("sweep", Strict()),
+    *(column(each.name, each.type) for each in _RANKED),
+    column("plan", Strict()),
+    column("axes", Strict()),  # as text, unlike those of a ranking
 )
-
-# Typed as the rankings are; their axes are read as text, and the sweep's and the plan's names are their tables'.
-_TYPED = {name: known.type for name, known in Ranking.__table__.columns.items() if name != "axes"}
-RANKED_ALLOCATIONS = table("ranked_allocations", *(column(name, _TYPED.get(name, Strict())) for name in COLUMNS))
+COLUMNS = tuple(RANKED_ALLOCATIONS.c.keys())
 
 # First half: sweeps that have a recommendation show the ranking under the latest one.
 # Second half: all others but final runs show their plan's candidates; the sweep is NULL where none ran the plan. Where
@@ -73,10 +60,12 @@ FROM (
 ) AS allocations
 ORDER BY plan_id DESC, sweep_id DESC, rank"""
 
-# Every version of the schema, oldest first. Written here too, beside the migrations, so that opening a current database
-# does not import alembic; a test holds the two together.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+# Every version of the schema that can be upgraded, oldest first. Written here too, beside the migrations, so that
+# opening a current database does not import alembic; a test holds the two together.
+REVISIONS = ("0011",)
 HEAD = REVISIONS[-1]
+BEFORE_THE_FIRST = frozenset(f"{number:04}" for number in range(1, 11))  # whose migrations are gone
+LAST_WITH_MIGRATIONS = "6dbe0b3"  # the commit of rlplan that still brings those to version 0011
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.
 _VERSION_TABLE = """\

@@ -13,7 +13,7 @@ from budgets.errors import NotFoundError, StoreError
 from planner.disk import has_no_room
 from planner.store.engine import Engines, locate, postgres_engines, references_unchecked, sqlite_engines
 from planner.store.failures import explained
-from planner.store.fresh import HEAD, REVISIONS, create_schema
+from planner.store.fresh import BEFORE_THE_FIRST, HEAD, LAST_WITH_MIGRATIONS, REVISIONS, create_schema
 from planner.store.store import Store
 
 # fmt: off
@@ -166,7 +166,7 @@ def _prepare(engines: Engines, path: Path | None, read_only: bool, lock_timeout_
 
 
 def _revision(connection: Connection, shown: str) -> str | None:
-    """Return the database's version, None for an empty one; refuse one that is not ours or newer than this rlplan."""
+    """Return the database's version, None for an empty one; refuse what is not ours, too old, or newer."""
     tables = set(inspect(connection).get_table_names())
     if not tables:
         return None
@@ -176,6 +176,12 @@ def _revision(connection: Connection, shown: str) -> str | None:
             "Give a path that does not exist yet, or an empty database, with --db"
         )
     revision: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if revision in BEFORE_THE_FIRST:
+        raise StoreError(
+            f"{shown} has version {revision}, which is too old to be upgraded, and was left as it is: this rlplan "
+            f"opens version {REVISIONS[0]} and later. Open it once for writing with the rlplan of commit "
+            f"{LAST_WITH_MIGRATIONS}, which brings it there, or give another path with --db"
+        )
     if revision not in REVISIONS:
         raise StoreError(
             f"{shown} was written by a newer rlplan (its version is {revision}; this one knows up to {HEAD}). "

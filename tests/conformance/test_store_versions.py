@@ -1,4 +1,4 @@
-"""Migrating from nothing and making afresh must give one schema, and an upgrade must keep what is there."""
+"""An upgraded database and one made afresh must have one schema, and an upgrade must keep what is there."""
 
 import re
 import subprocess
@@ -18,35 +18,12 @@ from sqlalchemy.exc import IntegrityError
 from budgets.errors import StoreError
 from planner.store import open_store, results
 from planner.store.base import Base
-from planner.store.engine import Engines, locate, postgres_engines, sqlite_engines
+from planner.store.engine import Engines, locate, postgres_engines, references_unchecked, sqlite_engines
 from planner.store.fresh import HEAD, REVISIONS, create_schema
 from planner.store.upgrade import MIGRATIONS, migrate
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON, plan
-
-OLD_RECOMMENDATION = """
-INSERT INTO plans (name, created_at, budget_gpu_hours, pilot_gpu_hours, final_gpu_hours, recipe, difficulty, workload,
-    hardware, config, assumptions, outlook, rlplan_version)
-VALUES ('plan-1', '2026-03-01 12:00:00.000000', 10, 2, 8, 'grpo', 'hard', '{}', '{}', '{}', '[]', '[]', '0.0.9');
-INSERT INTO sweeps (plan_id, name, created_at, status, policy, seed, config, config_hash)
-VALUES (1, 'sweep-1', '2026-03-01 12:00:00.000000', 'finished', 'rlplan', 1, '{}', 'c0ffee');
-INSERT INTO trials (sweep_id, name, rollouts_per_prompt, prompts_per_batch, learning_rate, recipe, seed, config, state,
-    attempt, gpu_hours_spent, created_at, updated_at)
-VALUES (1, 't', 8, 64, 1e-6, 'grpo', 1, '{}', 'finished', 1, 1.5, '2026-03-01 12:00:00', '2026-03-01 12:00:00');
-INSERT INTO recommendations (sweep_id, made_at, rollouts_per_prompt, prompts_per_batch, update_steps, learning_rate,
-    recipe, expected_score, score_low, score_high, probability_best, expected_regret, gpu_hours_to_target, details)
-VALUES (1, '2026-03-01 13:00:00', 8, 64, 100, 1e-6, 'grpo', 0.7, 0.6, 0.8, 0.9, 0.01, 8, '{}')"""
-OLD_RUN = """
-INSERT INTO candidates (plan_id, rank, rollouts_per_prompt, prompts_per_batch, update_steps, pilot_steps,
-    gpu_hours_per_step, gpu_hours_per_step_low, gpu_hours_per_step_high, segment_steps, pilot_gpu_hours, learning_rate,
-    epochs, signal_fraction, pilot_reason, notes)
-VALUES (1, 1, 8, 64, 100, 20, 0.1, 0.08, 0.12, 5, 2, 1e-6, 1, 0.8, 'favourite', '[]');
-UPDATE trials SET candidate_id = 1;
-INSERT INTO segments (trial_id, number, attempt, from_step, to_step, reserved_gpu_hours, charged_gpu_hours, started_at,
-    outcome)
-VALUES (1, 1, 1, 0, 5, 1, 0.9, '2026-03-01 12:00:00', 'committed');
-INSERT INTO points (trial_id, optimizer_step, attempt, segment_id, rollouts, tokens, seconds, gpu_hours, score)
-VALUES (1, 5, 1, 1, 2560, 25600, 60, 0.9, 0.5)"""
+from tests.planner.store.versions import MADE_UP, add_version, use_version, write_oldest
 
 
 @pytest.fixture
@@ -55,11 +32,6 @@ def engines(location: str) -> Iterator[Engines]:
     made = sqlite_engines(place, 5.0) if isinstance(place, Path) else postgres_engines(place, 5.0)
     yield made
     made.dispose()
-
-
-def made_at_version(engines: Engines, revision: str) -> None:
-    with engines.writer.begin() as connection:
-        migrate(connection, revision)
 
 
 def described(connection: Connection) -> set[Any]:
@@ -79,21 +51,22 @@ def described(connection: Connection) -> set[Any]:
     return {tuple(row) for query in queries for row in connection.exec_driver_sql(query)}
 
 
-def emptied(engines: Engines) -> None:
-    """Take everything out again, so that the same database can be made the other way."""
+def put_oldest(engines: Engines) -> None:
+    with engines.writer.begin() as connection:
+        write_oldest(connection)
+
+
+def test_the_oldest_version_brought_to_the_newest_is_what_is_made_afresh(engines: Engines) -> None:
+    put_oldest(engines)
+    with engines.writer.connect() as connection, references_unchecked(connection), connection.begin():
+        migrate(connection, HEAD)
+    with engines.reader.connect() as connection:
+        migrated = described(connection)
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     with engines.writer.begin() as connection:
         connection.exec_driver_sql("DROP VIEW ranked_allocations")
         connection.exec_driver_sql("DROP TABLE alembic_version")
         Base.metadata.drop_all(connection)
-
-
-def test_migrating_and_making_afresh_agree(engines: Engines) -> None:
-    made_at_version(engines, HEAD)
-    with engines.reader.connect() as connection:
-        migrated = described(connection)
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-    emptied(engines)
-    with engines.writer.begin() as connection:
         create_schema(connection)
     with engines.reader.connect() as connection:
         fresh = described(connection)
@@ -108,70 +81,94 @@ def test_the_list_of_versions_is_the_chain_of_migrations() -> None:
     assert tuple(reversed(chain)) == REVISIONS
 
 
-def test_an_older_database_is_upgraded_and_keeps_its_rows(location: str, engines: Engines) -> None:
-    made_at_version(engines, "0001")
-    with engines.writer.begin() as connection:
-        for statement in OLD_RECOMMENDATION.split(";"):
-            connection.exec_driver_sql(statement)
+def test_a_database_of_the_oldest_version_keeps_its_rows(location: str, engines: Engines) -> None:
+    put_oldest(engines)
     with open_store(location) as store:
-        (notice,) = store.notices
-        assert f"upgraded {store.location} from version 0001 to {HEAD}" in notice
-        assert ("PostgreSQL" if "postgresql" in location else "a copy of what it was lies at") in notice
+        assert len(store.notices) == len(REVISIONS) - 1  # as long as it is the newest as well, it is taken as it is
         (row,) = samples.look(store, results.ranked_allocations)
-        assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "recommended")
+        assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "finished")
         assert store.plan().created_at == NOON
         assert store.save_plan(plan(), [], created_at=NOON) == "plan-2"
-    with open_store(location) as store:
-        assert store.notices == []
 
 
-def test_tables_that_an_upgrade_rebuilds_keep_what_refers_to_their_rows(location: str, engines: Engines) -> None:
-    made_at_version(engines, "0001")
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_database_of_before_the_oldest_version_is_refused_and_left_as_it_is(
+    location: str, engines: Engines, read_only: bool
+) -> None:
+    put_oldest(engines)
     with engines.writer.begin() as connection:
-        for statement in (*OLD_RECOMMENDATION.split(";"), *OLD_RUN.split(";")):
-            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql("DROP TABLE experiences")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0010'")
+    with engines.reader.connect() as connection:
+        before = described(connection)
+    with pytest.raises(StoreError, match=r"version 0010, .*opens version 0011 and later.*once for writing with") as it:
+        open_store(location, read_only=read_only)
+    assert "or give another path with --db" in str(it.value)
+    with engines.reader.connect() as connection:
+        assert described(connection) == before
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0010"
+        assert connection.scalar(text("SELECT count(*) FROM points")) == 1
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_version(add_version(tmp_path), monkeypatch.setattr)
+
+
+@pytest.mark.usefixtures("next_version")
+def test_an_older_database_is_upgraded_and_keeps_its_rows_and_what_refers_to_them(
+    location: str, engines: Engines
+) -> None:
+    put_oldest(engines)
     with open_store(location) as store:
+        (notice,) = store.notices
+        assert f"upgraded {store.location} from version 0011 to {MADE_UP}" in notice
+        assert ("PostgreSQL" if "postgresql" in location else "a copy of what it was lies at") in notice
+        (row,) = samples.look(store, results.ranked_allocations)
+        assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "finished")
         (point,) = samples.points(store, 1)
         assert (point.score, point.segment_id) == (0.5, 1)
         with store.read() as session:
-            row = session.execute(text("SELECT candidate_id, state, axes, gpu_hours_spent FROM trials")).one()
-            assert tuple(row) == (1, "finished", "{}", 1.5)
+            row = session.execute(text("SELECT candidate_id, state, axes FROM trials")).one()
+            assert tuple(row) == (1, "finished", "{}")
             assert session.execute(text("SELECT count(*) FROM segments")).scalar() == 1
-        assert [(each.rank, each.axes) for each in store.plan().candidates] == [(1, ())]
+            assert session.execute(text("SELECT note FROM plans")).scalar() is None
+        assert store.save_plan(plan(), [], created_at=NOON) == "plan-2"
         orphan = (
             "INSERT INTO transitions (trial_id, to_state, at, reason) VALUES (9, 'lost', '2026-03-01 12:00:00', '')"
         )
         with pytest.raises(IntegrityError), store.write() as session:
             session.execute(text(orphan))
+    with open_store(location) as store:
+        assert store.notices == []
 
 
+@pytest.mark.usefixtures("next_version")
 def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: str, engines: Engines) -> None:
-    made_at_version(engines, "0001")
+    put_oldest(engines)
     with engines.writer.begin() as connection:
-        for statement in OLD_RECOMMENDATION.split(";"):
-            connection.exec_driver_sql(statement)
-        # The last step of the upgrade makes a view of this name, after a table and rows.
-        connection.exec_driver_sql("CREATE VIEW ranked_allocations AS SELECT 1 AS taken")
+        connection.exec_driver_sql("CREATE TABLE made_up (taken INTEGER)")  # as the last step of the upgrade calls its
     with engines.reader.connect() as connection:
         before = described(connection)
-    with pytest.raises(StoreError, match=f"could not be upgraded from version 0001 to {HEAD} and stays what it was"):
+    with pytest.raises(StoreError, match=f"could not be upgraded from version 0011 to {MADE_UP} and stays what it was"):
         open_store(location)
     with engines.reader.connect() as connection:
         assert described(connection) == before
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
-        assert connection.scalar(text("SELECT count(*) FROM recommendations")) == 1
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011"
+        assert connection.scalar(text("SELECT count(*) FROM points")) == 1
     with engines.writer.begin() as connection:
-        connection.exec_driver_sql("DROP VIEW ranked_allocations")
+        connection.exec_driver_sql("DROP TABLE made_up")
     with open_store(location) as store:
         assert len(samples.look(store, results.ranked_allocations)) == 1
 
 
+@pytest.mark.usefixtures("next_version")
 def test_reading_alone_does_not_upgrade(location: str, engines: Engines) -> None:
-    made_at_version(engines, "0001")
+    put_oldest(engines)
     with pytest.raises(StoreError, match=r"older rlplan.*Open it once for writing"):
         open_store(location, read_only=True)
     with engines.reader.connect() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0001"
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011"
 
 
 def test_a_newer_database_is_refused(location: str) -> None:

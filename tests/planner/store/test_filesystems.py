@@ -34,21 +34,14 @@ def test_the_nearest_mount_counts(path: str, kind: str) -> None:
     assert filesystem_of(Path(path), MOUNTS) == kind
 
 
-def test_where_nothing_is_said_nothing_is_known() -> None:
-    assert filesystem_of(Path("/var/rlplan.db"), "") == ""
-
-
 def test_a_machine_that_does_not_tell_its_mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert mounted() != "" or not opening.MOUNTINFO.exists()
     monkeypatch.setattr(opening, "MOUNTINFO", tmp_path / "none")
-    assert mounted() == ""
+    assert filesystem_of(Path("/var/rlplan.db"), mounted()) == ""
     open_store(tmp_path / "rlplan.db").close()
 
 
-@pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "gpfs", "9p", "ceph", "fuse.ceph-fuse"]
-)
-@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(("kind", "read_only"), [("nfs4", False), ("cifs", True), ("fuse.sshfs", False)])
 def test_a_network_file_system_is_refused_and_left_alone(
     tmp_path: Path, kind: str, read_only: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

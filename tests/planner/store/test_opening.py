@@ -15,11 +15,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
 from budgets.errors import NotFoundError, StoreError
 from planner.store import open_store
-from planner.store.engine import locate, sqlite_engines
+from planner.store.engine import locate
 from planner.store.failures import explain
-from planner.store.upgrade import migrate
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
+from tests.planner.store.versions import add_version, oldest_file, use_version
 
 
 def refusal(location: str | Path, *, read_only: bool = False) -> str:
@@ -103,21 +103,22 @@ def test_postgresql_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 # What cannot be opened
 
 
-def test_a_directory(tmp_path: Path) -> None:
-    message = refusal(tmp_path)
-    assert f"{tmp_path} is a directory" in message
-    assert f"--db {tmp_path}/rlplan.db" in message
-
-
-def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
-    message = refusal(tmp_path / "runs" / "rlplan.db")
-    assert f"mkdir -p {tmp_path}/runs" in message
-    assert not (tmp_path / "runs").exists()
-
-
-def test_what_is_no_regular_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "{place} is a directory; give a file in it: --db {place}/rlplan.db"),
+        ("runs/rlplan.db", "its directory does not exist. Run: mkdir -p {folder}/runs"),
+        ("pipe.db", "{place} is not a regular file"),
+        ("x" * 300, "cannot be used: File name too long. Give another path with --db"),
+        ("/proc/rlplan.db", "/proc/rlplan.db cannot be opened"),
+    ],
+)
+def test_a_place_that_cannot_hold_a_database_is_refused_and_nothing_is_made(
+    tmp_path: Path, name: str, said: str
+) -> None:
     os.mkfifo(tmp_path / "pipe.db")
-    assert "is not a regular file" in refusal(tmp_path / "pipe.db")
+    assert said.format(place=tmp_path / name, folder=tmp_path) in refusal(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe.db"]
 
 
 def test_reading_what_is_not_there(tmp_path: Path) -> None:
@@ -139,7 +140,9 @@ def test_an_empty_file_becomes_a_database_when_written_and_holds_nothing_when_re
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-@pytest.mark.parametrize("content", [b"step,score\n1,0.5\n", b"x", b"SQLite format 3", b"\0" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"step,score\n1,0.5\n", b"x", b"SQLite format 3", b"\0" * 5000, b"SQLite format 3\0" + b"junk" * 2000]
+)
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes, read_only: bool) -> None:
     path = tmp_path / "notes.csv"
     path.write_bytes(content)
@@ -147,13 +150,6 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes
     assert f"{path} is not an SQLite database; it was left as it is" in message
     assert path.read_bytes() == content
     assert [each.name for each in tmp_path.iterdir()] == ["notes.csv"]
-
-
-def test_a_file_that_only_begins_like_a_database(tmp_path: Path) -> None:
-    path = tmp_path / "rlplan.db"
-    path.write_bytes(b"SQLite format 3\0" + b"junk" * 2000)
-    assert "is not an SQLite database; it was left as it is" in refusal(path)
-    assert path.read_bytes() == b"SQLite format 3\0" + b"junk" * 2000
 
 
 def test_a_damaged_database_is_said_to_be_damaged_and_left_alone(tmp_path: Path) -> None:
@@ -258,61 +254,45 @@ def test_a_directory_that_may_not_be_written(public: Path) -> None:
     folder.chmod(0o755)
 
 
-def test_a_place_where_nothing_can_be_made() -> None:
-    assert "/proc/rlplan.db cannot be opened" in refusal("/proc/rlplan.db")
-
-
-def test_a_path_that_cannot_even_be_looked_at(tmp_path: Path) -> None:
-    assert "cannot be used: File name too long. Give another path with --db" in refusal(tmp_path / ("x" * 300))
-
-
 # Upgrades
 
 
-def old_database(path: Path) -> None:
-    engines = sqlite_engines(path, 5.0)
-    with engines.writer.connect() as connection:
-        connection.exec_driver_sql("SELECT 1")
-    with engines.writer.begin() as connection:
-        migrate(connection, "0001")
-    engines.dispose()
-
-
-def test_an_upgrade_makes_a_copy_that_opens_and_says_where(tmp_path: Path) -> None:
+@pytest.fixture
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database that is a version behind."""
+    use_version(add_version(tmp_path), monkeypatch.setattr)
     path = tmp_path / "rlplan.db"
-    old_database(path)
-    with closing(sqlite3.connect(path)) as connection:
+    oldest_file(path)
+    return path
+
+
+def test_an_upgrade_makes_a_copy_that_opens_and_says_where(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute(
-            "INSERT INTO plans VALUES (1, 'plan-1', '2026-03-01 12:00:00', 10, 2, 8, 'grpo', 'hard', '{}', '{}', '{}', "
-            "'[]', '[]', '0.0.9')"
-        )
+        connection.execute("UPDATE plans SET name = 'renamed'")
         connection.commit()  # lies in the write-ahead log alone while this connection is open
-        with open_store(path) as store:
+        with open_store(older) as store:
             (notice,) = store.notices
-            assert store.plan().name == "plan-1"
-    (copy,) = tmp_path.glob("rlplan.db.backup-0001-*")
+            assert store.plan().name == "renamed"
+    (copy,) = older.parent.glob("rlplan.db.backup-0011-*")
     assert str(copy) in notice
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT name FROM plans").fetchall() == [("plan-1",)]
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert connection.execute("SELECT name FROM plans").fetchall() == [("renamed",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0011",)]
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_copy_that_cannot_be_made_stops_the_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "rlplan.db"
-    old_database(path)
-
+def test_a_copy_that_cannot_be_made_stops_the_upgrade(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         error = sqlite3.OperationalError("database or disk is full")
         error.sqlite_errorname = "SQLITE_FULL"
         raise error
 
     monkeypatch.setattr("planner.store.upgrade.back_up", full)
-    assert "the disk is full. What was committed is safe" in refusal(path)
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+    assert "the disk is full. What was committed is safe" in refusal(older)
+    with closing(sqlite3.connect(older)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0011",)]
 
 
 # Errors that are not the database's are not hidden
