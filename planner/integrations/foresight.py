@@ -22,8 +22,6 @@ BINS = 256  # in which the best is looked for
 TAIL = 1e-5
 LEAST = 1e-300
 
-Coordinates = Sequence[tuple[float, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
@@ -39,8 +37,8 @@ class Foreseen:
 class Foresight(Protocol):
     """Carries curves, higher scores being better, to one compute."""
 
-    def foresee(self, curves: Sequence[Curve], coordinates: Coordinates, target: float) -> Foreseen:
-        """Return what is foreseen; `coordinates` are numbers of each run's configuration, as many for every run."""
+    def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
+        """Return what is foreseen."""
         ...
 
 
@@ -75,9 +73,8 @@ class EachAlone:
         self._known: dict[tuple[object, ...], Distribution] = {}
         self._least_scale = 0.0
 
-    def foresee(self, curves: Sequence[Curve], coordinates: Coordinates, target: float) -> Foreseen:
-        """Return what is foreseen; coordinates play no part."""
-        del coordinates
+    def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
+        """Return what is foreseen."""
         unbounded = [curve for curve in curves if not curve.bounded]
         self._least_scale = common_scale(prepare(unbounded)) if unbounded else 0.0
         keys = [self._key(curve, target) for curve in curves]

@@ -1,14 +1,12 @@
 """An Optuna pruner that stops trials by what they are predicted to score at the target, not by how they stand now."""
 
 import logging
-import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from threading import Lock
 
 import optuna
-from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial, TrialState
 
@@ -105,21 +103,10 @@ class PredictedScorePruner(BasePruner):
         values = sorted((self._compute_at(trial, step), score) for step, score in trial.intermediate_values.items())
         for x, score in values:
             self._stopping.told(trial.number, x, score)
-        self._stopping.described(trial.number, coordinates(trial))
         if trial.state is TrialState.COMPLETE:
             self._stopping.finished(trial.number)
         elif trial.state in (TrialState.FAIL, TrialState.PRUNED):
             self._stopping.dropped(trial.number)
-
-
-def coordinates(trial: FrozenTrial) -> dict[str, float]:
-    """Return a trial's numeric parameters, the logarithms of those that are searched on a log scale."""
-    numbers = {}
-    for name, distribution in trial.distributions.items():
-        if isinstance(distribution, FloatDistribution | IntDistribution):
-            value = float(trial.params[name])
-            numbers[name] = math.log(value) if distribution.log else value
-    return numbers
 
 
 def _steps_done(trial: FrozenTrial, step: int) -> float:

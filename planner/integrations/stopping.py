@@ -4,7 +4,7 @@ The bar is that of a sweep (`planner.sweeping.chances`), here for P(best), on an
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -42,7 +42,6 @@ class _Trial:
     running: bool = True
     competes: bool = True
     not_finite: int = 0  # scores in a row
-    coordinates: dict[str, float] = field(default_factory=dict)
     curve: Curve | None = None
     judged_at: float = 0.0  # x
 
@@ -97,11 +96,6 @@ class Stopping:
             known.not_finite = 0
         else:
             known.not_finite += 1
-
-    def described(self, trial: Hashable, coordinates: Mapping[str, float]) -> None:
-        """Take up numbers of a trial's configuration, for a foresight that learns from neighbours."""
-        self._trials.setdefault(trial, _Trial()).coordinates = dict(coordinates)
-        self._last = None
 
     def finished(self, trial: Hashable) -> None:
         """A trial has had all it was to get: it can be the best, and is not judged any more."""
@@ -176,7 +170,7 @@ class Stopping:
                 empty = np.empty(0)
                 return [], Foreseen(empty, empty, empty, empty, empty)
             curves = [self._curve(name) for name in competing]
-            self._last = competing, self._foresight.foresee(curves, self._coordinates(competing), self.target)
+            self._last = competing, self._foresight.foresee(curves, self.target)
         return self._last
 
     def _knows_the_scale(self) -> bool:
@@ -190,12 +184,6 @@ class Stopping:
             x, y = list(known.points), list(known.points.values())
             known.curve = Curve.of(str(trial), x, y, bounded=self.bounds is not None)
         return known.curve
-
-    def _coordinates(self, trials: Sequence[Hashable]) -> list[tuple[float, ...]]:
-        """Return what all of the trials have a number for, in one order."""
-        described = [self._trials[trial].coordinates for trial in trials]
-        names = sorted(set.intersection(*(set(each) for each in described)))
-        return [tuple(each[name] for name in names) for each in described]
 
     def _inward(self, trial: Hashable, score: float) -> float:
         """Return a score as one of which more is better, in [0, 1] where the bounds are known."""

@@ -2,8 +2,6 @@
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,15 +109,6 @@ def test_trials_without_hope_can_be_paused_instead(tmp_path: Path) -> None:
     assert scheduler.reasons
     assert set(used(results).values()) == {STEPS}
     assert "paused" in scheduler.debug_string()
-
-
-def test_importing_the_plug_ins_loads_neither_ray_nor_optuna_nor_torch() -> None:
-    program = (
-        "import planner.integrations, planner.integrations.ray_tune, planner.integrations.stopping, sys;"
-        "print(sorted({'ray', 'optuna', 'torch'} & set(sys.modules)))"
-    )
-    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert printed.stdout.strip() == "[]"
 
 
 def test_metric_and_mode_are_given_once_to_the_scheduler_or_to_tune() -> None:
