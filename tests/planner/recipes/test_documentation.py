@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from planner.checking import dotted_keys
 from planner.recipes import Recipe, explain, load_recipe, recipe_names
 from planner.recipes.loading import SHIPPED
 
@@ -62,11 +61,6 @@ def test_every_key_is_listed_with_its_default_and_meaning() -> None:
         _, shown, meaning = cells(RECIPES, key)
         assert tomllib.loads(f"value = {shown.strip('`')}")["value"] == ("none" if value is None else value), key
         assert meaning == description_of(key)
-
-
-def test_the_keys_beside_the_sections_are_named() -> None:
-    for key in (*(key for key in dotted_keys(Recipe) if "." not in key), "inherits"):
-        assert re.search(rf"`\[?{key}\]?`", RECIPES), key
 
 
 def test_exactly_the_keys_that_may_be_none_are_said_to() -> None:

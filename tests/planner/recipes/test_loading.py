@@ -30,9 +30,9 @@ def sources_of(recipe: Recipe) -> dict[str, str]:
     return {key: source for key, _, source in explain(recipe)}
 
 
-def test_names_are_found_in_any_case() -> None:
+def test_a_shipped_recipe_is_found_in_any_case_and_by_its_path() -> None:
     assert load_recipe("ScaleRL").name == "scalerl"
-    assert load_recipe("scalerl") == load_recipe("SCALERL")
+    assert load_recipe("scalerl") == load_recipe("SCALERL") == load_recipe(str(SHIPPED / "scalerl.toml"))
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,12 @@ def test_files_inherit_files_relative_to_themselves(
     write("ours/base.toml", 'name = "base"\ninherits = "grpo"\n[objective]\nkl = 0.02\nentropy = 0.001\n')
     write("ours/mine/child.toml", 'inherits = "../base.toml"\n[objective]\nkl = 0.01\n')
     monkeypatch.chdir(tmp_path / "ours")
+    monkeypatch.setenv("HOME", str(tmp_path))
     child = load_recipe("mine/child.toml")
+    assert load_recipe("~/ours/mine/child.toml") == child
     assert child.name == "child"
     assert (child.objective.kl, child.objective.entropy) == (0.01, 0.001)
     assert child.objective.aggregation == "sample"
-
-
-def test_a_path_may_begin_at_home(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    write("mine.toml", "")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert load_recipe("~/mine.toml").name == "mine"
 
 
 def test_none_undoes_an_inherited_number(write: Write) -> None:
@@ -99,19 +95,14 @@ def test_a_recipe_survives_json() -> None:
 
 
 def test_explain_tells_the_source_of_every_value(write: Write) -> None:
-    own = '[sources]\n"objective.kl" = "our ablation"\n[objective]\nkl = 0.01\nclip_low = 0.1\n'
+    own = '[sources]\nobjective.kl = "our ablation"\n"objective.ratio" = "checked"\n'
+    own += "[objective]\nkl = 0.01\nclip_low = 0.1\n"
     sources = sources_of(load_recipe(write("mine.toml", f'inherits = "grpo"\n{own}')))
     assert list(sources) == [key for key in dotted_keys(Recipe) if key not in ("name", "summary", "sources")]
-    assert sources["objective.kl"] == "our ablation"
+    assert (sources["objective.kl"], sources["objective.ratio"]) == ("our ablation", "checked")
     assert sources["objective.clip_low"] == "mine.toml"
     assert "1707.06347" in sources["objective.clip_high"]
     assert sources["advantage.epsilon"] == "default"
-
-
-def test_a_source_may_be_written_with_or_without_quotes_and_for_what_is_inherited(write: Write) -> None:
-    text = 'inherits = "grpo"\n[sources]\nobjective.kl = "checked"\n"objective.ratio" = "checked too"\n'
-    sources = sources_of(load_recipe(write("mine.toml", text)))
-    assert (sources["objective.kl"], sources["objective.ratio"]) == ("checked", "checked too")
 
 
 def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -> None:
@@ -131,7 +122,7 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
         ('[objective]\nclip_low = "no"', "objective.clip_low = 'no' should be a valid number or 'none'"),
         ('[objective]\nclip = "pop"', "objective.clip = 'pop' should be 'ppo', 'cispo', 'soft', 'gamma' or 'none'"),
         ("[schedule]\nupdates_per_batch = 1.5", "schedule.updates_per_batch = 1.5 should be a valid integer"),
-        ("objective = 3", r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
+        ('objective = 3\ninherits = "grpo"', r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
         ("sources = 3", r"mine.toml: sources = 3 should be a table"),
         ("name = 3", "mine.toml: name = 3 should be a valid string"),
         ("inherits = 3", "mine.toml: inherits = 3 should be the name of a recipe or the path of a .toml file"),
@@ -179,11 +170,6 @@ def test_a_mistake_in_an_inherited_file_names_that_file(write: Write) -> None:
     assert "child.toml: rewards.wrong = 'no'" in str(caught.value)
 
 
-def test_replacing_an_inherited_table_blames_the_file_that_did(write: Write) -> None:
-    with pytest.raises(ConfigError, match=r"mine.toml: objective = 3 should be a table"):
-        load_recipe(write("mine.toml", 'objective = 3\ninherits = "grpo"\n'))
-
-
 def test_a_cycle_is_refused_and_named(write: Write) -> None:
     write("a.toml", 'inherits = "b.toml"\n')
     write("b.toml", 'inherits = "sub/../c.toml"\n')
@@ -196,15 +182,6 @@ def test_a_cycle_is_refused_and_named(write: Write) -> None:
     assert "a.toml" not in str(it.value)
     with pytest.raises(ConfigError, match=r"own.toml inherits \S*own.toml: a recipe cannot inherit itself"):
         load_recipe(write("own.toml", 'inherits = "own.toml"\n'))
-
-
-def test_a_shipped_file_may_be_named_by_its_path() -> None:
-    assert load_recipe(str(SHIPPED / "grpo.toml")) == load_recipe("grpo")
-
-
-def test_a_folder_is_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_recipe(str(tmp_path))
 
 
 def test_a_schedule_that_depends_on_the_length_cannot_be_priced(write: Write) -> None:
