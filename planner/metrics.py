@@ -112,7 +112,5 @@ class Metric:
 
 def _expected_last(ordered: Sequence[float], k: int) -> float:
     n = len(ordered)
-    if not 1 <= k <= n:
-        raise InputError(f"the best or worst of {k} out of {n} samples: it must be from 1 to {n} of them")
     subsets = math.comb(n, k)
     return math.fsum(math.comb(i, k - 1) / subsets * ordered[i] for i in range(k - 1, n))

@@ -125,13 +125,7 @@ def growth_name(given: str) -> str:
 def difficulty_and_rates(config: Config) -> tuple[str, PassRates]:
     """Return the difficulty's name and the spread of pass rates, from whichever of the three was given."""
     section = config.workload
-    given = {
-        "difficulty": section.difficulty,
-        "pass_rate": section.pass_rate,
-        "pass_rates_file": section.pass_rates_file,
-    }
-    measured = [name for name in ("pass_rate", "pass_rates_file") if given[name] is not None]
-    if len(measured) == 2:
+    if section.pass_rate is not None and section.pass_rates_file is not None:
         raise ConfigError(
             f"workload.pass_rate ({section.pass_rate}) and workload.pass_rates_file ({section.pass_rates_file}) are "
             "both given: they say the same thing twice, keep the file"

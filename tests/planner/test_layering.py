@@ -11,13 +11,6 @@ TABLES = st.recursive(
 )
 
 
-@given(tables=TABLES)
-def test_a_single_layer_is_itself_and_all_from_one_place(tables: dict[str, Any]) -> None:
-    result, sources = merged([Layer("file", tables)])
-    assert result == tables
-    assert sources == {key: "file" for key, _ in flattened(tables)}
-
-
 @given(below=TABLES, above=TABLES)
 def test_the_later_layer_wins_and_neither_is_changed(below: dict[str, Any], above: dict[str, Any]) -> None:
     before = (repr(below), repr(above))

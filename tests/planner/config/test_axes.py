@@ -41,6 +41,8 @@ def test_several_values_are_an_axis_and_one_is_none() -> None:
     )
     assert one == same
     assert one.variants == ()
+    searched = build_request(in_file(learning_rate_range=[0.3, 3.0]))
+    assert (searched.learning_rate_range, searched.variants) == ((0.3, 3.0), ())
 
 
 def test_one_value_is_stored_where_it_otherwise_stands() -> None:
@@ -72,11 +74,6 @@ def test_models_win_over_the_default_and_over_an_embedded_tasks() -> None:
     assert [variant.axes for variant in request.variants] == [(("model", "qwen3-4b"),), (("model", "qwen3-8b"),)]
 
 
-def test_a_range_is_kept_for_the_search() -> None:
-    request = build_request(in_file(learning_rate_range=[0.3, 3.0]))
-    assert (request.learning_rate_range, request.variants) == ((0.3, 3.0), ())
-
-
 @pytest.mark.parametrize(
     ("resolved", "message"),
     [
@@ -98,13 +95,6 @@ def test_what_cannot_be_meant_is_refused(resolved: Any, message: str) -> None:
     with pytest.raises(InputError) as refusal:
         build_request(resolved())
     assert message in str(refusal.value)
-
-
-def test_a_schedule_that_depends_on_the_runs_length_is_refused_on_an_axis_too(tmp_path: Path) -> None:
-    recipe = tmp_path / "falling.toml"
-    recipe.write_text('inherits = "grpo"\n[optimizer]\nlearning_rate_schedule = "cosine"\n')
-    with pytest.raises(InputError, match="depends on the run's length"):
-        build_request(in_file(recipes=["easy", str(recipe)]))
 
 
 def test_files_with_one_name_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import ConfigError, UnknownNameError
-from planner.config import Layer, embedded_tasks, file_layer, flag_layer, resolve, task_layers
+from planner.config import Layer, file_layer, flag_layer, resolve, task_layers
 
 
 def test_a_flag_wins_over_the_file_and_the_file_over_the_default() -> None:
@@ -21,13 +21,6 @@ def test_a_file_wins_over_the_task_it_is_combined_with() -> None:
     assert resolved.config.hardware.gpus == 1
     assert resolved.config.hardware.gpu == "cpu"
     assert resolved.source("workload.difficulty") == "task sum-easy"
-
-
-@pytest.mark.parametrize("task", embedded_tasks())
-def test_every_embedded_task_loads(task: str) -> None:
-    config = resolve(task_layers(task, cores=2)).config
-    assert config.workload.task == task
-    assert config.hardware.gpus == 2
 
 
 def test_measured_pass_rates_of_a_task_give_way_to_a_later_rate() -> None:

@@ -25,34 +25,30 @@ def test_a_fall_is_found_and_a_rise_is_none(error: float | None) -> None:
     assert first_warning(scored([*rising, 0.3, 0.25, 0.2, 0.2], error)) is not None
 
 
-def test_the_warning_names_both_means_where_the_best_was_and_what_to_go_back_to() -> None:
-    warned = fall(scored([0.4, 0.6, 0.6, 0.4, 0.4]))
-
+@pytest.mark.parametrize(
+    ("rewards", "rule"), [(None, "fall"), ([0.5, 0.6, 0.6, 0.7, 0.8], "hacking"), ([0.5, 0.6, 0.6, 0.2, 0.2], "fall")]
+)
+def test_the_warning_names_both_means_what_to_go_back_to_and_whether_the_training_reward_fell(
+    rewards: list[float] | None, rule: str
+) -> None:
+    warned = fall(scored([0.4, 0.6, 0.6, 0.4, 0.4], rewards=rewards))
     assert warned is not None
-    assert warned.rule == "fall"
+    assert warned.rule == rule
     assert "0.400, is 0.200 below" in warned.evidence
     assert "0.600 at 20" in warned.evidence
     assert "checkpoint at 20" in warned.advice
 
 
-def test_nothing_is_said_before_the_fourth_validation() -> None:
-    assert fall(scored([0.9, 0.9, 0.1])) is None
-
-
-def test_a_fall_within_a_few_points_is_none_however_small_its_errors() -> None:
-    assert fall(scored([0.60, 0.60, 0.56, 0.56], 1e-4)) is None
-
-
-@pytest.mark.parametrize(("rewards", "rule"), [([0.5, 0.6, 0.7, 0.8], "hacking"), ([0.5, 0.6, 0.2, 0.2], "fall")])
-def test_a_fall_that_the_training_reward_does_not_share_is_named(rewards: list[float], rule: str) -> None:
-    warned = fall(scored([0.6, 0.6, 0.3, 0.3], rewards=rewards))
-
-    assert warned is not None
-    assert warned.rule == rule
-
-
-def test_scores_on_another_scale_are_not_judged() -> None:
-    assert fall(scored([6.0, 6.0, 3.0, 3.0])) is None
+@pytest.mark.parametrize(
+    ("scores", "error"),
+    [
+        ([0.9, 0.9, 0.1], 0.01),  # before the fourth validation
+        ([0.60, 0.60, 0.56, 0.56], 1e-4),  # within a few points
+        ([6.0, 6.0, 3.0, 3.0], 0.01),  # on another scale
+    ],
+)
+def test_what_cannot_be_told_is_not_warned_of(scores: list[float], error: float) -> None:
+    assert fall(scored(scores, error)) is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -59,11 +59,6 @@ def test_a_collapse_is_asked_about_long_before_the_next_validation_of_a_long_int
     assert at < first <= at + max(FEWEST_IN_WINDOW, every // 4)
 
 
-def test_a_fall_of_less_than_a_tenth_asks_for_nothing() -> None:
-    rates = [0.6] * 100 + [0.6 - LEAST_FALL + 0.001] * 100
-    assert asked(rates, 40) == []
-
-
 def test_a_reward_that_stays_low_asks_once_and_one_that_falls_again_asks_again() -> None:
     rates = [0.7] * 100 + [0.4] * 100
     (first,) = asked(rates, 40)
