@@ -16,7 +16,7 @@ from tests.runner.backends.runs import assert_same_state, run
 from tests.runner.words import save_words, words_config
 
 ROOT = Path(__file__).parents[3]
-STEPS = 30
+STEPS = 20
 
 
 def train_until_killed(config: Path, folder: Path, rng: random.Random) -> bool:

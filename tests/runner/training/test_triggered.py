@@ -16,7 +16,8 @@ from tests.runner.tiny import _score, tiny_config
 
 pytestmark = pytest.mark.usefixtures("tiny_trials")
 
-FALLS, EVERY, STEPS = 30, 40, 60
+FALLS, EVERY, STEPS = 30, 40, 44
+STOPS = (10, 31, 33, 36, 41)  # before the fall, while it is seen, after both validations
 
 
 def config(*, triggered: bool, updates: int = 1) -> TrialConfig:
@@ -58,12 +59,15 @@ def scored(points: Sequence[Point]) -> list[int]:
 
 
 @pytest.mark.parametrize("updates", [1, 2])
-def test_a_fall_is_validated_at_once_and_changes_no_update(
+def test_a_fall_is_validated_at_once_and_after_restarts_alike_and_changes_no_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int
 ) -> None:
     world = World(monkeypatch)
     plain, state = world.trained(config(triggered=False, updates=updates), tmp_path / "plain")
     points, same = world.trained(config(triggered=True, updates=updates), tmp_path / "triggered")
+    cut, resumed = world.trained(config(triggered=True, updates=updates), tmp_path / "cut", STOPS)
+    assert without_time(cut) == without_time(points)
+    assert_same_state(resumed, same)
     assert scored(plain) == [0, EVERY]
     (extra,) = set(scored(points)) - set(scored(plain))
     assert FALLS < extra < EVERY
@@ -76,17 +80,6 @@ def test_a_fall_is_validated_at_once_and_changes_no_update(
         assert isinstance(each, dict)
         each.pop("trigger", None)
         each.pop("health")  # the flags remember one score more
-    assert_same_state(same, state)
-
-
-@pytest.mark.parametrize("stops", [(10,), (31, 33, 36), (45,)])
-def test_it_is_asked_for_at_the_same_update_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: Sequence[int]
-) -> None:
-    world, given = World(monkeypatch), config(triggered=True)
-    whole, state = world.trained(given, tmp_path / "whole")
-    cut, same = world.trained(given, tmp_path / "cut", stops)
-    assert without_time(cut) == without_time(whole)
     assert_same_state(same, state)
 
 
