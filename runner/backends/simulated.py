@@ -1,4 +1,4 @@
-"""The backend that trains nothing: a simulated or recorded trial goes through the port as a real one does.
+"""The backend that trains nothing: a simulated trial goes through the port as a real one does.
 
 What it reports is of the simulated clock; it waits only where the configuration asks for a real pace.
 """
@@ -10,8 +10,7 @@ from pathlib import Path
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
-from runner.simulation.opening import world_of
-from runner.simulation.world import Course, World
+from runner.simulation.world import Course, World, world_of
 from runner.training import checkpoints
 
 
@@ -38,9 +37,6 @@ class SimulatedBackend:
     def advance(self, segment: Segment) -> Iterator[Point]:
         """Yield a point for step 0 if it is new, and after every update up to the segment's last."""
         course, config = self._opened()
-        last = course.last_step
-        if last is not None and segment.to_step > last:
-            raise InputError(f"the trial was recorded up to step {last}, and step {segment.to_step} is asked for")
         pause = config.simulation.sleep_seconds_per_update if config.simulation else 0.0
         for step in range(self._step + 1, segment.to_step + 1):
             if pause and step:

@@ -1,8 +1,8 @@
-"""How a trial's configuration asks for a world that is simulated or recorded instead of a GPU."""
+"""How a trial's configuration asks for a world that is simulated instead of a GPU."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from planner.checking import Count, NotNegative, Positive, Section
 
@@ -41,9 +41,8 @@ class Failures(Section):
 
 
 class SimulationChoice(Section):
-    """A response surface of (n, B) drawn from a seed, or a table of recorded runs."""
+    """A response surface of (n, B) drawn from a seed."""
 
-    kind: Literal["surface", "table"] = "surface"
     seed: Annotated[int, Field(ge=0)] = Field(0, description="of the world: the same for all trials of a sweep")
     difficulty: Literal["easy", "hard"] = Field("easy", description="whose published constants the surface has")
     rollouts_scale: Positive = Field(1.0, description="how much sooner (< 1) or later than published curves rise")
@@ -54,17 +53,5 @@ class SimulationChoice(Section):
     pathologies: Pathologies = Field(default_factory=Pathologies)
     costs: Costs = Field(default_factory=Costs)
     failures: Failures = Field(default_factory=Failures)
-    table: str | None = Field(
-        None, description="a CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score"
-    )
     sleep_seconds_per_update: NotNegative = Field(0.0, description="real seconds that a backend lets each update take")
     sleep_seconds_at_start: NotNegative = Field(0.0, description="real seconds that a backend lets a start-up take")
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if (self.kind == "table") != (self.table is not None):
-            raise ValueError(
-                f"simulation.kind = '{self.kind}' with simulation.table = {self.table!r}: a table is given for "
-                "the kind 'table', and for it alone"
-            )
-        return self

@@ -1,1 +1,1 @@
-"""Worlds in which trials need no GPU: response surfaces with known truth, and recorded tables of real runs."""
+"""Worlds in which trials need no GPU: response surfaces with known truth."""

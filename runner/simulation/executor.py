@@ -17,9 +17,8 @@ from planner.checking import explained
 from planner.replaying.fleet import Fleet, SimulatedWorker
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress, Work
 from runner.ports.trial import TrialConfig
-from runner.simulation.opening import world_of
 from runner.simulation.segment import SimulatedSegment
-from runner.simulation.world import Course, World
+from runner.simulation.world import Course, World, world_of
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)  # of every simulated cluster
 
@@ -168,9 +167,6 @@ class SimulatedExecutor:
                 raise explained(error, TrialConfig, {}, f"trial {work.trial}") from error
             known = work.config, (self._world or world_of(config)).course(config)
             self._courses[work.folder] = known
-        last = known[1].last_step
-        if last is not None and work.to_step > last:
-            raise InputError(f"trial {work.trial} was recorded up to step {last}, and step {work.to_step} is asked for")
         return known[1]
 
     def _pass_over_stale(self) -> None:

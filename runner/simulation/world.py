@@ -1,17 +1,25 @@
-"""What a trial will do, known beforehand: what drawn surfaces and recorded tables have in common."""
+"""A world that is drawn around published constants, and what each trial will do in it, known beforehand.
+
+Scores come from the curves of a response surface, seconds from a cost model, failures at stated rates.
+"""
 
 import math
-from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
 
 from budgets.errors import InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from runner.ports.backend import Point
-from runner.ports.simulation import Failures
+from runner.ports.simulation import Failures, SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.chance import uniform
+from runner.simulation.chance import binomial, mixed, normal, uniform
+from runner.simulation.surfaces import Surface
+
+PERIOD: Final = 4096  # updates after which the spread between steps repeats itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,38 +31,73 @@ class Breakdown:
     message: str
 
 
-class Course(ABC):
+class Course:
     """The whole life of one trial, as functions of its step: no step has to be made to see a later one.
 
-    `seconds` are of the trial's own training and validation, those of step 0 included; what a worker needs to start it
-    comes on top, each time that it is not in memory.
+    It can be trained for ever. An update takes seconds that are affine in its rollouts. The trial is validated at
+    step 0, and where a multiple of `every_rollouts` is passed. `seconds` are of the trial's own training and
+    validation, those of step 0 included; what a worker needs to start it comes on top, each time that it is not in
+    memory.
     """
 
-    start_up_seconds: float  # of a worker before a trial that it does not hold goes on
-    save_seconds = 0.0  # of a checkpoint
-    last_step: int | None = None  # beyond it nothing is known; None when it can be trained for ever
-
-    def __init__(self, config: TrialConfig, failures: Failures, key: int) -> None:
-        """Take what decides how it fails: all draws follow from the key."""
-        self._gpus, self._failures, self._key = config.machine.gpus, failures, key
-        known = _breakdowns(failures, key, config.rollouts_per_step)
+    def __init__(self, choice: SimulationChoice, surface: Surface, config: TrialConfig) -> None:
+        """Draw what the trial's seed decides; the rest follows from a step."""
+        validation, costs = config.validation, choice.costs
+        n, B, rollouts = config.rollouts_per_prompt, config.prompts_per_batch, config.rollouts_per_step
+        self._key = mixed(choice.seed, n, B, config.seed)
+        self._gpus, self._failures = config.machine.gpus, choice.failures
+        known = _breakdowns(choice.failures, self._key, rollouts)
         self._breakdown = min(known, key=lambda found: found.step, default=None)
+        self.start_up_seconds, self.save_seconds = costs.start_up_seconds, costs.save_seconds
+        self._shape = surface.run(n, B, config.seed)
+        self._rollouts, self._every = rollouts, validation.every_rollouts
+        self._tokens_per_step = rollouts * choice.response_tokens
+        self._answers = validation.problems * validation.samples
+        self._update = costs.seconds_per_update + costs.seconds_per_rollout * rollouts
+        self._validation = costs.seconds_per_answer * self._answers
+        self._sums = _spreads(choice.seed, costs.spread)
+        self._offset = mixed(self._key, 7) % PERIOD  # each trial sees another stretch of the same spreads
 
-    @abstractmethod
     def seconds(self, step: int) -> float:
-        """Return the trial's seconds when a step and its validation are over; it grows with every step."""
+        """Return the trial's seconds when a step and its validation are over."""
+        periods, rest = divmod(self._offset + step, PERIOD)
+        updates = periods * PERIOD + self._sums[rest] - self._sums[self._offset]
+        validations = min(1 + step * self._rollouts // self._every, 1 + step)
+        return self._update * updates + self._validation * validations
 
-    @abstractmethod
     def step_at(self, seconds: float) -> int:
-        """Return the first step that is over at or after so many of the trial's seconds, the last one at most."""
+        """Return the first step that is over at or after so many seconds."""
+        high = 1
+        while self.seconds(high) < seconds:
+            high *= 2
+        return bisect_left(range(high), seconds, key=self.seconds)
 
-    @abstractmethod
     def scored_steps(self, after: int, upto: int) -> Sequence[int]:
-        """Return the steps that have a score, from `after` (excluded; −1 for all) to `upto` (included)."""
+        """Return the steps in (after, upto] that are validated."""
+        start = [0] if after < 0 <= upto else []
+        if self._every <= self._rollouts:
+            return start + list(range(max(1, after + 1), upto + 1))
+        first = max(0, after) * self._rollouts // self._every + 1
+        last = upto * self._rollouts // self._every
+        return start + [-(-multiple * self._every // self._rollouts) for multiple in range(first, last + 1)]
 
-    @abstractmethod
     def point(self, step: int) -> Point:
-        """Return what is known at a step."""
+        """Return the counts at a step, and its measured score where there is one."""
+        seconds = self.seconds(step)
+        score = error = None
+        if self.scored_steps(step - 1, step):
+            mean = self._shape.score(step * self._rollouts)
+            score = binomial(mean, self._answers, self._key, step) / self._answers
+            error = math.sqrt(score * (1 - score) / self._answers)
+        return Point(
+            step,
+            step * self._rollouts,
+            step * self._tokens_per_step,
+            seconds,
+            seconds * self._gpus / SECONDS_PER_HOUR,
+            score,
+            error,
+        )
 
     def breakdown(self, after: int, upto: int) -> Breakdown | None:
         """Return the first update in that range which fails."""
@@ -70,21 +113,42 @@ class Course(ABC):
         return -math.log(uniform(self._key, attempt, from_step, 51)) / rate if rate else math.inf
 
 
-class World(Protocol):
-    """Knows what each trial will do."""
+class World:
+    """Trials on one response surface."""
+
+    def __init__(self, choice: SimulationChoice) -> None:
+        self.surface = Surface(choice)
+        self._choice = choice
 
     def course(self, config: TrialConfig) -> Course:
-        """Return the life of a trial; InputError when the trial does not belong to this world."""
-        ...
+        """Return the life of a trial; one whose batch grows is refused: what that does to its score is not known."""
+        if config.growth is not None:
+            raise InputError(
+                f"growth {config.growth} cannot be simulated: worlds without training know constant batches alone; "
+                "leave growth out, or train"
+            )
+        return Course(self._choice, self.surface, config)
 
 
-def require_constant_batch(config: TrialConfig) -> None:
-    """Refuse a trial whose batch grows: no world without training knows what that does to its score."""
-    if config.growth is not None:
-        raise InputError(
-            f"growth {config.growth} cannot be simulated or replayed: worlds without training know constant batches "
-            "alone; leave growth out, or train"
-        )
+@lru_cache(maxsize=64)
+def open_world(choice: SimulationChoice) -> World:
+    """Return the world of a choice, the same object for equal ones."""
+    return World(choice)
+
+
+def world_of(config: TrialConfig) -> World:
+    """Return the world that a trial's configuration names."""
+    if config.simulation is None:
+        raise InputError("the trial's configuration has no section 'simulation', so it belongs to no simulated world")
+    return open_world(config.simulation)
+
+
+@lru_cache(maxsize=16)
+def _spreads(seed: int, spread: float) -> tuple[float, ...]:
+    """Return the sums of the first 0 … PERIOD relative costs, log-normal with mean 1 over the period."""
+    relative = [math.exp(spread * normal(seed, i)) for i in range(PERIOD)]
+    scale = PERIOD / math.fsum(relative)
+    return (0.0, *accumulate(value * scale for value in relative))
 
 
 def _breakdowns(failures: Failures, trial: int, rollouts: int) -> Iterator[Breakdown]:

@@ -7,12 +7,10 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from planner.config.trainer import HERE, TrainerChoice
-from planner.recipes.schema import Interruptions
 from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
@@ -20,17 +18,6 @@ from runner.sweep.spec import SweepSpec
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "planner/watching/trigger.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
 DRIVES = ("runner/sweep", "runner/slurm", "runner/storage")
-# Settings that sweeps of earlier versions do not have, each with the value that means what those did.
-ADDED = {
-    "training.trainer": None,
-    "training.trainer.approximate": False,
-    "training.machine.nodes": 1,
-    "final_gpus": None,
-    "final_nodes": 1,
-    "storage": None,
-    "learnt": None,
-}
-ADDED_TO_RECIPES = {"interruptions": Interruptions().model_dump(mode="json")}
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -64,7 +51,7 @@ def _content_of(node: Any) -> Any:
 
 def configuration_fingerprint(spec: SweepSpec) -> str:
     """Return a digest of a sweep's settings and of the contents of the files that they name."""
-    digest = hashlib.sha256(json.dumps(_settings(spec), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(spec.model_dump(mode="json"), sort_keys=True).encode())
     for path in _named_files(spec):
         digest.update(str(path).encode() + b"\0")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -73,29 +60,12 @@ def configuration_fingerprint(spec: SweepSpec) -> str:
     return digest.hexdigest()[:16]
 
 
-def _settings(spec: SweepSpec) -> dict[str, Any]:
-    """Return a sweep's settings as the version wrote them that knew no more than this sweep needs."""
-    settings = spec.model_dump(mode="json")
-    for key, nothing in ADDED.items():
-        *tables, name = key.split(".")
-        table: dict[str, Any] = reduce(lambda outer, inner: outer.get(inner) or {}, tables, settings)
-        if name in table and table[name] == nothing:
-            del table[name]
-    training = settings["training"]
-    for recipe in (training["recipe"], *training["recipes"].values()):
-        for section, default in ADDED_TO_RECIPES.items():
-            if recipe[section] == default:
-                del recipe[section]
-    return settings
-
-
 def _named_files(spec: SweepSpec) -> list[Path]:
     """List the files and folders of the user's own that the trials read."""
     task = spec.training.task
-    simulation: dict[str, Any] = spec.training.simulation or {}
     reward = task.reward.rpartition(":")[0] if ".py:" in task.reward else None
     models = spec.training.models.values()
-    names = (task.name, task.model, *models, task.validation_file, reward, simulation.get("table"))
+    names = (task.name, task.model, *models, task.validation_file, reward)
     paths = [Path(name) for name in names if name]
     return [path for path in paths if path.exists()] + _files_of_trainer(spec.training.trainer)
 

@@ -13,14 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from budgets.errors import CheckpointError, InputError, NotFoundError
 from planner.disk import why
-from planner.store.schema import Sweep, Trial
+from planner.store.schema import Sweep
 from runner.storage.place import Place
-from runner.training import checkpoints
 from runner.training.trial import replace_file
 
 MARK = "sweep.json"
@@ -135,7 +132,7 @@ def require_mark(folder: Path) -> None:
         return
 
 
-def home_of(session: Session, sweep: Sweep, database: str, given: str | Path | None = None) -> Home:
+def home_of(sweep: Sweep, database: str, given: str | Path | None = None) -> Home:
     """Return the folder of a stored sweep, and change nothing; AstrayError where it is gone or is another's.
 
     `database` is what the store calls its location, `given` the folder that the user has named.
@@ -143,7 +140,7 @@ def home_of(session: Session, sweep: Sweep, database: str, given: str | Path | N
     if "folder" not in sweep.config:
         raise AstrayError("its settings name no folder", f"the settings of {sweep.name} name no folder")
     stored = Path(sweep.config["folder"])
-    claim = _Claim(sweep, database, _saved(session, sweep))
+    claim = _Claim(sweep, database)
     if given is not None:
         return _named(claim, stored, Path(os.path.abspath(Path(given).expanduser())))
     objection = claim.objection(stored)
@@ -179,7 +176,6 @@ class _Claim:
 
     sweep: Sweep
     database: str
-    saved: tuple[str, ...]  # trials that have a checkpoint there
 
     @property
     def storage(self) -> str | None:
@@ -201,7 +197,9 @@ class _Claim:
             )
         mark = mark_of(folder)
         if mark is None:
-            return self._of_unmarked(folder, named=named)
+            return self._astray(
+                f"the folder {folder} has no {MARK} that says whose it is", f"name its own with {self._remedy}"
+            )
         if mark.token != token_of(self.sweep):
             other = f"{mark.sweep} in {mark.database}"
             return self._astray(f"the folder {folder} is that of another, {other}", f"name its own with {self._remedy}")
@@ -215,32 +213,12 @@ class _Claim:
             f"name the copy with {self._remedy}",
         )
 
-    def _of_unmarked(self, folder: Path, *, named: bool) -> AstrayError | None:
-        """Judge a folder that was made before folders had marks, by what lies in it and around it."""
-        if self.saved and not any(checkpoints.exists(folder / trial) for trial in self.saved):
-            return self._astray(
-                f"the folder {folder} holds none of its checkpoints",
-                f"name the one that does with {self._remedy}, or begin anew with `rlplan sweep`",
-            )
-        rivals = [] if named else [*_beside(folder, self.database), *_driving(folder, self.database)]
-        if not rivals:
-            return None
-        return self._astray(
-            f"the folder {folder} does not say whose it is, and {rivals[0]} is there too, so that this may be a copy",
-            f"name its own with {self._remedy}",
-        )
-
     @property
     def _remedy(self) -> str:
         return f"`rlplan resume {self.sweep.name} --folder PATH`"
 
     def _astray(self, fact: str, remedy: str) -> AstrayError:
         return AstrayError(fact, f"{self.sweep.name} in {self.database}: {fact}. Nothing was run; {remedy}")
-
-
-def _saved(session: Session, sweep: Sweep) -> tuple[str, ...]:
-    wanted = select(Trial.name).where(Trial.sweep_id == sweep.id, Trial.checkpoint_path.is_not(None))
-    return tuple(session.scalars(wanted))
 
 
 def _beside(stored: Path, database: str) -> Iterator[Path]:
@@ -251,15 +229,6 @@ def _beside(stored: Path, database: str) -> Iterator[Path]:
         place = Path(database).parent.joinpath(*stored.parts[-parts:])
         if place.is_dir() and not _same(place, stored):
             yield place
-
-
-def _driving(folder: Path, database: str) -> Iterator[Path]:
-    """Yield another database beside which a folder lies as `rlplan sweep` puts it there, in NAME-sweeps by NAME.db."""
-    stem, dash, last = folder.parent.name.rpartition("-")
-    if dash and last == "sweeps":
-        rival = folder.parent.with_name(f"{stem}.db")
-        if rival.is_file() and not _same(rival, database):
-            yield rival
 
 
 def _same(one: str | Path, other: str | Path) -> bool:

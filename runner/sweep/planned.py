@@ -95,8 +95,8 @@ def workload_name(config: Mapping[str, Any], planned: Mapping[str, Any]) -> str:
 
 
 def pilot_gpus(plan: Plan) -> int:
-    """Return the GPUs of a pilot; plans of older versions give it those of the final run."""
-    return int(plan.hardware.get("pilot_gpus") or plan.hardware["gpus_per_trial"])
+    """Return the GPUs of a pilot."""
+    return int(plan.hardware["pilot_gpus"])
 
 
 def nodes_of(plan: Plan, gpus: int) -> int:

@@ -233,7 +233,7 @@ def _training(plan: Plan, choice: SweepChoice, trainer: TrainerChoice | None, *,
     validation = plan.config["validation"]
     metric = validation.get("metric", "mean")
     if (simulated or trainer) and metric != "mean":
-        who = f"the trainer {trainer.name} tells" if trainer else "a simulated or recorded world knows"
+        who = f"the trainer {trainer.name} tells" if trainer else "a simulated world knows"
         raise InputError(
             f"{plan.name} compares by the {metric} of the answers to a problem, and {who} their mean alone: take "
             "[validation] metric = 'mean'"

@@ -51,7 +51,7 @@ class Training(Section):
     machine: Machine = Field(default_factory=Machine)
     temperature: Positive = 1.0
     warmup_steps: Annotated[int, Field(ge=0)] | None = None
-    simulation: dict[str, Any] | None = Field(None, description="a simulated or recorded world instead of training")
+    simulation: dict[str, Any] | None = Field(None, description="a simulated world instead of training")
     trainer: TrainerChoice | None = Field(None, description="somebody else's trainer; null: the one of this package")
 
 

@@ -13,7 +13,6 @@ from planner.disk import why
 from runner.ports.backend import Point, Segment, TrainerBackend, never
 
 METRICS = "metrics.jsonl"
-EARLIER = "points.jsonl"  # the name that a sweep's trials gave it once; a step was called optimizer_step there
 COLUMNS = ("rollouts", "tokens", "seconds", "gpu_hours", "score", "score_standard_error")
 _ASIDE = (".writing", ".cutting")  # endings of files that are renamed once they are whole
 
@@ -55,12 +54,9 @@ class PointsFile:
 
 def read_points(folder: Path) -> list[Point]:
     """Return the points in a trial's folder; lines that a crash has torn are passed over."""
-    path = folder / METRICS
-    if not path.exists():
-        path = folder / EARLIER
     points = []
     with suppress(FileNotFoundError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in (folder / METRICS).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, TypeError, KeyError):
                 points.append(point_from(json.loads(line)))
     return points

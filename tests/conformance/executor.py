@@ -137,13 +137,10 @@ def test_a_trial_that_fails_says_why_and_frees_its_worker(new_executor: NewExecu
 def test_a_trial_that_cannot_be_run_as_configured_fails_as_input(new_executor: NewExecutor, works: Works) -> None:
     watched = Watched(new_executor(1), works)
     sound = works()
-    config = sound.config | {"simulation": {"kind": "table", "table": str(works.folder / "absent.csv")}}
-    (failed,) = watched.run(works(config=config))
-    assert (type(failed), failed.kind) == (Failed, "input")
-    assert "absent.csv" in failed.message
-    (failed,) = watched.run(works(config=sound.config | {"rollouts_per_prompt": 1}))
-    assert (type(failed), failed.kind) == (Failed, "input")
-    assert "rollouts_per_prompt" in failed.message
+    for key, value in (("growth", "4x"), ("rollouts_per_prompt", 1)):
+        (failed,) = watched.run(works(config=sound.config | {key: value}))
+        assert (type(failed), failed.kind) == (Failed, "input")
+        assert key in failed.message
     assert watched.run(works(trial=2, to_step=2))[0].step == 2
 
 

@@ -12,14 +12,15 @@ from budgets.errors import InputError
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Work
 from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.hangs import HANG, Hangs
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.placing import (
+    HANG,
     ClusterResources,
     Footprint,
+    Hangs,
     Place,
     require_fits,
     room,

@@ -1,6 +1,6 @@
 """How many trials a cluster has room for, and where one goes: whole placements, never a sum over nodes."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +13,8 @@ from runner.sweep.on_ray.known_workers import KnownWorker
 
 NODE_LABEL = "ray.io/node-id"  # which Ray gives every node
 _SLACK = 1e-9  # fractions of a GPU do not add up exactly
+HANG = "hang"  # the kind of failure
+MOST_HANGS = 2  # in a row on one node: then it is left out
 
 Has = tuple[float, float]  # CPUs and GPUs
 
@@ -24,15 +26,12 @@ class Footprint:
     cpus: float = 1.0  # of each part
     gpus: float = 0.0
     parts: int = 1
-    halves: bool = False  # the parts are those of a split trial's two processes, and may share a node
 
     @classmethod
     def of(cls, work: Work) -> "Footprint":
         """Return what a segment's worker occupies."""
-        machine = work.config.get("machine", {})
-        if machine.get("split", False):
-            return cls(max(1.0, work.cpus / 2), max(1.0, work.gpus / 2) if work.gpus else 0.0, 2, halves=True)
-        return cls.over(int(machine.get("nodes", 1)), work.cpus, work.gpus)
+        nodes = work.config.get("machine", {}).get("nodes", 1)
+        return cls.over(int(nodes), work.cpus, work.gpus)
 
     @classmethod
     def over(cls, nodes: int, cpus: float, gpus: float) -> "Footprint":
@@ -42,13 +41,12 @@ class Footprint:
     @property
     def bundles(self) -> list[dict[str, float]]:
         """What Ray is asked for, the worker's own bundle first."""
-        part = {"CPU": self.cpus, "GPU": self.gpus} if self.gpus else {"CPU": self.cpus}
-        return [{}, part, part] if self.halves else [part] * self.parts
+        return [{"CPU": self.cpus, "GPU": self.gpus} if self.gpus else {"CPU": self.cpus}] * self.parts
 
     @property
     def apart(self) -> bool:
         """Whether each part needs a node of its own."""
-        return self.parts > 1 and not self.halves
+        return self.parts > 1
 
     def parts_in(self, has: Has) -> int:
         """Return how many parts a node with so much has room for."""
@@ -59,8 +57,6 @@ class Footprint:
         """Return how many trials can be placed at once."""
         parts = [self.parts_in(has) for has in nodes]
         most = sum(parts) // self.parts
-        if not self.apart:
-            return most
         # So many find distinct nodes for their parts exactly if no node has to take two parts of one of them.
         return next(times for times in range(most, -1, -1) if sum(min(n, times) for n in parts) >= times * self.parts)
 
@@ -98,6 +94,39 @@ class ClusterResources:
         if len(best) < nodes:
             return 0.0, 0.0
         return nodes * min(cpus for _, cpus in best), nodes * min(gpus for gpus, _ in best)
+
+
+class Hangs:
+    """Counts hangs by node, until a segment ends well there, and remembers where each trial hung.
+
+    A trial that hung is tried again elsewhere: if it hangs there too the nodes have one each, and the fault is its own.
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row: defaultdict[str, int] = defaultdict(int)
+        self._of_trial: defaultdict[int, set[str]] = defaultdict(set)
+
+    def hung(self, trial: int, nodes: Iterable[str]) -> set[str]:
+        """Note that a segment hung on some nodes, and return those that are left out from now on."""
+        before = self.left_out
+        for node in set(nodes):
+            self._in_a_row[node] += 1
+            self._of_trial[trial].add(node)
+        return self.left_out - before
+
+    def ended_well(self, nodes: Iterable[str]) -> None:
+        """Note that a segment ended well."""
+        for node in nodes:
+            self._in_a_row.pop(node, None)
+
+    @property
+    def left_out(self) -> set[str]:
+        """The nodes on which no trial is run."""
+        return {node for node, hangs in self._in_a_row.items() if hangs >= MOST_HANGS}
+
+    def unwanted_for(self, trial: int) -> set[str]:
+        """Return the nodes on which a trial is not to run."""
+        return self.left_out | self._of_trial[trial]
 
 
 def with_real_cores(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -147,10 +176,7 @@ def require_fits(work: Work, nodes: Sequence[Node]) -> None:
     if needs.times_in(_whole(nodes)):
         return
     size = f"{needs.cpus:g} CPUs and {needs.gpus:g} GPUs"
-    if needs.apart:
-        wanted = f"{needs.parts} nodes with {size} each"
-    else:
-        wanted = f"{needs.parts} times {size}" if needs.halves else f"{size} on one machine"
+    wanted = f"{needs.parts} nodes with {size} each" if needs.apart else f"{size} on one machine"
     raise InputError(
         f"trial {work.trial} needs {wanted}, which is not there ({_named(nodes)}){_nearest(needs, nodes)}: give it "
         "less, or join a larger cluster with --ray-address"
@@ -166,7 +192,7 @@ def _nearest(needs: Footprint, nodes: Sequence[Node]) -> str:
         has = sorted((int(node.cpus) for node in nodes), reverse=True)
     total = int(needs.parts * (needs.gpus or needs.cpus))
     layouts = [(count * size, -count, size) for count, on in enumerate(has, 1) if (size := min(on, total // count))]
-    if needs.halves or not layouts:
+    if not layouts:
         return ""
     _, fewest, size = max(layouts)
     where = "one machine" if fewest == -1 else f"each of {-fewest} machines"

@@ -4,8 +4,7 @@ from typing import Any
 
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
-from runner.simulation.opening import open_world
-from runner.simulation.world import Course
+from runner.simulation.world import Course, open_world
 
 
 def course_of(config: TrialConfig) -> Course:
@@ -17,8 +16,7 @@ def rows_of(config: TrialConfig | dict[str, Any], first: int, last: int) -> list
     """Return seconds, score, its error and what breaks down, of each step from one to another."""
     checked = config if isinstance(config, TrialConfig) else TrialConfig.model_validate(config)
     course = course_of(checked)
-    upto = last if course.last_step is None else min(last, course.last_step)
-    return [_row(course, step) for step in range(first, upto + 1)]
+    return [_row(course, step) for step in range(first, last + 1)]
 
 
 def _row(course: Course, step: int) -> list[Any]:

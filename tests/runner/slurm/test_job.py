@@ -47,12 +47,6 @@ def test_it_asks_for_what_the_section_says_and_its_own_options_come_last() -> No
     assert text.index("PATH=") < text.index("module load cuda\nconda activate\n") < text.index("srun ")
 
 
-def test_it_drives_the_sweep_that_is_stored_and_waits_for_a_lease() -> None:
-    text = text_of(job())
-    assert "resume=(rlplan resume sweep-1 --db '/shared/my sweeps/r.db' --wait=120 --workers 4)" in text
-    assert "ray stop" not in text  # it would end other people's
-
-
 def test_the_address_of_a_server_stays_in_the_environment() -> None:
     text = text_of(job(database=None))
     assert "--db" not in text

@@ -26,6 +26,7 @@ from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
 from runner.sweep.spec import SweepSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+PROPOSED: dict[str, Any] = {}  # what was proposed for each budget, cluster and further flags
 
 
 def driver(number: int = 1) -> Driver:
@@ -83,8 +84,11 @@ class SimulatedSweep:
             "validation.every_steps": ("", 20),
             **self.flags,
         }
-        resolved = load_configuration(None, "sum-easy", flags)
-        proposal = propose(build_request(resolved))
+        key = repr(sorted(flags.items()))  # a proposal takes as long as many a sweep
+        if key not in PROPOSED:
+            resolved = load_configuration(None, "sum-easy", flags)
+            PROPOSED[key] = resolved, propose(build_request(resolved))
+        resolved, proposal = PROPOSED[key]
         row = new_plan(proposal, resolved_values(proposal.request, resolved), [], "test")
         return store.save_plan(row, new_candidates(proposal), created_at=START)
 

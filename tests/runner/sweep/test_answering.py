@@ -102,14 +102,6 @@ def test_a_stored_fit_is_what_one_model_says_of_its_run(ended: SimulatedSweep) -
     assert last.verdict == believed.verdict
 
 
-def test_the_details_hold_the_whole_answer(ended: SimulatedSweep) -> None:
-    details = stored(ended)[0].details
-    assert details["reason"].startswith("P(within 0.02 of the best) is ")
-    assert len(details["budgets"]) == 5
-    assert details["recommendation"]["rollouts_per_prompt"] == stored(ended)[0].rollouts_per_prompt
-    assert {"frontier", "pareto", "warnings", "equivalent", "runner_up", "ranking"} <= set(details)
-
-
 def test_another_target_asks_for_another_run_and_changes_no_belief(ended: SimulatedSweep) -> None:
     with ended.store() as store, store.read() as session:
         board = stored_board(session, ended.name)

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from budgets.errors import IllegalTransitionError, InputError, UnknownNameError
 from planner.axes import LEARNING_RATE, MODEL, rate_factor, value_of
 from planner.config import Layer, build_request, resolve, resolved_values
 from planner.proposals import propose
-from planner.store import open_store, results, sweeps
+from planner.store import open_store, results
 from planner.store.schema import Decision, Plan, Ranking, Recommendation, SweepStatus, Trial
 from planner.store.standing import standing
 from planner.sweeping.actions import Action, Propose, Stop, Why
@@ -75,16 +74,6 @@ def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Pa
     assert sum(row["gpu_hours_spent"] for row in shown) == pytest.approx(sum(t.gpu_hours_spent for t in trials))
     started = [decision.reason for decision in rows(given, Decision) if decision.action == "start"]
     assert all(", easy" in reason or ", dapo" in reason for reason in started)
-
-
-def test_the_candidates_of_a_plan_show_their_recipe_before_anything_ran(tmp_path: Path) -> None:
-    given = sweep(tmp_path, RECIPES)
-    with given.store() as store:
-        shown = samples.look(store, results.ranked_allocations)
-    assert {(row["recipe"], row["axes"]) for row in shown} == {
-        ("easy", '{"recipe": "easy"}'),
-        ("dapo", '{"recipe": "dapo"}'),
-    }
 
 
 @pytest.mark.soak
@@ -159,14 +148,6 @@ def test_another_seed_of_a_configuration_is_a_trial_of_its_own(tmp_path: Path) -
     assert {number for number, each in board.trials.items() if each.proposed} == {added.id}
 
 
-def test_models_at_one_cell_are_two_trials(tmp_path: Path) -> None:
-    given = sweep(tmp_path, {**MODELS, "pilot.cells": ("", "all")})
-    trials = rows(given, Trial)
-    assert {value_of(trial.axes, MODEL) for trial in trials} == {"tiny", "tinier"}
-    cells = [(trial.rollouts_per_prompt, trial.prompts_per_batch) for trial in trials]
-    assert len(set(cells)) < len(cells)
-
-
 def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_path: Path) -> None:
     given = sweep(tmp_path, RECIPES)
     with given.store() as store, store.read() as session:
@@ -181,14 +162,6 @@ def test_a_planned_segment_is_allowed_whole_however_its_price_is_rounded(tmp_pat
             granted = grant(view, view.segment_steps, board.most_of_a_segment(view))
             assert granted is not None
             assert granted.to_step == view.segment_steps
-
-
-def test_a_growth_reaches_the_trial(tmp_path: Path) -> None:
-    given = sweep(tmp_path, {"axes.growths": ("rlplan.toml", ["none", "4x"])})
-    assert {(dict(trial.axes)["growth"], trial.config["growth"]) for trial in rows(given, Trial)} == {
-        ("none", None),
-        ("4x", "4x"),
-    }
 
 
 # Base models of one's own
@@ -245,15 +218,3 @@ def test_an_embedded_task_has_one_model(tmp_path: Path) -> None:
     given = sweep(tmp_path, MODELS)
     with pytest.raises(InputError, match="the embedded task 'sum-easy' has its own: give --problems"):
         sweep_spec(given.plan, SweepChoice(folder=tmp_path))
-
-
-def test_trials_are_found_again_by_their_axes(tmp_path: Path) -> None:
-    given = sweep(tmp_path, RECIPES)
-    with given.store() as store:
-        before = {trial.id for trial in rows(given, Trial)}
-        again = {
-            samples.put(store, sweeps.add_trial, given.name, trial, START)
-            for trial in new_trials(given.spec, given.plan)
-        }
-        with store.read() as session:
-            assert set(session.scalars(select(Trial.id))) == before == again

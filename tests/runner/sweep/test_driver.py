@@ -28,7 +28,6 @@ from planner.store.schema import (
     Trial,
 )
 from planner.store.standing import standing
-from planner.sweeping.grants import grant
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
@@ -36,7 +35,6 @@ from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep import journal
-from runner.sweep.board import Board
 from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 
@@ -325,11 +323,3 @@ def test_a_small_budget_starts_pilots(tmp_path: Path, budget: float, workers: in
     with given.store() as store, store.read() as session:
         segments = [each for ended in standing(session, given.name).segments.values() for each in ended]
     assert any(each.outcome is SegmentOutcome.COMMITTED for each in segments)
-
-
-def test_a_segment_may_hold_what_makes_a_start_up_worth_while(tmp_path: Path) -> None:
-    given = SimulatedSweep(tmp_path / "small.db", budget=0.1, workers=1, policy="rlplan")
-    with given.store() as store, store.read() as session:
-        board = Board(given.spec, standing(session, given.name))
-    for trial in board.trials.values():
-        assert grant(trial, trial.most_steps, board.most_of_a_segment(trial)) is not None

@@ -6,7 +6,6 @@ import pytest
 from planner.store.standing import standing
 from planner.view import PARTS
 from runner.sweep.board import Board
-from runner.sweep.planned import foretold_by
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
@@ -22,13 +21,3 @@ def test_a_sweep_is_told_what_its_plan_expected_of_every_cell(tmp_path: Path) ->
         assert gains.shape == (len(view.foretold.weights), len(PARTS))
         expected = base + (1 - base) * float(np.dot(view.foretold.weights, gains[:, -1]))
         assert expected == pytest.approx(candidate.expected_score, abs=0.01)  # a start-up less or more
-
-
-def test_nothing_is_foretold_of_the_best_of_several_samples_nor_by_a_plan_that_says_too_little(tmp_path: Path) -> None:
-    given = SimulatedSweep(tmp_path / "told.db")
-    assert foretold_by(given.plan, given.spec) is not None
-    validation = given.spec.training.validation.model_copy(update={"metric": "best"})
-    training = given.spec.training.model_copy(update={"validation": validation})
-    assert foretold_by(given.plan, given.spec.model_copy(update={"training": training})) is None
-    given.plan.workload = {"model": "tiny-sums"}
-    assert foretold_by(given.plan, given.spec) is None

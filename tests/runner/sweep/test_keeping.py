@@ -11,12 +11,12 @@ from planner.view import Seen
 from runner.ports.backend import Point
 from runner.ports.trial import TrialConfig
 from runner.sweep import keeping
-from runner.sweep.keeping import BestKept, FromPilot, copy_pilot, keep_best, kept_in, takes_rate
+from runner.sweep.keeping import BestKept, FromPilot, copy_pilot, keep_best, kept_in
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.trainers.storing import FOLDER
 from runner.training import checkpoints
-from runner.training.trial import OpenTrial, read_points, replace_file
+from runner.training.trial import OpenTrial, read_points
 from tests.conformance.test_trainer_backend_standin import TABLE
 from tests.runner.trainers.standins import standin_config
 
@@ -93,6 +93,7 @@ def test_it_survives_its_trainers_rotation_and_a_copy_of_it_goes_on_as_the_run_d
     assert kept_in(config, best) == 4
 
 
+@pytest.mark.parametrize("config", [FORMS["verl"]], indirect=True)
 def test_large_files_get_another_name_and_where_there_are_no_links_they_are_copied(
     config: TrialConfig, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,13 +195,6 @@ def test_our_own_checkpoint_takes_another_learning_rate(tmp_path: Path, form: ch
     assert checkpoints.resumed(tmp_path / "run", config, form).state == state
 
 
-@pytest.mark.parametrize(("trainer", "takes"), [("trl", True), ("verl", False), (None, True)])
-def test_whose_checkpoint_brings_its_rate_is_known(trainer: str | None, takes: bool) -> None:
-    config = standin_config()
-    choice = None if trainer is None or config.trainer is None else config.trainer.model_copy(update={"name": trainer})
-    assert takes_rate(config.model_copy(update={"trainer": choice})) is takes
-
-
 def test_a_tracker_that_is_written_anew_in_place_leaves_the_copy_as_it_was(tmp_path: Path) -> None:
     config = standin_config(stands_for="verl")
     run = Trained(config, tmp_path / "run")
@@ -213,9 +207,3 @@ def test_a_tracker_that_is_written_anew_in_place_leaves_the_copy_as_it_was(tmp_p
         assert tracker.read_text() == before == "2"
     finally:
         run.trial.close()
-
-
-def test_an_unreadable_file_beside_is_no_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "best").mkdir()
-    replace_file(tmp_path / "best" / "checkpoint-x.pt", "")
-    assert kept_in(standin_config().model_copy(update={"trainer": None}), tmp_path / "best") is None

@@ -1,7 +1,6 @@
 """Pilots on other GPUs than the final run: what they cost, and where they are compared."""
 
 from itertools import accumulate
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -9,9 +8,9 @@ from sqlalchemy import select
 from planner.recommending.evidence import facts_of
 from planner.store.schema import Fit, Plan, Point, Recommendation, Segment, Trial
 from planner.sweeping.policies import open_policy
-from runner.ports.simulation import Costs, SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
-from runner.sweep.planned import nodes_of, pilot_gpus
+from runner.sweep.planned import nodes_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS
 
@@ -32,11 +31,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSweep:
     return given
 
 
-def test_a_trial_has_the_gpus_of_a_pilot_and_as_many_run_at_once_as_fit(ended: SimulatedSweep) -> None:
-    assert ended.plan.hardware["pilots_at_once"] == 8
-    assert ended.spec.resources.slots == ended.spec.training.machine.gpus == 2
-
-
 def test_a_pilot_is_charged_with_its_own_gpu_hours_and_compared_by_those_of_the_final_run(
     ended: SimulatedSweep,
 ) -> None:
@@ -44,9 +38,12 @@ def test_a_pilot_is_charged_with_its_own_gpu_hours_and_compared_by_those_of_the_
         board = stored_board(session, ended.name)
         points = session.scalars(select(Point)).all()
         trials = {each.id: each for each in session.scalars(select(Trial))}
-        charged = session.scalars(select(Segment.charged_gpu_hours)).all()
+        segments = session.scalars(select(Segment)).all()
     assert points
-    assert sum(each or 0.0 for each in charged) <= ended.spec.pilot_gpu_hours
+    assert sum(each.charged_gpu_hours or 0.0 for each in segments) <= ended.spec.pilot_gpu_hours
+    moments = sorted([(each.started_at, 1) for each in segments] + [(each.ended_at, -1) for each in segments])
+    assert max(accumulate(change for _, change in moments)) == ended.plan.hardware["pilots_at_once"] == 8
+    assert ended.spec.resources.slots == ended.spec.training.machine.gpus == 2
     candidates = {(each.rollouts_per_prompt, each.prompts_per_batch): each for each in ended.plan.candidates}
     for point in points:
         trial = trials[point.trial_id]
@@ -98,50 +95,4 @@ def test_the_final_run_is_as_long_as_its_own_gpus_make_it(ended: SimulatedSweep)
     ],
 )
 def test_a_layout_is_on_the_fewest_nodes_in_equal_parts(gpu: str, gpus: int, per_node: int | None, nodes: int) -> None:
-    plan = Plan(hardware={"gpu": gpu, "gpus": 64, "gpus_per_trial": 64, "gpus_per_node": per_node})
-    assert nodes_of(plan, gpus) == nodes
-    assert pilot_gpus(plan) == 64  # of a plan of an older version
-
-
-QWEN_ON_64 = {
-    "hardware.gpu": ("", "h100"),
-    "hardware.gpus": ("", 64),
-    "hardware.gpus_per_trial": ("", 64),
-    "workload.model": ("", "qwen3-8b"),
-    "workload.response_tokens": ("", 8192),
-    "workload.mean_response_tokens": ("", 3277.0),
-    "workload.prompt_tokens": ("", 256.0),
-    "workload.prompt_set_size": ("", 6000),
-    "pilot.fewest_steps": ("", 40),
-    "pilot.fraction": ("--pilot-fraction", 0.2),
-    "pilot.gpus": ("--pilot-gpus", 8),  # eight at once, whatever the prices say
-    "validation.every_steps": ("", 10),
-    "grid.fewest_rollouts_per_prompt": ("", 8),
-    "grid.fewest_prompts_per_batch": ("", 32),
-    "grid.most_prompts_per_batch": ("", 1024),
-    "grid.fewest_rollouts_per_step": ("", 256),
-    "grid.most_rollouts_per_step": ("", 65_536),
-}
-
-
-@pytest.mark.soak
-def test_the_default_plan_is_swept_side_by_side_within_its_budget(tmp_path: Path) -> None:
-    costs = Costs(seconds_per_update=26.0, seconds_per_rollout=0.157, seconds_per_answer=0.0, start_up_seconds=248.0)
-    given = SimulatedSweep(
-        tmp_path / "rlplan.db",
-        budget=5000.0,
-        workers=8,
-        policy="rlplan",
-        flags=QWEN_ON_64,
-        choice=SimulationChoice(costs=costs),
-    )
-    outcome = given.run(open_policy("rlplan"), gpus_per_worker=8.0)
-    with given.store() as store, store.read() as session:
-        row = session.scalars(select(Recommendation)).one()
-        segments = session.scalars(select(Segment)).all()
-    assert given.plan.hardware["pilot_gpus"] == given.spec.training.machine.gpus == 8
-    assert given.spec.final_gpus == 64
-    assert outcome.spent_gpu_hours <= given.spec.pilot_gpu_hours
-    assert row.gpu_hours_to_target <= given.spec.target_gpu_hours
-    moments = sorted([(each.started_at, 1) for each in segments] + [(each.ended_at, -1) for each in segments])
-    assert max(accumulate(change for _, change in moments)) == 8
+    assert nodes_of(Plan(hardware={"gpu": gpu, "gpus_per_node": per_node}), gpus) == nodes

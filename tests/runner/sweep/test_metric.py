@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from budgets.errors import InputError
-from planner.store.schema import Fit, Plan
+from planner.store.schema import Fit
 from planner.store.standing import standing
 from planner.sweeping.policies import open_policy
 from rlplan.reading.sweep_data import sweep_data
@@ -17,14 +17,14 @@ from runner.ports.backend import Point
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.simulation.executor import SimulatedExecutor
-from runner.simulation.surface_world import SurfaceCourse, SurfaceWorld
+from runner.simulation.world import Course, World
 from runner.sweep.board import Board
 from runner.sweep.planning import SweepChoice, sweep_spec
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
-class CourseOfFour(SurfaceCourse):
+class CourseOfFour(Course):
     """The best of four answers is right half as often again as one is, and the worst half as often."""
 
     def point(self, step: int) -> Point:
@@ -32,8 +32,8 @@ class CourseOfFour(SurfaceCourse):
         return made if made.score is None else replace(made, further_scores=beside(made.score))
 
 
-class WorldOfFour(SurfaceWorld):
-    def course(self, config: TrialConfig) -> SurfaceCourse:
+class WorldOfFour(World):
+    def course(self, config: TrialConfig) -> Course:
         return CourseOfFour(SimulationChoice(), self.surface, config)
 
 
@@ -81,12 +81,8 @@ def test_curves_decisions_and_pictures_are_of_the_metric(
 
 
 def test_a_world_that_knows_the_mean_alone_is_refused(tmp_path: Path) -> None:
-    sweep = SimulatedSweep(tmp_path / "rlplan.db")
-    validation = {**sweep.plan.config["validation"], "metric": "best"}
-    plan = Plan(**{name: getattr(sweep.plan, name) for name in ("name", "workload", "hardware", "recipe")})
-    plan.pilot_gpu_hours, plan.final_gpu_hours = sweep.plan.pilot_gpu_hours, sweep.plan.final_gpu_hours
-    plan.candidates = list(sweep.plan.candidates)
-    plan.config = {**sweep.plan.config, "validation": validation}
+    plan = SimulatedSweep(tmp_path / "rlplan.db").plan
+    plan.config = {**plan.config, "validation": {**plan.config["validation"], "metric": "best"}}
     simulation = SimulationChoice().model_dump(mode="json")
     with pytest.raises(InputError, match=r"compares by the best .* knows their mean alone"):
         sweep_spec(plan, SweepChoice(folder=tmp_path, simulation=simulation))
@@ -98,5 +94,5 @@ def test_a_batch_that_grows_is_no_part_of_a_simulated_world(tmp_path: Path) -> N
     sweep = SimulatedSweep(tmp_path / "rlplan.db")
     config = sweep.spec.trial(8, 4, 1e-4, 0, (("growth", "4x"),))
     assert config.growth == "4x"
-    with pytest.raises(InputError, match="growth 4x cannot be simulated or replayed"):
-        SurfaceWorld(SimulationChoice()).course(config)
+    with pytest.raises(InputError, match="growth 4x cannot be simulated"):
+        World(SimulationChoice()).course(config)

@@ -1,16 +1,14 @@
 """The driver's side of the executor on Ray that needs no Ray: leases, room, messages, restarts, ages."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from budgets.errors import ClusterLostError, InputError
-from runner.ports.backend import Point
-from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.executor import Work
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
-from runner.sweep.on_ray.messages import decoded, encoded, event_of, message_of
 from runner.sweep.on_ray.placing import Footprint, Place
 
 
@@ -25,21 +23,6 @@ def heard(worker: str, lease: str, seconds: float) -> dict[str, Any]:
 
 def opened(leases: Leases, work: Work) -> Lease:
     return leases.open(work, Place(Footprint.of(work)), 0.0)
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        Began(1, "w", 2.5),
-        Progress(1, "w", 2.5, (Point(0, 0, 0, 1e-9, 0.1, 0.5, 0.1, {"loss": float("inf")}, ("slow",)),)),
-        Ended(1, "w", 2.5, 7, "path", ("note",)),
-        Failed(1, None, 2.5, "nan", "why", "tail — ü"),
-    ],
-)
-def test_an_event_and_a_segment_survive_the_way_as_json(event: Event) -> None:
-    assert event_of(decoded(encoded({**message_of(event), "host": "h"}))) == event
-    sent = work(config={"a": [1, 2]})
-    assert Work(**decoded(encoded({"work": asdict(sent)}))["work"]) == sent
 
 
 def test_a_trial_goes_on_under_its_parked_lease_and_the_least_recently_used_one_makes_room() -> None:
@@ -108,30 +91,32 @@ def test_restarts_wait_longer_and_longer_until_a_segment_has_ended() -> None:
         restarts.check()
 
 
-def test_a_cluster_that_was_never_there_is_a_mistake_of_the_user() -> None:
-    restarts = Restarts("10.0.0.1:6379")
-    restarts.lost("refused", now=0.0)
-    with pytest.raises(InputError, match=r"10\.0\.0\.1:6379.*refused"):
-        restarts.check()
-    later = Restarts("ray://10.0.0.1:10001")
-    later.ready()
-    later.lost("refused", now=0.0)
-    assert not later.due(10.0)  # the cluster still keeps what the dead client has started
-    assert later.due(12.0)
+BUSY = "ConnectionAbortedError: Initialization failure from server: Starting Ray client server failed."
 
 
-def test_a_cluster_that_is_too_busy_for_a_client_is_asked_again_and_one_that_is_not_there_is_not() -> None:
-    busy = "ConnectionAbortedError: Initialization failure from server: Starting Ray client server failed."
-    restarts = Restarts("ray://head:10001")
-    for _ in range(MOST_JOINS - 1):
-        restarts.lost(busy, 100.0)
+@pytest.mark.parametrize(
+    ("address", "reason", "joins"),
+    [
+        ("10.0.0.1:6379", "refused", 1),
+        ("ray://head:10001", "connection refused", 1),
+        ("head:6379", BUSY, 1),
+        ("ray://head:10001", BUSY, MOST_JOINS),  # it is there, and too busy for a client
+    ],
+)
+def test_a_cluster_that_was_never_there_is_a_mistake_of_the_user(address: str, reason: str, joins: int) -> None:
+    restarts = Restarts(address)
+    for _ in range(joins - 1):
+        restarts.lost(reason, 100.0)
         restarts.check()
         assert restarts.due(1000.0)
-    restarts.lost(busy, 100.0)
-    with pytest.raises(InputError, match="no cluster can be joined"):
+    restarts.lost(reason, 100.0)
+    with pytest.raises(InputError, match=f"no cluster can be joined at '{address}': {reason}"):
         restarts.check()
-    for address, reason in (("ray://head:10001", "connection refused"), ("head:6379", busy)):
-        refused = Restarts(address)
-        refused.lost(reason, 100.0)
-        with pytest.raises(InputError, match="no cluster can be joined"):
-            refused.check()
+
+
+def test_a_client_that_has_lost_its_cluster_waits_until_that_has_let_go_of_it() -> None:
+    restarts = Restarts("ray://10.0.0.1:10001")
+    restarts.ready()
+    restarts.lost("refused", now=0.0)
+    assert not restarts.due(10.0)  # the cluster still keeps what the dead client has started
+    assert restarts.due(12.0)

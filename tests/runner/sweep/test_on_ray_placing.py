@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from budgets.errors import InputError
 from runner.ports.executor import Work
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.hangs import Hangs
 from runner.sweep.on_ray.known_workers import KnownWorker
 from runner.sweep.on_ray.placing import (
     ClusterResources,
     Footprint,
+    Hangs,
     Has,
     Place,
     require_fits,
@@ -24,7 +24,6 @@ from runner.sweep.on_ray.placing import (
     usable,
 )
 
-SPLIT = {"machine": {"split": True}}
 QUARTER = Footprint(gpus=0.25)
 
 
@@ -45,55 +44,35 @@ def worker(footprint: Footprint, *nodes: str) -> KnownWorker:
     return KnownWorker("w", "h", 1, nodes[0], nodes, footprint, 0.0, 0.0)
 
 
-def test_each_node_of_a_trial_has_a_part_of_what_it_needs() -> None:
-    assert Footprint.of(work(cpus=2.0, gpus=0.5)).bundles == [{"CPU": 2.0, "GPU": 0.5}]
-    assert Footprint.of(work(cpus=8.0, gpus=4.0, config=SPLIT)).bundles == [{}, *[{"CPU": 4.0, "GPU": 2.0}] * 2]
-    assert Footprint.of(work(cpus=1.0, config=SPLIT)).bundles == [{}, *[{"CPU": 1.0}] * 2]
-    large = Footprint.of(work(8, cpus=1.0, gpus=64.0))
-    assert large.bundles == [{"CPU": 1.0, "GPU": 8.0}] * 8
-    assert (Place(large).strategy, Place(Footprint()).strategy) == ("STRICT_SPREAD", "PACK")
-    assert Place(large, avoided=("a", "b")).options == {"bundle_label_selector": [{"ray.io/node-id": "!in(a,b)"}] * 8}
-
-
 @pytest.mark.parametrize(
     ("nodes", "needs", "times"),
     [
-        ([(4, 0)], QUARTER, 0),
-        ([(4, 1)], QUARTER, 4),
         ([(4, 0.5)], QUARTER, 2),
         ([(1, 8)], QUARTER, 1),
         ([(0.5, 8)], QUARTER, 0),
         ([(96, 8)] * 8, Footprint(8, 8, 8), 1),
-        ([(96, 8)] * 8, Footprint(8, 8), 8),
         ([(96, 8)] * 7 + [(96, 7)], Footprint(8, 8, 8), 0),  # 63 GPUs, and no 64 of them
-        ([(96, 8)] * 4, Footprint(8, 4, 2), 4),
-        ([(96, 8), (96, 4)], Footprint(8, 4, 2), 1),  # the second one would need two parts of one node
-        ([(96, 8), (96, 4)], Footprint(8, 4, 2, halves=True), 1),
-        ([(96, 8)], Footprint(8, 4, 2, halves=True), 1),
     ],
 )
 def test_only_whole_trials_count(nodes: list[Has], needs: Footprint, times: int) -> None:
     assert needs.times_in(nodes) == times
 
 
-def placeable(free: list[int], parts: int, *, apart: bool) -> int:
+def placeable(free: list[int], parts: int) -> int:
     """The most trials that any way of placing them finds nodes for, by trying all."""
-    if not apart:
-        return sum(free) // parts
     ways = [[f - (i in on) for i, f in enumerate(free)] for on in combinations(range(len(free)), parts)]
-    return max((1 + placeable(way, parts, apart=True) for way in ways if min(way) >= 0), default=0)
+    return max((1 + placeable(way, parts) for way in ways if min(way) >= 0), default=0)
 
 
 @given(
     free=st.lists(st.integers(0, 3), min_size=1, max_size=4),
-    parts=st.integers(1, 3),
-    halves=st.booleans(),
+    parts=st.integers(2, 3),
 )
-def test_what_is_counted_can_be_placed_and_no_more(free: list[int], parts: int, halves: bool) -> None:
-    needs = Footprint(1.0, 1.0, parts, halves=halves)
+def test_what_is_counted_can_be_placed_and_no_more(free: list[int], parts: int) -> None:
+    needs = Footprint(1.0, 1.0, parts)
     counted = needs.times_in([(8.0, float(f)) for f in free])
-    assert counted == placeable(free, parts, apart=needs.apart)
-    for _ in range(counted if needs.apart else 0):  # as Ray places them: on the emptiest nodes
+    assert counted == placeable(free, parts)
+    for _ in range(counted):  # as Ray places them: on the emptiest nodes
         for at in sorted(range(len(free)), key=lambda at: -free[at])[:parts]:
             free[at] -= 1
     assert min(free) >= 0
@@ -122,23 +101,15 @@ def test_what_no_machine_has_is_refused_with_the_nearest_that_fits() -> None:
         InputError, match=rf"trial 1 needs 1 CPUs and 3 GPUs on one machine.*{has}; the nearest.* 2 GPUs on one machine"
     ):
         require_fits(work(gpus=3.0), nodes)
-    require_fits(work(cpus=8.0, config=SPLIT), nodes)
-    with pytest.raises(InputError, match="2 times 6 CPUs"):
-        require_fits(work(cpus=12.0, config=SPLIT), nodes)
 
 
 def test_a_trial_of_several_nodes_needs_whole_ones() -> None:
     nodes = [*(idle(f"n{i}", 96, 8) for i in range(6)), *(idle(f"m{i}", 48, 4) for i in range(4))]
     require_fits(work(10, gpus=40.0), nodes)
-    with pytest.raises(InputError) as refused:
+    has = r"\(6 machines: 96 CPUs, 8 GPUs each; 4 machines: 48 CPUs, 4 GPUs each\)"
+    nearest = "the nearest that fits is 8 GPUs on each of 6 machines: give it less, or join a larger cluster"
+    with pytest.raises(InputError, match=rf"needs 8 nodes with 1 CPUs and 8 GPUs each.*{has}; {nearest}"):
         require_fits(work(8, gpus=64.0), nodes)
-    assert str(refused.value) == (
-        "trial 1 needs 8 nodes with 1 CPUs and 8 GPUs each, which is not there (6 machines: 96 CPUs, 8 GPUs each; 4 "
-        "machines: 48 CPUs, 4 GPUs each); the nearest that fits is 8 GPUs on each of 6 machines: give it less, or join "
-        "a larger cluster with --ray-address"
-    )
-    with pytest.raises(InputError, match=r"8 GPUs on one machine: give"):
-        require_fits(work(2, gpus=16.0), nodes[5:7])
 
 
 def test_parts_of_nodes_fill_one_node_before_the_next() -> None:

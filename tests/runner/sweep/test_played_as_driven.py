@@ -16,7 +16,7 @@ from planner.sweeping.grants import idle_gpu_hours
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from runner.ports.simulation import Costs, SimulationChoice
-from runner.simulation.opening import world_of
+from runner.simulation.world import world_of
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 START_UP_SECONDS = 40.0

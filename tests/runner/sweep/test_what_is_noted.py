@@ -1,27 +1,20 @@
 """What a sweep notes beside its trials: fingerprints, and costs of updates."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from budgets import catalogue
-from budgets.calibration import calibrate, priced_phases, priced_whole
-from budgets.work import total
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
-from planner.store.schema import CostRecord
 from planner.trials import TrialState
 from planner.view import TrialView
-from rlplan.actions.calibrating import measured_steps
 from runner.ports.backend import Point
 from runner.ports.trial import TaskChoice
 from runner.sweep import fingerprint
 from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
-from tests.budgets.workloads import workload_of
 from tests.planner.store.samples import NOON
 
 
@@ -52,14 +45,10 @@ MODULE = '"""A room."""\n\nx = 1  # one\n\n\ndef f():\n    """Return it."""\n   
     ("path", "text", "counts"),
     [
         ("runner/training/room.py", MODULE.replace("x = 1", "x = 2"), True),
-        ("runner/training/room.py", MODULE.replace("  # one", "").replace("Return it", "Return x"), False),
-        ("runner/training/room.py", MODULE.replace("(x)", "x"), False),
-        ("runner/training/another.py", MODULE, True),
-        ("runner/training/notes.txt", "no code", False),
+        ("runner/training/room.py", MODULE.replace("  # one", "").replace("it", "x").replace("(x)", "x"), False),
         ("planner/recipes/room.py", MODULE, True),
         ("planner/sweeping/room.py", MODULE, False),
         ("runner/sweep/room.py", MODULE, False),
-        ("budgets/growth.py", "x = 2", True),
     ],
 )
 def test_the_fingerprint_of_the_code_changes_with_what_makes_curves(
@@ -93,14 +82,6 @@ def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
     assert second != first
     problems.write_text('{"prompt": "1+1="}\n')
     assert configuration_fingerprint(given) != second
-
-
-def test_a_sweep_of_an_earlier_version_keeps_its_fingerprint() -> None:
-    assert configuration_fingerprint(spec()) == "6dd6fda12f4a7b96"
-    chosen = TrainerChoice(name="standin")
-    now = spec()
-    other = now.model_copy(update={"training": now.training.model_copy(update={"trainer": chosen})})
-    assert configuration_fingerprint(other) != configuration_fingerprint(now)
 
 
 @pytest.mark.parametrize("command", ["python {here}/train.py --steps {to_step}", ["x", "--config={here}/train.py"]])
@@ -145,23 +126,9 @@ def test_a_segment_of_updates_gives_their_typical_cost() -> None:
     assert (record.generated_rollouts, record.trained_rollouts) == (64, 60)
 
 
-@pytest.mark.parametrize("points", [[], [update(1, train=0.1), update(2, train=0.1)]], ids=["none", "too few"])
-def test_too_few_updates_tell_nothing(points: list[Point]) -> None:
-    assert cost_record(spec(), WORKLOAD, TRIAL, points, NOON) is None
-
-
 def test_segments_of_one_update_tell_their_cost_together() -> None:
     short = ShortSegments()
     told = [short.with_earlier(7, [update(step, train=0.1 * step)]) for step in range(1, 8)]
-    assert [[point.optimizer_step for point in each] for each in told] == [
-        [1],
-        [1, 2],
-        [1, 2, 3],
-        [4],
-        [4, 5],
-        [4, 5, 6],
-        [7],
-    ]
     records = [cost_record(spec(), WORKLOAD, TRIAL, points, NOON) for points in told]
     assert [record and record.steps for record in records] == [None, None, 3, None, None, 3, None]
     assert records[2] is not None
@@ -192,41 +159,22 @@ def test_whole_updates_of_a_trainer_from_outside_are_told_without_starts_and_val
     assert record.generated_rollouts == TRIAL.rollouts_per_prompt * TRIAL.prompts_per_batch
 
 
-def test_whole_updates_of_a_trainer_from_outside_move_the_price_of_the_next_plan() -> None:
-    gpu, workload = catalogue.gpu("h100"), workload_of()
-    traits, given = load_recipe("grpo").traits(), outside("verl")
-    on_gpus = given.model_copy(update={"resources": Resources(gpu="h100", slots=64)})
-    known = {"model": "qwen3-8b", "prompt_tokens": 256}
-
-    def price(slower: float) -> float:
-        cell = replace(TRIAL, rollouts_per_prompt=16, prompts_per_batch=64)
-        said = {"response_tokens": 3300.0, "seconds": {"other": slower}}
-        points = [driven(step, slower, metrics=said) for step in range(1, 9)]
-        record = cost_record(on_gpus, known, cell, points, NOON)
-        assert record is not None
-        (step,) = measured_steps([CostRecord(**vars(record))], traits)
-        assert step.traits.old_log_probs  # as verl does, whatever the recipe says
-        found = calibrate(workload, gpu, [step] * 5).coefficients
-        return total(priced_whole(priced_phases(workload, gpu, step, found), step.traits))
-
-    assert price(400.0) > 1.5 * price(100.0)
-
-
 @pytest.mark.parametrize(
     ("given", "points"),
     [
+        (spec(), []),
+        (spec(), [update(1, train=0.1), update(2, train=0.1)]),
+        (spec(), [Point(step, 64, 300, 1.0, 0.001, metrics={}) for step in range(1, 9)]),
         (outside("standin"), DRIVEN),
         (outside("prime-rl"), DRIVEN),  # generates on GPUs of its own
         (outside("trl", "dapo"), DRIVEN),  # generates more than it says
         (outside("verl"), DRIVEN[:3]),
         (outside("verl"), [driven(step, 5.0, metrics={"response_tokens_at_most": 9.0}) for step in range(1, 9)]),
     ],
-    ids=["stand-in", "apart", "refills", "too few", "lengths unknown"],
+    ids=[
+        *("no update", "two updates", "a simulated world"),
+        *("a stand-in", "apart", "refills", "too few from outside", "lengths unknown"),
+    ],
 )
-def test_what_cannot_be_told_of_a_trainer_from_outside_is_left_out(given: SweepSpec, points: list[Point]) -> None:
+def test_what_cannot_be_told_is_left_out(given: SweepSpec, points: list[Point]) -> None:
     assert cost_record(given, WORKLOAD, TRIAL, points, NOON) is None
-
-
-def test_a_simulated_world_teaches_nothing_about_real_costs() -> None:
-    points = [Point(step, 64, 300, 1.0, 0.001, metrics={}) for step in range(1, 9)]
-    assert cost_record(spec(), WORKLOAD, TRIAL, points, NOON) is None

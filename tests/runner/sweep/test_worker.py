@@ -90,18 +90,6 @@ def test_points_are_reported_with_the_next_score_and_kept_in_the_folder(works: W
     assert Path(ended.checkpoint).exists()
 
 
-def test_points_without_a_score_are_reported_after_a_second(works: Works) -> None:
-    bench = Bench()
-    work = works(to_step=2)
-
-    def half_a_second_passes() -> bool:
-        bench.clock.now += 1.0
-        return False
-
-    bench.run(work, half_a_second_passes)
-    assert bench.steps(work) == [[0], [1], [2]]
-
-
 def test_a_trial_in_memory_is_not_opened_again(works: Works) -> None:
     bench = Bench()
     for work in (works(to_step=2), works(from_step=2, to_step=4)):
@@ -112,27 +100,21 @@ def test_a_trial_in_memory_is_not_opened_again(works: Works) -> None:
     assert bench.opened == 3
 
 
-def test_what_an_earlier_worker_could_not_report_is_reported_first(works: Works) -> None:
-    work = works(to_step=5)
-    Bench().run(work)
-    again = works(from_step=2, to_step=7)
-    bench = Bench()
-    assert bench.run(again).step == 7
-    assert bench.steps(again) == [[3, 4, 5], [6], [7]]
-
-
-def test_a_trial_that_never_committed_reports_its_base_model_too(works: Works) -> None:
-    Bench().run(works(to_step=1))
-    bench, again = Bench(), works(to_step=2)
-    bench.run(again)
-    assert bench.steps(again) == [[0, 1], [2]]
-
-
-def test_a_checkpoint_beyond_the_segment_ends_it_at_once(works: Works) -> None:
-    Bench().run(works(to_step=6))
-    bench, again = Bench(), works(from_step=1, to_step=4)
-    assert bench.run(again).step == 6
-    assert bench.steps(again) == [[2, 3, 4, 5, 6]]
+@pytest.mark.parametrize(
+    ("before", "from_step", "to_step", "reached", "reports"),
+    [
+        (5, 2, 7, 7, [[3, 4, 5], [6], [7]]),  # what nobody heard of comes first
+        (1, 0, 2, 2, [[0, 1], [2]]),  # nothing was committed: the base model's score too
+        (6, 1, 4, 6, [[2, 3, 4, 5, 6]]),  # it is beyond the segment already
+    ],
+)
+def test_what_an_earlier_worker_could_not_report_is_reported_first(
+    works: Works, before: int, from_step: int, to_step: int, reached: int, reports: list[list[int]]
+) -> None:
+    Bench().run(works(to_step=before))
+    bench, again = Bench(), works(from_step=from_step, to_step=to_step)
+    assert bench.run(again).step == reached
+    assert bench.steps(again) == reports
 
 
 def test_points_beyond_the_checkpoint_are_cut_and_made_again(works: Works) -> None:

@@ -176,24 +176,18 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     executor.close()
 
 
-def test_a_worker_writes_its_age_until_its_end(tmp_path: Path) -> None:
-    life = WorkerLife()
+def test_a_worker_writes_its_age_until_its_last_word(tmp_path: Path) -> None:
+    life, known = WorkerLife(), set(threading.enumerate())
     assert 0 < life.seconds() < time.clock_gettime(time.CLOCK_BOOTTIME)
     assert WorkerLife().name != life.name
     heartbeat = Heartbeat(life, tmp_path)
     heartbeat.holds(7, 4)
     (written,) = worker_records(tmp_path).values()
-    assert (written.worker, written.slots, written.segment) == (life.name, 4, 7)
+    assert (written.worker, written.slots, written.segment, written.over) == (life.name, 4, 7, False)
     assert written.seconds <= life.seconds()
     heartbeat.end()
-    assert json.loads((tmp_path / "workers" / f"{life.name}.json").read_text())["over"]
-
-
-def test_after_a_workers_last_word_it_writes_no_more(tmp_path: Path) -> None:
-    known = set(threading.enumerate())
-    heartbeat = Heartbeat(WorkerLife(), tmp_path)
-    heartbeat.end()
     last = worker_records(tmp_path)
+    assert last[life.name].over
     for beating in set(threading.enumerate()) - known:
         beating.join()  # it was just asleep, and used to write once more: seconds that nobody was charged for
     heartbeat.holds(7, 4)

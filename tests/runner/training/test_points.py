@@ -7,8 +7,6 @@ from budgets.errors import CheckpointError
 from runner.ports.backend import Point
 from runner.training.trial import METRICS, PointsFile, read_points
 
-EARLIER = Path(__file__).parents[2] / "earlier"
-
 
 def kept(folder: Path, points: list[Point]) -> list[Point]:
     file = PointsFile(folder, None)
@@ -38,17 +36,6 @@ def test_what_lies_beyond_the_checkpoint_or_was_torn_is_cut(tmp_path: Path) -> N
     assert [point.optimizer_step for point in read_points(tmp_path)] == [0, 1, 2, 3]
     PointsFile(tmp_path, None).close()
     assert read_points(tmp_path) == []
-
-
-def test_a_trial_of_an_older_sweep_is_read_by_its_old_name_and_goes_on(tmp_path: Path) -> None:
-    old = EARLIER / "trial" / "points.jsonl"
-    (tmp_path / old.name).write_bytes(old.read_bytes())
-    file = PointsFile(tmp_path, 2)
-    assert [(point.optimizer_step, point.score) for point in file.earlier] == [(0, 0.25), (1, None), (2, 0.3125)]
-    assert file.earlier[0].further_scores["best@2"] == (0.5, 0.1889822365046136)
-    file.add(Point(3, 48, 200, 1.0, 0.1))
-    file.close()
-    assert [point.optimizer_step for point in read_points(tmp_path)] == [0, 1, 2, 3]
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
