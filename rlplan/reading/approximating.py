@@ -1,14 +1,13 @@
 """What of a sweep's recipes its trainer does otherwise than they say, in words for whoever reads of the sweep."""
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from planner.config.trainer import STANDIN, TrainerChoice
 from planner.recipes import Recipe
 from runner.ports.trial import Machine
-from runner.trainers.ability import Difference, Judging
+from runner.trainers.ability import Judging
 
 
 def approximated(config: Mapping[str, Any]) -> list[str]:
@@ -23,15 +22,8 @@ def approximated(config: Mapping[str, Any]) -> list[str]:
     found = []
     for tables in training.get("recipes", {}).values() or (training["recipe"],):
         recipe = Recipe.model_validate(tables)
-        differences = _otherwise(judge, recipe, machine) if isinstance(judge, Judging) else []
+        differences = judge.differences(recipe, machine) if isinstance(judge, Judging) else []
         if differences:
             done = "; ".join(each.done for each in differences)
             found.append(f"{trainer.name} does recipe '{recipe.name}' approximately: {done}")
     return found
-
-
-def _otherwise(judge: Judging, recipe: Recipe, machine: Machine) -> Sequence[Difference]:
-    """Have it judge with what it asks to know of the machine."""
-    known = {"vllm": machine.engine == "vllm", "weights": machine.weights}
-    asked = inspect.signature(judge.differences).parameters
-    return judge.differences(recipe, **{name: value for name, value in known.items() if name in asked})

@@ -6,7 +6,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from budgets.errors import InputError
 from planner.recipes import Recipe, load_recipe, recipe_names
-from planner.recipes.schema import Filters
+from planner.recipes.schema import Objective
+from runner.ports.trial import Machine
+
+A_GPU = Machine(device="cuda", engine="vllm", weights="bfloat16")  # on which a trainer is asked unless one is named
+UNCLIPPED = 1e9
+_WHOLE = 1.0  # as a lower clip: ratios are not negative
 
 Degree = Literal["exact", "approximate", "refused"]
 
@@ -37,8 +42,8 @@ class Difference:
 class Judging(Protocol):
     """A driver that says of any recipe what its trainer would do otherwise."""
 
-    def differences(self, recipe: Recipe) -> Sequence[Difference]:
-        """Return every key that it does otherwise; nothing where the recipe is done exactly."""
+    def differences(self, recipe: Recipe, machine: Machine = A_GPU) -> Sequence[Difference]:
+        """Return every key that it does otherwise on a machine; nothing where the recipe is done exactly."""
 
 
 def judged(recipe: Recipe, judge: Callable[[Recipe], Sequence[Difference]]) -> list[Difference]:
@@ -57,15 +62,39 @@ def degree(differences: Iterable[Difference]) -> Degree:
     return "approximate" if all(each.near for each in found) else "refused"
 
 
-def filter_differences(filters: Filters, *, refilling: tuple[str, str]) -> Iterator[Difference]:
-    """Yield what a trainer does otherwise that has no filter of its own but refilling, which it does so."""
-    why, instead = refilling
-    if filters.zero_variance == "drop":
-        yield Difference("filters.zero_variance", "drop", "but it keeps groups without a gradient", "keep")
-    if filters.zero_variance == "refill":
-        yield Difference("filters.most_refills", filters.most_refills, why, instead, ours=False)
+def shared_differences(
+    recipe: Recipe,
+    *,
+    stale: str | None = None,
+    truncated: str | None = None,
+    dropping: str | None = None,
+    refilling: tuple[str, str] | None = None,
+    head: str | None = None,
+) -> Iterator[Difference]:
+    """Yield what several trainers do otherwise: none retires a prompt, and for the rest it is said why, where it is so.
+
+    Of refilling it is said beside it what they do instead.
+    """
+    filters = recipe.filters
+    if stale and recipe.schedule.staleness_bound:
+        yield Difference("schedule.staleness_bound", recipe.schedule.staleness_bound, stale, 0)
+    if truncated and recipe.rewards.mask_truncated:
+        yield Difference("rewards.mask_truncated", True, truncated, False)
+    if dropping and filters.zero_variance == "drop":
+        yield Difference("filters.zero_variance", "drop", dropping, "keep")
+    if refilling and filters.zero_variance == "refill":
+        yield Difference("filters.most_refills", filters.most_refills, *refilling, ours=False)
     if filters.retire_at is not None:
         yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
+    if head and recipe.precision.fp32_head:
+        yield Difference("precision.fp32_head", True, head, False)
+
+
+def clip_bounds(objective: Objective, lowest: float = _WHOLE, highest: float = UNCLIPPED) -> tuple[float, float]:
+    """Return how far a ratio may fall and rise as numbers, also where the recipe does not clip it."""
+    low, high = objective.clip_low, objective.clip_high
+    clips = objective.clip != "none"
+    return (low if clips and low is not None else lowest), (high if clips and high is not None else highest)
 
 
 def done_as(

@@ -10,9 +10,8 @@ from runner.trainers.driver import TrainerDriver
 
 
 def driver_of(config: TrialConfig) -> TrainerDriver:
-    """Return the driver of the trainer that a trial's configuration names, made by its module's `driver`."""
+    """Return the driver of the trainer that a trial names: its module's JUDGE, or what `driver` there makes of it."""
     assert config.trainer is not None
-    driver: TrainerDriver = import_module(f"runner.trainers.{config.trainer.name.replace('-', '_')}.driver").driver(
-        config
-    )
-    return driver
+    module = import_module(f"runner.trainers.{config.trainer.name.replace('-', '_')}.driver")
+    made: TrainerDriver = module.JUDGE if hasattr(module, "JUDGE") else module.driver(config)
+    return made

@@ -1,13 +1,16 @@
-"""What the drivers of named trainers do alike: a recipe as it is done, settings, files, the start, checkpoints."""
+"""What the drivers of trainers do alike: options, settings, files, the start, checkpoints; named.py is made of it."""
 
 import json
+import math
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.resources import files as package_files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -16,50 +19,74 @@ from pydantic import BaseModel, ValidationError
 
 from budgets.errors import InputError
 from planner.checking import explained
-from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.opening import open_task
 from runner.tasks.tokenizers import ChatTokenizer, character_tokenizer_files
-from runner.trainers.ability import Difference, done_as
 from runner.trainers.driver import Attempt, Checkpoint, Launch
 from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
-from runner.trainers.own_ray import in_own_ray
 
 Options = TypeVar("Options", bound=BaseModel)
 
 STEP = "{step}"
+_PORTS = 20_000, 10_000  # where the machines of a trial meet: the first, and how many
 _LONGEST = 600.0  # seconds, in which an environment on slow storage has been read
 REWARD, PROBLEMS = "reward.json", "problems.jsonl"
 _JUDGE_PARTS = (*REWARD_PARTS, "runner/trainers/__init__.py", "runner/trainers/rewarding.py")
+_IN_OWN_RAY = Path(__file__).with_name("in_own_ray.py")
 
 
-def as_done(config: TrialConfig, trainer: str, judge: Callable[[Recipe], Sequence[Difference]]) -> TrialConfig:
-    """Return the trial with the recipe as the trainer does it; InputError where that is not what is wanted."""
-    assert config.trainer is not None
-    recipe = done_as(trainer, config.recipe, judge, approximate=config.trainer.approximate)
-    return config.model_copy(update={"recipe": recipe})
-
-
-def options_in(config: TrialConfig, model: type[Options]) -> Options:
-    """Return the checked `[trainer.options]` of a trial."""
+def options_in(config: TrialConfig, model: type[Options], where: str | None = None) -> Options:
+    """Return the checked `[trainer.options]` of a trial; ConfigError says what is wrong with them, and where."""
     assert config.trainer is not None
     try:
         return model.model_validate(config.trainer.options)
     except ValidationError as error:
-        raise explained(error, model, {}, f"[trainer.options] of {config.trainer.name}") from error
+        raise explained(error, model, {}, where or f"[trainer.options] of {config.trainer.name}") from error
 
 
-def refuse(config: TrialConfig, remedies: Mapping[str, str]) -> None:
-    """Refuse what of a trial's configuration this trainer cannot do, each by its dotted key with what to do instead."""
+def refuse(config: TrialConfig, title: str, remedies: Mapping[str, str]) -> None:
+    """Refuse what of a trial's configuration this trainer cannot do, each by its dotted key with what to do instead.
+
+    None has a batch that grows, and none a simulated world.
+    """
     assert config.trainer is not None
-    for key, remedy in remedies.items():
+    none = {"growth": f"{title}'s batch is constant: leave it out"}
+    none["simulation"] = f"{title} trains a model: use --trainer standin"
+    for key, remedy in (none | dict(remedies)).items():
         value: Any = config
         for part in key.split("."):
             value = getattr(value, part)
-        if value:
+        if value and value != "none":
             raise InputError(f"{key} with --trainer {config.trainer.name}: {remedy}")
+
+
+def require_chat(task: Task, title: str, instead: str = "take a model that has one") -> None:
+    """Refuse a model without a chat template, where the trainer makes every prompt a turn of a chat."""
+    if not has_chat(task):
+        raise InputError(f"{task.model_path} has no chat template, and {title} asks in chats: {instead}")
+
+
+def require_equal_shares(config: TrialConfig, gpus: int) -> None:
+    """Refuse an update whose rollouts cannot be shared out to the GPUs that train, naming the nearest that can."""
+    made, n, B = config.rollouts_per_step, config.rollouts_per_prompt, config.prompts_per_batch
+    if made % gpus:
+        step = gpus // math.gcd(n, gpus)
+        near = sorted({max(step, B // step * step), (B // step + 1) * step})
+        fewer = max(count for count in range(1, gpus) if made % count == 0)
+        raise InputError(
+            f"n = {n} · B = {B} = {made} rollouts on {gpus} GPUs: each has as many of them in an update. Use "
+            f"B = {' or '.join(map(str, near))}, or {fewer} GPUs"
+        )
+
+
+def rollouts_per_pass(config: TrialConfig, task: Task, gpus: int, wanted: int | None) -> int:
+    """Return as many as are wanted, or else as micro_batch_tokens allow; all passes of a GPU are of that size."""
+    each = config.rollouts_per_step // gpus
+    longest = task.max_prompt_tokens + task.max_response_tokens
+    most = wanted or max(1, config.machine.micro_batch_tokens // longest)
+    return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
 
 
 def opened_task(config: TrialConfig) -> Task:
@@ -78,6 +105,11 @@ def warmup_steps(config: TrialConfig) -> int:
 def validation_steps(config: TrialConfig) -> int:
     """Return the updates between validations."""
     return max(1, config.validation.every_rollouts // config.rollouts_per_step)
+
+
+def validation_batches(config: TrialConfig) -> int:
+    """Return the batches of rollouts between validations, where a trainer counts those as its steps."""
+    return max(1, validation_steps(config) // config.recipe.schedule.updates_per_batch)
 
 
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
@@ -111,6 +143,30 @@ def judged_files(config: TrialConfig, task: Task) -> dict[str, str]:
         PROBLEMS: problem_lines(config, task),
         REWARD: json.dumps(given, indent=1),
     }
+
+
+def flag_words(flags: Mapping[str, Any]) -> list[str]:
+    """Return flags as words of a command line; what is false or absent is left out, and what is true stands alone."""
+    words: list[str] = []
+    for name, value in flags.items():
+        if value is None or value is False:
+            continue
+        values = value if isinstance(value, list) else [] if value is True else [value]
+        words += [f"--{name.removeprefix('--')}", *map(str, values)]
+    return words
+
+
+def programs(package: str, *names: str) -> dict[str, str]:
+    """Return programs of a driver, which run in its trainer's interpreter, as files."""
+    own = package_files(f"runner.trainers.{package}")
+    return {name: own.joinpath(name).read_text(encoding="utf-8") for name in names}
+
+
+def numbered_rows(config: TrialConfig, task: Task, prompt: str, label: str) -> tuple[str, str]:
+    """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names."""
+    chosen = (*task.train, *task.validation[: config.validation.problems])
+    rows = [json.dumps({prompt: each.prompt, label: str(number)}) + "\n" for number, each in enumerate(chosen)]
+    return "".join(rows[: len(task.train)]), "".join(rows[len(task.train) :])
 
 
 def has_chat(task: Task) -> bool:
@@ -153,7 +209,30 @@ def started(
     return in_own_ray(launch, attempt, rank, python, gpus)
 
 
-def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str) -> tuple[int, str]:
+def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: int) -> Launch:
+    """Return what to start on the host of a rank: a node of the trial's own Ray, and on the head the command in it.
+
+    So a trainer that brings a Ray of its own, in any version, gets one that spans its trial's hosts and nothing else.
+    The command runs once, on the head, and finds that Ray by RAY_ADDRESS. `python` is the trainer's interpreter, `gpus`
+    what each host has.
+    """
+    given = {
+        "address": attempt.hosts[rank],
+        "nodes": len(attempt.hosts),
+        "gpus": gpus,
+        "meeting": str(attempt.folder / f"attempt-{attempt.number}.ray.json"),
+    }
+    script = _IN_OWN_RAY.name
+    argv = (python, str(attempt.folder / script), json.dumps(given), *(launch.argv if rank == 0 else ()))
+    return replace(launch, argv=argv, files={**launch.files, script: _IN_OWN_RAY.read_text(encoding="utf-8")})
+
+
+def meeting_port(attempt: Attempt) -> int:
+    """Return the port at which the machines of a trial meet, which each of them knows."""
+    return _PORTS[0] + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % _PORTS[1]
+
+
+def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str, **environment: str) -> tuple[int, str]:
     """Have a trainer's own environment look at the files of a trial; return how it ended, and what it printed.
 
     The first word is an argument of the trainer's interpreter.
@@ -167,9 +246,9 @@ def asked_itself(config: TrialConfig, files: Mapping[str, str], *argv: str) -> t
             path.write_text(text, encoding="utf-8")
         command = [*launcher, config.trainer.python or "python3", *argv]
         try:
-            environment = {**os.environ, "PYTHONPATH": str(Path(place, "parts"))}
+            given = {**os.environ, "PYTHONPATH": str(Path(place, "parts")), **environment}
             ended = subprocess.run(
-                command, cwd=place, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False
+                command, cwd=place, env=given, capture_output=True, text=True, timeout=_LONGEST, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return 1, f"{shlex.join(command)}: {error}"

@@ -1,11 +1,12 @@
-"""A data file as long as any trial may become, in the plan's order: then neither a pause nor an epoch reorders it.
+"""Trainers that get a data file as long as any trial may become, and share the GPUs between training and vLLM.
 
-For trainers whose own order, schedule or end depends on how long their data are. inside.py writes the file.
+Their own order, schedule or end depends on how long their data are: so neither a pause nor an epoch reorders the
+problems. inside.py writes the file.
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,23 +15,32 @@ from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import asked_itself, validation_steps
+from runner.trainers.driving import refuse, require_equal_shares
 from runner.training.building import open_stream
 
 # Prompts that the file holds for each prompt of an update: some are left out where groups without signal are replaced.
-_SAID = 2000  # of its last characters
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
 WITH_HORIZON = ("openrlhf", "skyrl")
-_OURS = ("horizon_steps", "save_seconds")
 
 
 class HorizonOptions(Section):
-    """What is set for each trainer that gets such a file."""
+    """How such a trainer runs, of which nothing but `settings` and `horizon_steps` changes what it computes."""
 
     horizon_steps: Count = Field(
         2000, description="updates that its data file is long enough for: no trial goes further, and all have the same"
     )
     save_seconds: Positive = Field(600.0, description="between saves within a segment")
+    rollouts_per_pass: Count | None = Field(
+        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
+    )
+    vllm_gpus: Annotated[int, Field(ge=0)] = Field(
+        0, description="GPUs that vLLM has to itself; 0: it shares all of them with the training"
+    )
+    vllm_memory: Positive = Field(0.5, description="share of a GPU's memory that vLLM takes")
+    tensor_parallel: Count = Field(1, description="GPUs of one vLLM engine")
+    settings: dict[str, Any] = Field(
+        {}, description="further keys of the trainer, or its flags without dashes, by their names; none of ours"
+    )
 
 
 def batches_of(config: TrialConfig, options: HorizonOptions) -> int:
@@ -42,11 +52,6 @@ def rows_of(config: TrialConfig, options: HorizonOptions) -> int:
     """Return the prompts of the data file, which make whole batches."""
     batch = config.prompts_per_batch * config.recipe.schedule.updates_per_batch
     return batches_of(config, options) * batch * _SPARE[config.recipe.filters.zero_variance]
-
-
-def validation_batches(config: TrialConfig) -> int:
-    """Return the batches between validations, which such a trainer counts as its steps."""
-    return max(1, validation_steps(config) // config.recipe.schedule.updates_per_batch)
 
 
 def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
@@ -79,8 +84,7 @@ def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
     trainer = config.trainer
     if trainer is None or trainer.name not in WITH_HORIZON:
         return config
-    known = HorizonOptions.model_validate({key: trainer.options[key] for key in _OURS if key in trainer.options})
-    if to_step <= known.horizon_steps:
+    if to_step <= trainer.options.get("horizon_steps", HorizonOptions().horizon_steps):
         return config
     longer = trainer.model_copy(update={"options": {**trainer.options, "horizon_steps": to_step}})
     return config.model_copy(update={"trainer": longer})
@@ -92,7 +96,47 @@ def within(attempt: Attempt) -> dict[str, str]:
     return {"PYTHONPATH": path, "HF_DATASETS_CACHE": str(attempt.folder / "datasets")}
 
 
-def refused(config: TrialConfig, files: Mapping[str, str]) -> list[str]:
-    """Have start.py show the trainer's own parser what a first attempt would be given; return what that refuses."""
-    code, said = asked_itself(config, files, "start.py", "--rehearse")
-    return [] if code == 0 else [said[-_SAID:]]
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Who has which GPUs."""
+
+    nodes: int  # that train
+    gpus_per_node: int  # of each of these
+    engines: int  # of vLLM
+    apart: bool  # whether vLLM's GPUs are its own
+
+
+def share_of(config: TrialConfig, options: HorizonOptions) -> Share:
+    """Return who has which GPUs; vLLM's own are the last nodes, or the last GPUs of a single one."""
+    machine, apart = config.machine, options.vllm_gpus > 0
+    trainers = machine.gpus - options.vllm_gpus
+    nodes = machine.nodes * trainers // machine.gpus if apart else machine.nodes
+    nodes = max(1, nodes)
+    return Share(nodes, trainers // nodes, (options.vllm_gpus or machine.gpus) // options.tensor_parallel, apart)
+
+
+def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -> None:
+    """Refuse a layout that such a trainer cannot run, naming what it can."""
+    remedies = {
+        "machine.split": "set [trainer.options] vllm_gpus, the GPUs that vLLM has to itself",
+        "machine.compile": f"rlplan does not have {trainer} compile the model: set false",
+    }
+    refuse(config, trainer, remedies)
+    machine, apart = config.machine, options.vllm_gpus
+    if machine.device != "cuda" or machine.engine != "vllm":
+        given = f"machine.device = '{machine.device}' and machine.engine = '{machine.engine}'"
+        raise InputError(f"{given}: {trainer} trains on GPUs, with vLLM; set 'cuda' and 'vllm'")
+    trainers, per_node = machine.gpus - apart, machine.gpus // machine.nodes
+    if trainers < 1:
+        raise InputError(f"[trainer.options] vllm_gpus = {apart} of {machine.gpus} GPUs: at least one must train")
+    if apart and machine.nodes > 1 and trainers % per_node:
+        raise InputError(
+            f"[trainer.options] vllm_gpus = {apart} on {machine.nodes} nodes of {per_node} GPUs: it takes whole nodes, "
+            f"a multiple of {per_node}"
+        )
+    if (apart or machine.gpus) % options.tensor_parallel:
+        raise InputError(
+            f"[trainer.options] tensor_parallel = {options.tensor_parallel}: it must divide the "
+            f"{apart or machine.gpus} GPUs that vLLM has"
+        )
+    require_equal_shares(config, trainers)

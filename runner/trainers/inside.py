@@ -6,7 +6,7 @@ It is copied into a trial's folder with the modules that it imports, and needs n
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,15 @@ def lay_model(folder: Path, run: Mapping[str, Any]) -> Path:
     return laid
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, Any], dict[str, Any]]) -> None:
+    """Write the files to train and to validate on; `row` makes one of a problem's place and prompt."""
+    lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row(number, json.loads(line)["prompt"]) for number, line in enumerate(lines)]
+    _write_rows(folder / run["prompts"], (rows[number] for number in ordered_problems(run)))
+    _write_rows(folder / run["validation"], rows[run["order"]["count"] :])
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a data file whole or not at all; one that is there already is the same."""
     if path.exists():
         return
@@ -62,11 +70,16 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     aside.replace(path)
 
 
-def mark(checkpoint: Path, step: int) -> None:
+def mark(checkpoint: Path, step: int, **beside: Any) -> None:
     """Say that a checkpoint is complete."""
-    aside = checkpoint / f"{MARK}.writing"
+    write_whole(checkpoint / MARK, {"step": step, **beside})
+
+
+def write_whole(path: Path, value: Any) -> None:
+    """Write a file of JSON whole or not at all."""
+    aside = path.with_name(f"{path.name}.writing")
     with aside.open("w", encoding="utf-8") as file:
-        file.write(json.dumps({"step": step}))
+        file.write(json.dumps(value))
         file.flush()
         os.fsync(file.fileno())
-    aside.replace(checkpoint / MARK)
+    aside.replace(path)

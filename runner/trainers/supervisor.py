@@ -15,6 +15,7 @@ from budgets.errors import InputError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
+from runner.trainers.driving import validation_steps
 from runner.trainers.failures import classify
 from runner.trainers.hosts import Handle, Host
 from runner.training.trial import replace_file
@@ -112,8 +113,7 @@ class Running:
         return new
 
     def _excess(self, now: float) -> str | None:
-        every = self._config.validation.every_rollouts // self._config.rollouts_per_step or 1
-        pausing = self._newest % every == 0 or self._newest >= self._to_step
+        pausing = self._newest % validation_steps(self._config) == 0 or self._newest >= self._to_step
         return self._silence.excess(now, pausing=pausing)
 
     def exit_code(self) -> int | None:

@@ -1,7 +1,8 @@
 """What our own programs in a trainer's interpreter write of its steps: a line of JSON each, with the trainer's names.
 
 `{"step", "at_seconds"}` alone says that start-up is over and where it stands. `logs` are the trainer's own numbers,
-`seconds` what was timed beside them, `scores` the validation: the scores of each problem's samples.
+`seconds` what was timed beside them, `scores` the validation: the scores of each problem's samples; `metrics` have our
+names already.
 """
 
 import json
@@ -21,9 +22,10 @@ def readings(line: str, names: Names, updates: int = 1) -> list[Reading]:
     """Return what a line says, where each of the trainer's steps is so many updates; a torn one says nothing."""
     with suppress(ValueError, KeyError, TypeError):
         said: Mapping[str, Any] = json.loads(line)
-        ours, seconds = ours_of(names, {key: float(value) for key, value in said.get("logs", {}).items()})
+        numbers = {name: float(value) for name, value in said.get("logs", {}).items() if isinstance(value, int | float)}
+        ours, seconds = ours_of(names, numbers)
         seconds.pop(STEP, None)
-        metrics = {name: value for name, value in ours.items() if name not in _ELSEWHERE}
+        metrics = {name: value for name, value in ours.items() if name not in _ELSEWHERE} | said.get("metrics", {})
         score = error = None
         if groups := said.get("scores"):
             score, error = mean_over([sum(group) / len(group) for group in groups])

@@ -11,10 +11,9 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 
-from runner.trainers.driving import as_done, opened_task
-from runner.trainers.openrlhf.driver import OpenRlhfDriver, files_of
-from runner.trainers.openrlhf.options import options_of
-from tests.runner.trainers.followed import attempt, trial
+from runner.trainers.driving import opened_task
+from runner.trainers.openrlhf.driver import OpenRlhfDriver
+from tests.runner.trainers.standins import attempt, trial
 
 DRIVER = OpenRlhfDriver()
 END = 1
@@ -52,9 +51,9 @@ def test_an_answer_is_rewarded_as_the_recipe_has_it_and_of_a_validation_scored_p
 ) -> None:
     for name in IMAGINED:
         monkeypatch.setitem(sys.modules, name, MagicMock())
-    config = as_done(trial("openrlhf", "dapo"), "OpenRLHF", DRIVER.differences)  # whose wrong answers are −1
+    config = DRIVER.as_done(trial("openrlhf", "dapo"))  # whose wrong answers are −1
     task = opened_task(config)
-    files = files_of(config, task, attempt(tmp_path), options_of(config))
+    files = DRIVER.files(config, task, attempt(tmp_path))
     for name in ("agent.py", "run.json", "reward.json", "problems.jsonl"):
         (tmp_path / name).write_text(files[name])
     spec = spec_from_file_location("agent", tmp_path / "agent.py")

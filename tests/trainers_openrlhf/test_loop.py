@@ -13,7 +13,7 @@ import torch
 from planner.logs.formats import read_printed
 from runner.trainers.openrlhf.driver import OpenRlhfDriver
 from runner.trainers.openrlhf.start import NEEDED, Imagined, followed
-from tests.runner.trainers.followed import attempt, trial
+from tests.runner.trainers.standins import attempt, trial
 
 REAL = ("openrlhf", "openrlhf.trainer", "openrlhf.trainer.ppo_trainer", "openrlhf.utils.logging_utils")
 DRIVER = OpenRlhfDriver()
@@ -74,7 +74,7 @@ class Samples:
         ]
 
 
-def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int) -> Any:
+def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, from_step: int | None = None) -> Any:
     """Have OpenRLHF's `fit` run to a segment's end."""
     base = module.PPOTrainer.__ray_metadata__.modified_class.__ray_actor_class__
     assert all(hasattr(base, name) for name in NEEDED)
@@ -93,7 +93,8 @@ def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int) -> 
     loader.__len__.return_value = 80
     loads = MagicMock(return_value=loader)
     strategy = SimpleNamespace(args=args, setup_dataloader=loads)
-    run = {"from_step": stands.get("global_step", 0), "to_step": to_step, "save_seconds": 600.0}
+    begins = stands.get("global_step", 0) if from_step is None else from_step
+    run = {"from_step": begins, "to_step": to_step, "save_seconds": 600.0}
     run["metrics"] = attempt(folder).metrics.name
 
     class Ready(followed(base, run, folder)):
@@ -148,3 +149,8 @@ def test_its_own_loop_goes_on_from_a_checkpoint_without_scoring_it_again(module:
     (source,) = DRIVER.sources(trial("openrlhf"), attempt(tmp_path))
     assert [(each.step, each.score) for each in source.read()] == [(3, None), (4, None), (5, None)]
     made.prompts_dataloader.load_state_dict.assert_called_once_with({"at": 24})
+
+
+def test_one_that_stands_elsewhere_than_at_the_checkpoint_is_refused(module: Any, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="rlplan checkpoint: it stands at step 0 instead of 3"):
+        trained(module, tmp_path, {}, to_step=5, from_step=3)

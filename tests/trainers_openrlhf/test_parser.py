@@ -12,11 +12,11 @@ from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe, recipe_names
 from runner.ports.trial import Machine, TrialConfig
 from runner.trainers.ability import degree
-from runner.trainers.driving import as_done, opened_task
-from runner.trainers.openrlhf.driver import OpenRlhfDriver, files_of
+from runner.trainers.driving import opened_task, options_in
+from runner.trainers.horizon import HorizonOptions
+from runner.trainers.openrlhf.driver import OpenRlhfDriver
 from runner.trainers.openrlhf.flags import flags_of
-from runner.trainers.openrlhf.options import options_of
-from tests.runner.trainers.followed import attempt, trial
+from tests.runner.trainers.standins import attempt, trial
 
 DRIVER = OpenRlhfDriver()
 ACCEPTED = [name for name in recipe_names() if degree(DRIVER.differences(load_recipe(name))) != "refused"]
@@ -27,12 +27,12 @@ def here(recipe: str = "plain", **changes: Any) -> TrialConfig:
     config = trial("openrlhf", recipe, **changes)
     options = config.trainer.options if config.trainer is not None else {}
     choice = TrainerChoice(name="openrlhf", python=sys.executable, options=options, approximate=True)
-    return as_done(config.model_copy(update={"trainer": choice}), "OpenRLHF", DRIVER.differences)
+    return DRIVER.as_done(config.model_copy(update={"trainer": choice}))
 
 
 def rehearsed(config: TrialConfig, folder: Path, *changed: tuple[str, str], **start: Any) -> tuple[int, str]:
     """Return how OpenRLHF takes the arguments of an attempt, with words exchanged, and what it says."""
-    given = files_of(config, opened_task(config), attempt(folder, **start), options_of(config))
+    given = DRIVER.files(config, opened_task(config), attempt(folder, **start))
     run = json.loads(given["run.json"])
     for old, new in changed:
         assert old in run["arguments"]
@@ -51,7 +51,7 @@ def test_every_flag_of_an_accepted_recipe_is_openrlhfs_and_arrives(recipe: str, 
     assert code == 0, said
     parsed = json.loads(said.split("rlplan parsed: ")[1])
     start = attempt(tmp_path, from_step=4, checkpoint=tmp_path / "global_step1")
-    for name, value in flags_of(config, opened_task(config), start, options_of(config)).items():
+    for name, value in flags_of(config, opened_task(config), start, options_in(config, HorizonOptions)).items():
         assert parsed[name] == value, name
 
 

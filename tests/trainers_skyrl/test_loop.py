@@ -16,11 +16,10 @@ import torch
 import typing_extensions
 
 from runner.ports.trial import TrialConfig
-from runner.trainers.driving import as_done, opened_task
-from runner.trainers.skyrl.driver import SkyRlDriver, files_of
-from runner.trainers.skyrl.options import options_of
+from runner.trainers.driving import opened_task
+from runner.trainers.skyrl.driver import SkyRlDriver
 from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, row_of
-from tests.runner.trainers.followed import attempt, trial
+from tests.runner.trainers.standins import attempt, trial
 
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
 DRIVER = SkyRlDriver()
@@ -96,10 +95,10 @@ def trained(folder: Path, **start: Any) -> tuple[TrialConfig, Generator, str]:
     from skyrl_gym.envs.base_text_env import BaseTextEnv
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    config = as_done(trial("skyrl", "dapo"), "SkyRL", DRIVER.differences)  # whose wrong answers are −1
+    config = DRIVER.as_done(trial("skyrl", "dapo"))  # whose wrong answers are −1
     config = config.model_copy(update={"recipe": one_update(config)})
     task, given = opened_task(config), attempt(folder, **start)
-    files = files_of(config, task, given, options_of(config))
+    files = DRIVER.files(config, task, given)
     for name in ("reward.json", "problems.jsonl", "run.json", "checkpoints/latest_ckpt_global_step.txt"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(files[name])
@@ -216,3 +215,11 @@ def test_a_right_answer_is_rewarded_as_the_recipe_has_it_and_scored_plainly(tmp_
     assert scored(None, {"number": 0}).step("no")["reward"] == -1.0
     assert scored(None, {"number": len(opened_task(trial("skyrl")).train)}).step("no")["reward"] == 0.0
     assert SimpleNamespace(**scored(None, {"number": 0}).step("no")).done
+
+
+def test_one_that_stands_elsewhere_than_at_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    from skyrl.train.utils.callbacks import TrainingCallback
+
+    run = {"from_step": 3, "metrics": "m", "save_seconds": 1.0}
+    with pytest.raises(RuntimeError, match="rlplan checkpoint: it stands at step 0 instead of 3"):
+        follower(TrainingCallback, run, tmp_path)().on_train_start(None, SimpleNamespace(global_step=0), None)

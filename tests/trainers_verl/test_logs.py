@@ -10,7 +10,8 @@ from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils.tracking import FileLogger
 
 from runner.trainers.verl.driver import VerlLog
-from tests.trainers_verl.trials import attempt, trial
+from tests.runner.trainers.standins import attempt
+from tests.trainers_verl.trials import trial
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 SCORES = np.random.default_rng(7).integers(0, 2, (20, 4)).astype(float)  # of problems and samples

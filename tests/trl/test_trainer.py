@@ -18,7 +18,7 @@ from planner.recipes.schema import Recipe
 from runner.ports.backend import Point
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
 from runner.trainers.backend import DrivenBackend
-from runner.trainers.trl.driver import driver
+from runner.trainers.trl.driver import JUDGE
 from runner.training.trial import OpenTrial
 from tests.conformance.trainer_backend import *  # noqa: F403
 
@@ -42,11 +42,11 @@ def config() -> TrialConfig:
 
 
 @pytest.fixture
-def new_backend(config: TrialConfig) -> Iterator[Callable[[], DrivenBackend]]:
+def new_backend() -> Iterator[Callable[[], DrivenBackend]]:
     made: list[DrivenBackend] = []
 
     def new() -> DrivenBackend:
-        made.append(DrivenBackend(driver(config)))
+        made.append(DrivenBackend(JUDGE))
         return made[-1]
 
     yield new
@@ -69,7 +69,7 @@ def computed(points: list[Point]) -> list[object]:
 @contextmanager
 def opened(config: TrialConfig, folder: Path) -> Iterator[OpenTrial]:
     """Go on from the newest checkpoint, or start."""
-    backend = DrivenBackend(driver(config))
+    backend = DrivenBackend(JUDGE)
     begun = (folder / "trainer").exists()
     if not begun:
         backend.start(config, folder)
@@ -134,7 +134,14 @@ def test_a_torn_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path) -> 
         assert third.step == 2
 
 
-def test_what_trl_refuses_is_an_input_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_trl_accepts_what_rlplan_gives_it(processes: int) -> None:
+    assert JUDGE.rehearse(trial(processes=processes)) == []
+
+
+def test_what_trl_refuses_is_told_in_its_words_by_a_rehearsal_and_by_an_attempt(tmp_path: Path) -> None:
+    (refusal,) = JUDGE.rehearse(trial(settings={"hub_strategy": "sometimes"}))
+    assert "TRL refused its configuration: ValueError: sometimes is not a valid HubStrategy" in refusal
     with opened(trial(settings={"no_such_argument": 1}), tmp_path) as refused:
         with pytest.raises(
             TrainingError, match=r"TRL refused its configuration: TypeError.*no_such_argument"

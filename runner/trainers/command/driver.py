@@ -12,7 +12,7 @@ from runner.ports.task import Problem
 from runner.ports.trial import TaskChoice, TrialConfig
 from runner.tasks.embedded import EMBEDDED, embedded_task
 from runner.tasks.opening import user_problems
-from runner.trainers.command.options import STEP, CommandOptions, MetricsOptions, options_of, require_runnable
+from runner.trainers.command.options import STEP, CommandOptions, MetricsOptions, require_runnable
 from runner.trainers.command.placeholders import PROBLEMS, VALIDATION_PROBLEMS, filled, values_of
 from runner.trainers.command.sources import (
     EVENTS,
@@ -27,8 +27,7 @@ from runner.trainers.command.sources import (
     table,
 )
 from runner.trainers.driver import Attempt, Checkpoint, Launch, Source
-from runner.trainers.driving import numbered
-from runner.trainers.own_ray import in_own_ray
+from runner.trainers.driving import in_own_ray, numbered, options_in
 
 
 class CommandDriver:
@@ -139,7 +138,7 @@ class CommandDriver:
 
 def driver(config: TrialConfig) -> CommandDriver:
     """Return the driver of the trainer that a trial's options describe."""
-    return CommandDriver(options_of(config))
+    return CommandDriver(options_in(config, CommandOptions, "the trainer's file"))
 
 
 def _opening(metrics: MetricsOptions) -> Opening:

@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from budgets.errors import InputError
-from planner.checking import Section, explained
+from planner.checking import Section
 from runner.ports.trial import TrialConfig
 
 STEP = "{step}"
@@ -123,15 +123,6 @@ class CommandOptions(Section):
     def names(self, placeholder: str) -> bool:
         """Say whether it stands anywhere."""
         return any(f"{{{placeholder}}}" in text for text in self.texts())
-
-
-def options_of(config: TrialConfig) -> CommandOptions:
-    """Return the options of a trial's trainer; ConfigError names what is wrong in its file."""
-    assert config.trainer is not None
-    try:
-        return CommandOptions.model_validate(config.trainer.options)
-    except ValidationError as error:
-        raise explained(error, CommandOptions, {}, "the trainer's file") from error
 
 
 def require_runnable(config: TrialConfig, options: CommandOptions) -> None:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,30 +11,29 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, model_folder
 from runner.trainers.command.options import CommandOptions
 from runner.trainers.driver import Attempt
+from runner.trainers.driving import meeting_port, validation_steps, warmup_steps
 
 PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
-_PORTS = 20_000, 10_000  # where the machines of a trial meet: the first, and how many
 
 
 def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, rank: int) -> dict[str, str]:
     """Return what each placeholder stands for in one attempt on one machine."""
     assert config.trainer is not None
     embedded = EMBEDDED.get(config.task.name)
-    task, machine, n = config.task, config.machine, config.rollouts_per_step
-    warmup = config.recipe.optimizer.warmup_steps if config.warmup_steps is None else config.warmup_steps
+    task, machine = config.task, config.machine
     values = {
         "rollouts_per_prompt": config.rollouts_per_prompt,
         "prompts_per_batch": config.prompts_per_batch,
-        "rollouts_per_step": n,
+        "rollouts_per_step": config.rollouts_per_step,
         "learning_rate": config.learning_rate,
-        "warmup_steps": warmup,
+        "warmup_steps": warmup_steps(config),
         "temperature": config.temperature,
         "seed": config.seed,
         "from_step": attempt.from_step,
         "to_step": attempt.to_step,
         "steps": attempt.to_step - attempt.from_step,
-        "validate_every": max(1, config.validation.every_rollouts // n),
+        "validate_every": validation_steps(config),
         "validation_samples": config.validation.samples,
         "problems": attempt.folder / PROBLEMS,
         "validation_problems": attempt.folder / VALIDATION_PROBLEMS,
@@ -52,7 +50,7 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "gpus_per_node": machine.gpus // machine.nodes,
         "node_rank": rank,
         "head_address": attempt.hosts[0],
-        "head_port": _PORTS[0] + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % _PORTS[1],
+        "head_port": meeting_port(attempt),
         "recipe": config.recipe.name,
         **{f"recipe.{key}": value for key, value in flattened(config.recipe.model_dump())},
     }

@@ -3,13 +3,24 @@
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from budgets.errors import InputError
+from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, merged, options_in, refuse, tokenizer_of
+from runner.trainers.driving import (
+    merged,
+    options_in,
+    refuse,
+    require_chat,
+    require_equal_shares,
+    rollouts_per_pass,
+    tokenizer_of,
+    validation_batches,
+)
 from runner.trainers.facts import facts_of, nested
-from runner.trainers.nemo_rl.options import NemoRlOptions
 from runner.trainers.nemo_rl.recipe import recipe_keys
 
 CHECKPOINTS = "checkpoints"
@@ -20,10 +31,14 @@ _EXEMPLAR = "examples/configs/grpo_math_1B.yaml"
 _KEPT = 2
 
 
-def validate_every(config: TrialConfig) -> int:
-    """Return its steps between validations, of which each is a batch of rollouts."""
-    made = config.rollouts_per_step * config.recipe.schedule.updates_per_batch
-    return max(1, config.validation.every_rollouts // made)
+class NemoRlOptions(Section):
+    """How NeMo-RL runs, of which nothing but `settings` changes what it computes."""
+
+    checkout: str = Field(description="the folder of NeMo-RL's repository, whose examples/run_grpo.py is started")
+    rollouts_per_pass: Count | None = Field(
+        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
+    )
+    settings: dict[str, Any] = Field({}, description="further keys of its own, dotted, which must not be ours")
 
 
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
@@ -31,7 +46,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
     options = options_in(config, NemoRlOptions)
     _require_runnable(config, task)
     machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
-    every, length = validate_every(config), task.max_response_tokens
+    every, length = validation_batches(config), task.max_response_tokens
     problems = min(config.validation.problems, len(task.validation))
     ours: dict[str, Any] = {
         "grpo.num_prompts_per_step": config.prompts_per_batch * updates,
@@ -49,7 +64,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "policy.model_name": str(Path(task.model_path).absolute()),
         "policy.tokenizer.name": tokenizer_of(config, task, folder),
         "policy.train_global_batch_size": config.rollouts_per_step,  # of one update
-        "policy.train_micro_batch_size": _rollouts_per_pass(config, task, options),
+        "policy.train_micro_batch_size": rollouts_per_pass(config, task, machine.gpus, options.rollouts_per_pass),
         "policy.max_total_sequence_length": task.max_prompt_tokens + length,
         "policy.precision": machine.weights,
         "policy.generation.max_new_tokens": length,
@@ -88,44 +103,29 @@ def _data(path: Path) -> dict[str, Any]:
     return {**own, "input_key": "input", "output_key": "output"}
 
 
-def _rollouts_per_pass(config: TrialConfig, task: Task, options: NemoRlOptions) -> int:
-    each = config.rollouts_per_step // config.machine.gpus
-    longest = task.max_prompt_tokens + task.max_response_tokens
-    most = options.rollouts_per_pass or max(1, config.machine.micro_batch_tokens // longest)
-    return max(size for size in range(1, min(each, most) + 1) if each % size == 0)
-
-
 def _require_runnable(config: TrialConfig, task: Task) -> None:
     trainer = "with --trainer nemo-rl"
     refuse(
         config,
+        "NeMo-RL",
         {
-            "growth": "NeMo-RL's batch is constant: leave it out",
             "machine.split": "set policy.generation.colocated in [trainer.options.settings] instead",
             "machine.compile": "leave it out",
-            "simulation": "NeMo-RL trains a model: use --trainer standin",
+            "recipe.filters.curriculum": "it shuffles the prompts; set 'none'",
         },
     )
-    gpus, made = config.machine.gpus, config.rollouts_per_step
-    if made % gpus:
-        raise InputError(f"{made} rollouts an update on {gpus} GPUs {trainer}: n · B must be a multiple of the GPUs")
+    require_equal_shares(config, config.machine.gpus)
     if config.validation.temperature != config.temperature:
         raise InputError(
             f"validation.temperature = {config.validation.temperature:g} and temperature = {config.temperature:g} "
             f"{trainer}: it samples a validation as it does the training; set both alike"
         )
-    if config.recipe.filters.curriculum != "none":
-        raise InputError(f"filters.curriculum {trainer}: it shuffles the prompts; set 'none'")
     prompts = config.prompts_per_batch * config.recipe.schedule.updates_per_batch
     if len(task.train) < prompts:
         raise InputError(
             f"{len(task.train)} training problems {trainer}: a batch of {prompts} prompts is drawn without repeating "
             "any, so at least as many are needed"
         )
-    if not has_chat(task):
-        raise InputError(
-            f"model '{task.model_path}' has no chat template, by which NeMo-RL renders every prompt: use a model that "
-            "has one, or another trainer"
-        )
+    require_chat(task, "NeMo-RL")
     if not all(isinstance(problem.prompt, str) for problem in (*task.train, *task.validation)):
         raise InputError(f"prompts that are lists of messages {trainer}: its data processor takes texts")

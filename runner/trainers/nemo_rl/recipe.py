@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference, filter_differences
+from runner.ports.trial import Machine, TrialConfig
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
 from runner.trainers.driving import warmup_steps
 
-_UNCLIPPED = 1e9
-_WHOLE = 1.0  # as a lower clip: ratios are not negative
 _CLIPS = ("ppo", "none", "cispo")
 
 
@@ -37,10 +35,7 @@ def recipe_keys(config: TrialConfig, longest: int) -> dict[str, Any]:
 
 
 def _loss(objective: Objective) -> dict[str, Any]:
-    low, high = (
-        without if bound is None or objective.clip == "none" else bound
-        for bound, without in ((objective.clip_low, _WHOLE), (objective.clip_high, _UNCLIPPED))
-    )
+    low, high = clip_bounds(objective)
     truncated = objective.truncated_importance
     return {
         "loss_fn.ratio_clip_min": low,
@@ -81,21 +76,20 @@ def _optimizer(config: TrialConfig) -> dict[str, Any]:
             "weight_decay": optimizer.weight_decay,
         },
         "policy.scheduler": schedule,
-        "policy.max_grad_norm": optimizer.clip_norm or _UNCLIPPED,
+        "policy.max_grad_norm": optimizer.clip_norm or UNCLIPPED,
     }
 
 
-def differences(recipe: Recipe, *, weights: str) -> Iterator[Difference]:
-    """Yield what NeMo-RL would do otherwise, with weights of this format in forward passes."""
-    schedule = recipe.schedule
-    if schedule.staleness_bound:
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but it is run synchronously", 0)
+def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
+    """Yield what NeMo-RL would do otherwise."""
     yield from _of_loss(recipe.objective)
-    yield from filter_differences(
-        recipe.filters, refilling=("but it fails when they do not suffice", "an error after so many")
+    yield from shared_differences(
+        recipe,
+        stale="but it is run synchronously",
+        dropping="but it keeps groups without a gradient",
+        refilling=("but it fails when they do not suffice", "an error after so many"),
+        head="but its head has the weights' format" if machine.weights == "bfloat16" else None,
     )
-    if recipe.precision.fp32_head and weights == "bfloat16":
-        yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
 
 
 def _of_loss(objective: Objective) -> Iterator[Difference]:

@@ -8,29 +8,30 @@ import json
 import os
 import runpy
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 FOLDER = Path(__file__).absolute().parent
 sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
+
+from runner.trainers.inside import Teller  # noqa: E402  (it lies in parts)
+
 ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
 
 
-class Teller:
-    """Writes what is known of a step, for runner/trainers/told.py."""
+class ListeningTeller(Teller):
+    """Tells what NeMo-RL logs."""
 
     def __init__(self, path: Path, samples: int) -> None:
         """Append to a file of this attempt alone; a validation has so many samples of a problem."""
-        self._path, self._samples, self._stands = path, samples, False
+        super().__init__(path)
+        self._samples, self._stands = samples, False
 
     def say(self, step: int, **what: Any) -> None:
         """Write a line; the first says where it stands, and what is logged before is of no step."""
         self._stands = True
-        line = json.dumps({"step": step, "at_seconds": time.monotonic(), **what}, default=float)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        super().say(step, **what)
 
     def listen_to(self, logger: Any) -> None:
         """Have its Logger tell all that it logs, and the scores of a validation as it dumps them."""
@@ -92,7 +93,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))  # its actors have this environment
     ACTOR_ENVIRONMENT_REGISTRY[ENVIRONMENT] = PY_EXECUTABLES.SYSTEM
     register_env("rlplan", ENVIRONMENT)
-    teller = Teller(FOLDER / run["metrics"], run["samples"])
+    teller = ListeningTeller(FOLDER / run["metrics"], run["samples"])
     teller.listen_to(Logger)
     own = Advantages(run["rollouts_per_prompt"], run["advantage"])
     grpo._create_advantage_estimator = lambda _: own

@@ -6,11 +6,9 @@ from typing import Any
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, warmup_steps
-from runner.trainers.horizon import rows_of, validation_batches
-from runner.trainers.openrlhf.options import OpenRlhfOptions
+from runner.trainers.driving import merged, rollouts_per_pass, validation_batches, warmup_steps
+from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
-from runner.trainers.sharing import rollouts_per_pass, share_of
 
 CHECKPOINTS = "checkpoints"  # in the trial's folder; DeepSpeed's tags lie in its folder _actor
 PROMPTS, VALIDATION = "prompts.jsonl", "validation.jsonl"  # written by start.py
@@ -18,10 +16,10 @@ AGENT = "agent.py"
 _FREE = ("train.micro_batch_size", "rollout.micro_batch_size", "actor.gradient_checkpointing_enable")
 
 
-def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: OpenRlhfOptions) -> dict[str, Any]:
-    """Return all flags by their names without dashes, with the user's own; `words` puts them on a command line."""
+def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
+    """Return all flags by their names without dashes, with the user's own; `flag_words` puts them on a command line."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    passes = rollouts_per_pass(config, task, options)
+    passes = rollouts_per_pass(config, task, config.machine.gpus - options.vllm_gpus, options.rollouts_per_pass)
     ours: dict[str, Any] = {
         **_layout(config, options),
         **recipe_flags(config.recipe, task.max_response_tokens),
@@ -61,26 +59,14 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt, options: OpenRlh
     return merged(ours, options.settings, _FREE)
 
 
-def words(flags: dict[str, Any]) -> list[str]:
-    """Return flags as words of a command line; what is false or absent is left out."""
-    line: list[str] = []
-    for name, value in flags.items():
-        if value is None or value is False:
-            continue
-        line.append(f"--{name}")
-        if value is not True:
-            line += map(str, value) if isinstance(value, list | tuple) else [str(value)]
-    return line
-
-
-def warmup_ratio(config: TrialConfig, options: OpenRlhfOptions) -> float:
+def warmup_ratio(config: TrialConfig, options: HorizonOptions) -> float:
     """Return the share of the file's updates that OpenRLHF rounds up to the updates of the warm-up."""
     steps = warmup_steps(config)
     updates = rows_of(config, options) * config.rollouts_per_prompt // config.rollouts_per_step
     return (steps - 0.5) / updates if steps else 0.0
 
 
-def _layout(config: TrialConfig, options: OpenRlhfOptions) -> dict[str, Any]:
+def _layout(config: TrialConfig, options: HorizonOptions) -> dict[str, Any]:
     share = share_of(config, options)
     return {
         "actor.num_nodes": share.nodes,

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from planner.recipes.schema import Objective, Recipe
-from runner.trainers.ability import Difference
+from planner.recipes.schema import Recipe
+from runner.ports.trial import Machine
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
 
-_UNCLIPPED = 1e9
 _EPSILON = 1e-9  # which it adds to the deviation of a group
 _AGGREGATIONS = {"token": "token-mean", "sample": "seq-mean-token-mean"}
 _ESTIMATORS = {"group": "group_norm", "none": "dr_grpo", "batch": "reinforce_baseline"}
@@ -19,7 +19,7 @@ def recipe_flags(recipe: Recipe, longest: int) -> dict[str, Any]:
         "algo.advantage.estimator": _ESTIMATORS[recipe.advantage.scale],
         "actor.policy_loss_type": "gspo" if objective.ratio == "sequence" else "ppo",
         "actor.loss_agg_mode": _AGGREGATIONS[objective.aggregation],
-        "actor.eps_clip_low_high": _clip(objective),
+        "actor.eps_clip_low_high": list(clip_bounds(objective, UNCLIPPED)),
         "algo.kl.init_coef": objective.kl,  # its default is 0.01, in the reward
         "actor.adam.betas": [optimizer.beta1, optimizer.beta2],
         "actor.adam.eps": optimizer.epsilon,
@@ -46,30 +46,18 @@ def recipe_flags(recipe: Recipe, longest: int) -> dict[str, Any]:
     return flags
 
 
-def _clip(objective: Objective) -> list[float]:
-    bounds = (objective.clip_low, objective.clip_high)
-    return [_UNCLIPPED if bound is None or objective.clip == "none" else bound for bound in bounds]
-
-
-def differences(recipe: Recipe) -> Iterator[Difference]:
+def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what OpenRLHF would do otherwise."""
     yield from _of_objective(recipe)
     yield from _of_advantage(recipe)
-    filters, schedule, rewards = recipe.filters, recipe.schedule, recipe.rewards
-    if schedule.staleness_bound:
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but it generates, then trains", 0)
-    if rewards.mask_truncated:
-        yield Difference("rewards.mask_truncated", True, "which it has not", False)
-    if filters.zero_variance == "drop":
-        why = "but such groups stay in the batch, and in its means"
-        yield Difference("filters.zero_variance", "drop", why, "keep")
-    if filters.zero_variance == "refill":
-        why = "but it refills until the batch is whole"
-        yield Difference("filters.most_refills", filters.most_refills, why, "no bound", ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
-    if recipe.precision.fp32_head:
-        yield Difference("precision.fp32_head", True, "but its output head is in bf16", False)
+    yield from shared_differences(
+        recipe,
+        stale="but it generates, then trains",
+        truncated="which it has not",
+        dropping="but such groups stay in the batch, and in its means",
+        refilling=("but it refills until the batch is whole", "no bound"),
+        head="but its output head is in bf16",
+    )
 
 
 def _of_objective(recipe: Recipe) -> Iterator[Difference]:

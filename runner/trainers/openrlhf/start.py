@@ -149,13 +149,10 @@ def prepare(run: dict[str, Any]) -> None:
     """Lay the model and the data files."""
     from transformers import AutoTokenizer
 
-    from runner.trainers.inside import lay_model, ordered_problems, write_rows
+    from runner.trainers.inside import lay_model, write_data
 
     tokenizer = AutoTokenizer.from_pretrained(lay_model(FOLDER, run))
-    problems = [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
-    rows = [{"input": text_of(tokenizer, each["prompt"]), "label": str(i)} for i, each in enumerate(problems)]
-    write_rows(FOLDER / run["prompts"], (rows[number] for number in ordered_problems(run)))
-    write_rows(FOLDER / run["validation"], rows[run["order"]["count"] :])
+    write_data(FOLDER, run, lambda number, prompt: {"input": text_of(tokenizer, prompt), "label": str(number)})
 
 
 def text_of(tokenizer: Any, prompt: Any) -> str:

@@ -2,15 +2,17 @@
 
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import Field
 
 from budgets.errors import InputError
+from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, merged, options_in, refuse, tokenizer_of, validation_steps
+from runner.trainers.driving import merged, options_in, refuse, require_chat, tokenizer_of, validation_steps
 from runner.trainers.facts import facts_of, nested
-from runner.trainers.prime_rl.options import PrimeRlOptions
 from runner.trainers.prime_rl.recipe import gates, recipe_keys
 
 RUN = "run"  # its run directory, in the attempt's folder
@@ -19,15 +21,17 @@ TASKSET = "rlplan_taskset"  # the module that is laid into the folder
 _PORTS, _EACH, _GROUPS = 10_000, 64, 300  # the first, how many a trial has, and how many trials
 
 
-class Layout(NamedTuple):
-    """GPUs that train and those that generate."""
+class PrimeRlOptions(Section):
+    """How prime-rl runs, of which nothing but `settings` changes what it computes."""
 
-    train: int
-    generate: int
+    train_gpus: Count | None = Field(None, description="GPUs that train; the others generate. Else half of them")
+    renderer: str = Field("default", description="orchestrator.renderer.name; 'default' is the model's chat template")
+    first_port: Count | None = Field(None, description="of the eight that a trial takes; else by its first GPU")
+    settings: dict[str, Any] = Field({}, description="further keys of its RLConfig, dotted, which must not be ours")
 
 
-def layout_of(config: TrialConfig, options: PrimeRlOptions) -> Layout:
-    """Return how the GPUs are shared out; InputError where they cannot be."""
+def training_gpus(config: TrialConfig, options: PrimeRlOptions) -> int:
+    """Return how many GPUs train, so that the others generate; InputError where they cannot be shared out so."""
     machine = config.machine
     train = options.train_gpus or machine.gpus // 2
     if machine.nodes > 1:
@@ -40,14 +44,14 @@ def layout_of(config: TrialConfig, options: PrimeRlOptions) -> Layout:
             f"machine.gpus = {machine.gpus}, of which {train} train, with --trainer prime-rl: it trains on some GPUs "
             "and generates on others. Use at least 2 GPUs, and [trainer.options] train_gpus of less than all"
         )
-    return Layout(train, machine.gpus - train)
+    return train
 
 
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     """Return the whole configuration, by dotted keys; InputError for what prime-rl cannot run."""
     options = options_in(config, PrimeRlOptions)
     _require_runnable(config, task)
-    layout, port = layout_of(config, options), _first_port(attempt, options)
+    train, port = training_gpus(config, options), _first_port(attempt, options)
     length, most = task.max_response_tokens, task.max_prompt_tokens + task.max_response_tokens
     sampling = {"temperature": config.temperature, "max_completion_tokens": length}
     validation = {"temperature": config.validation.temperature, "max_completion_tokens": length, "top_p": 1.0}
@@ -65,8 +69,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "ckpt.keep_last": 2,
         "deployment.type": "single_node",
         "deployment.gpus_per_node": config.machine.gpus,
-        "deployment.num_train_gpus": layout.train,
-        "deployment.num_infer_gpus": layout.generate,
+        "deployment.num_train_gpus": train,
+        "deployment.num_infer_gpus": config.machine.gpus - train,
         "weight_broadcast.type": "filesystem",  # which has no port
         "rollout_transport.type": "filesystem",
         "inference.server.port": port,
@@ -123,16 +127,10 @@ def _first_port(attempt: Attempt, options: PrimeRlOptions) -> int:
 def _require_runnable(config: TrialConfig, task: Task) -> None:
     refuse(
         config,
+        "prime-rl",
         {
-            "growth": "prime-rl's batch is constant: leave it out",
             "machine.compile": "set trainer.model.compile in [trainer.options.settings] instead",
-            "simulation": "prime-rl trains a model: use --trainer standin",
+            "recipe.filters.curriculum": "it asks the prompts in one order; set 'none'",
         },
     )
-    if config.recipe.filters.curriculum != "none":
-        raise InputError("filters.curriculum with --trainer prime-rl: it asks the prompts in one order; set 'none'")
-    if not has_chat(task):
-        raise InputError(
-            f"model '{task.model_path}' has no chat template, by which prime-rl renders every prompt: use a model that "
-            "has one, or another trainer"
-        )
+    require_chat(task, "prime-rl")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference
+from runner.ports.trial import Machine, TrialConfig
+from runner.trainers.ability import Difference, clip_bounds, shared_differences
 from runner.trainers.driving import warmup_steps
 
 _EPSILON = 1e-8  # AdamW's, which it does not let one set
@@ -23,10 +23,7 @@ def recipe_keys(config: TrialConfig) -> dict[str, Any]:
     warmup = warmup_steps(config)
     # `linear` without a decay rises and then stays, whatever max_steps is; `constant` has no warm-up.
     rate = {"type": "linear", "warmup_steps": warmup, "decay_steps": 0} if warmup else {"type": "constant"}
-    low, high = (
-        _NEVER if bound is None or objective.clip == "none" else bound
-        for bound in (objective.clip_low, objective.clip_high)
-    )
+    low, high = clip_bounds(objective, _NEVER, _NEVER)
     return {
         "inference.enable_fp32_lm_head": config.recipe.precision.fp32_head,
         "orchestrator.algo.type": "grpo",
@@ -54,9 +51,9 @@ def gates(recipe: Recipe) -> dict[str, Any]:
     return {"curriculum": {"gates": {"signal": {"type": "advantage_range", "reject_min": 0.0, "reject_max": 0.0}}}}
 
 
-def differences(recipe: Recipe) -> Iterator[Difference]:
+def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what prime-rl would do otherwise."""
-    filters, schedule = recipe.filters, recipe.schedule
+    schedule = recipe.schedule
     if not schedule.staleness_bound:
         yield Difference("schedule.staleness_bound", 0, "but it always generates while it trains", _STALE)
     if schedule.updates_per_batch > 1:
@@ -65,13 +62,11 @@ def differences(recipe: Recipe) -> Iterator[Difference]:
     if recipe.advantage.scale != "none":
         yield Difference("advantage.scale", recipe.advantage.scale, "but it divides by nothing", "none")
     yield from _of_loss(recipe.objective)
-    if recipe.rewards.mask_truncated:
-        yield Difference("rewards.mask_truncated", True, "but it trains on truncated responses", False)
-    if filters.zero_variance == "refill":
-        many = "as many rounds as it takes to fill a batch"
-        yield Difference("filters.most_refills", filters.most_refills, "but it goes on", many, ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
+    yield from shared_differences(
+        recipe,
+        truncated="but it trains on truncated responses",
+        refilling=("but it goes on", "as many rounds as it takes to fill a batch"),
+    )
     if recipe.optimizer.epsilon != _EPSILON:
         yield Difference("optimizer.epsilon", recipe.optimizer.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
 

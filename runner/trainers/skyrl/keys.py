@@ -6,10 +6,8 @@ from typing import Any
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, warmup_steps
-from runner.trainers.horizon import batches_of, validation_batches
-from runner.trainers.sharing import rollouts_per_pass, share_of
-from runner.trainers.skyrl.options import SkyRlOptions
+from runner.trainers.driving import merged, rollouts_per_pass, validation_batches, warmup_steps
+from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
 
 CHECKPOINTS, EXPORTS = "checkpoints", "exports"  # in the trial's folder
@@ -24,10 +22,10 @@ _FREE = (
 )
 
 
-def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: SkyRlOptions) -> dict[str, Any]:
+def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonOptions) -> dict[str, Any]:
     """Return all keys by their dotted names, with the user's own; `overrides` makes a command line of them."""
     updates, folder = config.recipe.schedule.updates_per_batch, attempt.folder
-    passes, samples = rollouts_per_pass(config, task, options), config.validation.samples
+    passes = rollouts_per_pass(config, task, config.machine.gpus - options.vllm_gpus, options.rollouts_per_pass)
     resumed, share = attempt.checkpoint is not None, share_of(config, options)
     trainer: dict[str, Any] = {
         "placement.colocate_all": not share.apart,
@@ -72,7 +70,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: SkyRlOpt
         "batched": True,  # one reward for a response: else groups without signal are not left out
         "sampling_params.max_generate_length": task.max_response_tokens,
         "sampling_params.temperature": config.temperature,
-        "eval_n_samples_per_prompt": samples,
+        "eval_n_samples_per_prompt": config.validation.samples,
         "eval_sampling_params.max_generate_length": task.max_response_tokens,
         "eval_sampling_params.temperature": config.validation.temperature,  # its own is 0
         "inference_engine.num_engines": share.engines,

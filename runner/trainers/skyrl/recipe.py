@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.trainers.ability import Difference
+from runner.ports.trial import Machine
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
 
-_UNCLIPPED = 1e9
 _EPSILON = 1e-6  # which it adds to the deviation of a group
 _ADAM_EPSILON = 1e-8
 _REDUCTIONS = {
@@ -47,53 +47,47 @@ def recipe_keys(recipe: Recipe, longest: int) -> dict[str, Any]:
         **{f"trainer.algorithm.{name}": value for name, value in algorithm.items()},
         "trainer.policy.optimizer_config.adam_betas": [optimizer.beta1, optimizer.beta2],
         "trainer.policy.optimizer_config.weight_decay": optimizer.weight_decay,
-        "trainer.policy.optimizer_config.max_grad_norm": optimizer.clip_norm or _UNCLIPPED,
+        "trainer.policy.optimizer_config.max_grad_norm": optimizer.clip_norm or UNCLIPPED,
         "generator.apply_overlong_filtering": recipe.rewards.mask_truncated,
     }
 
 
 def _loss(objective: Objective) -> dict[str, Any]:
-    low, high = objective.clip_low, objective.clip_high
     if objective.clip == "cispo":  # it cuts the ratio to 1 − low … 1 + high, which without a lower clip begins at 0
-        bounds = {"cispo_eps_clip_low": 1.0 if low is None else low}
-        bounds["cispo_eps_clip_high"] = _UNCLIPPED if high is None else high
-        return {"policy_loss_type": "cispo", **{f"cispo.{name}": bound for name, bound in bounds.items()}}
+        low, high = clip_bounds(objective)
+        return {"policy_loss_type": "cispo", "cispo.cispo_eps_clip_low": low, "cispo.cispo_eps_clip_high": high}
     if objective.clip == "soft":
         gate = {"sapo.tau_pos": objective.soft_positive, "sapo.tau_neg": objective.soft_negative}
         return {"policy_loss_type": "sapo", **gate}
-    low, high = (_UNCLIPPED if bound is None or objective.clip == "none" else bound for bound in (low, high))
+    low, high = clip_bounds(objective, UNCLIPPED)
     kind = "gspo" if objective.ratio == "sequence" else "regular"
     return {"policy_loss_type": kind, "eps_clip_low": low, "eps_clip_high": high}
 
 
-def differences(recipe: Recipe) -> Iterator[Difference]:
+def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what SkyRL would do otherwise."""
     yield from _of_objective(recipe)
     yield from _of_terms(recipe)
-    filters, schedule, rewards, advantage = recipe.filters, recipe.schedule, recipe.rewards, recipe.advantage
+    filters, rewards, advantage = recipe.filters, recipe.rewards, recipe.advantage
+    yield from shared_differences(
+        recipe,
+        stale="but this entry point of it generates, then trains",
+        refilling=("but it refills until the batch is whole", "no bound"),
+        head="but its output head is in bf16",
+    )
     if advantage.scale == "batch":
         why = "where it centres and divides over tokens, padding included"
         yield Difference("advantage.scale", "batch", why, "the deviation over tokens", ours=False)
     elif advantage.scale == "group" and advantage.epsilon != _EPSILON:
         yield Difference("advantage.epsilon", advantage.epsilon, f"but its is {_EPSILON:g}", _EPSILON)
-    if schedule.staleness_bound:
-        why = "but this entry point of it generates, then trains"
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, why, 0)
     if rewards.overlong_share:
         why = "but a reward of it does not see how many tokens there were"
         yield Difference("rewards.overlong_share", rewards.overlong_share, why, 0.0)
     if filters.zero_variance == "drop" and recipe.objective.aggregation != "token":
         why = "but such groups count among those that it averages over"
         yield Difference("filters.zero_variance", "drop", why, "left out of the loss alone", ours=False)
-    if filters.zero_variance == "refill":
-        why = "but it refills until the batch is whole"
-        yield Difference("filters.most_refills", filters.most_refills, why, "no bound", ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
     if recipe.optimizer.epsilon != _ADAM_EPSILON:
         yield Difference("optimizer.epsilon", recipe.optimizer.epsilon, "which it cannot set", _ADAM_EPSILON)
-    if recipe.precision.fp32_head:
-        yield Difference("precision.fp32_head", True, "but its output head is in bf16", False)
 
 
 def _of_objective(recipe: Recipe) -> Iterator[Difference]:

@@ -114,13 +114,10 @@ def in_order(base: Any, loader: Any) -> Any:
 
 def prepare(run: dict[str, Any]) -> None:
     """Lay the model and the data files."""
-    from runner.trainers.inside import lay_model, ordered_problems, write_rows
+    from runner.trainers.inside import lay_model, write_data
 
     lay_model(FOLDER, run)
-    problems = [json.loads(line) for line in (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()]
-    rows = [row_of(number, problem["prompt"]) for number, problem in enumerate(problems)]
-    write_rows(FOLDER / run["prompts"], (rows[number] for number in ordered_problems(run)))
-    write_rows(FOLDER / run["validation"], rows[run["order"]["count"] :])
+    write_data(FOLDER, run, row_of)
 
 
 def row_of(number: int, prompt: Any) -> dict[str, Any]:

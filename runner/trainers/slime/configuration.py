@@ -1,18 +1,19 @@
 """slime's command line for an attempt: every flag that rlplan sets, and those of the model."""
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from budgets.errors import InputError
+from planner.checking import Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, merged, options_in, refuse
+from runner.trainers.driving import has_chat, merged, options_in, refuse, require_equal_shares, validation_batches
 from runner.trainers.facts import facts_of
-from runner.trainers.slime.options import SlimeOptions
 from runner.trainers.slime.recipe import recipe_flags
 
 CHECKPOINTS = "checkpoints"
@@ -23,13 +24,24 @@ ADAPTER = "rlplan_slime"  # the module that is laid into the folder
 _MODEL = "MODEL_ARGS=("
 
 
+class SlimeOptions(Section):
+    """How slime runs, of which nothing but `settings` changes what it computes."""
+
+    checkout: str = Field(description="the folder of slime's repository, whose train.py is started")
+    megatron: str = Field(description="the folder of Megatron-LM, for PYTHONPATH")
+    model_args: str = Field(description="a script with the model's MODEL_ARGS, such as scripts/models/qwen3-8B.sh")
+    settings: dict[str, Any] = Field(
+        {}, description="further flags with their values (true: none), which must not be ours"
+    )
+
+
 def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     """Return all flags with their values, of which True stands alone; InputError for what slime cannot run."""
     options = options_in(config, SlimeOptions)
     _require_runnable(config)
     machine, updates, folder = config.machine, config.recipe.schedule.updates_per_batch, attempt.folder
     model, length = str(Path(task.model_path).absolute()), task.max_response_tokens
-    every = max(1, config.validation.every_rollouts // (config.rollouts_per_step * updates))
+    every = validation_batches(config)
     ours: dict[str, Any] = {
         "--hf-checkpoint": model,
         "--ref-load": model,  # and where it begins, as long as nothing is saved
@@ -80,17 +92,6 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
     return merged(ours | free, given, free)
 
 
-def words_of(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as words of a command."""
-    words: list[str] = []
-    for flag, value in flags.items():
-        if value is None or value is False:
-            continue
-        values = value if isinstance(value, list) else [] if value is True else [value]
-        words += [flag, *map(str, values)]
-    return words
-
-
 def model_words(options: SlimeOptions) -> list[str]:
     """Return the model's own flags, from a script of slime's."""
     path = Path(options.model_args).expanduser()
@@ -118,18 +119,15 @@ def _default(word: str) -> str:
 def _require_runnable(config: TrialConfig) -> None:
     refuse(
         config,
+        "slime",
         {
-            "growth": "slime's batch is constant: leave it out",
             "machine.split": "set --colocate = false and --rollout-num-gpus in [trainer.options.settings] instead",
             "machine.compile": "leave it out",
-            "simulation": "slime trains a model: use --trainer standin",
+            "recipe.filters.curriculum": "it shuffles the prompts; set 'none'",
         },
     )
-    trainer = "with --trainer slime"
     if config.task.name in EMBEDDED:
-        raise InputError(f"task '{config.task.name}' {trainer}: it needs a model's folder with a tokenizer of its own")
-    if config.recipe.filters.curriculum != "none":
-        raise InputError(f"filters.curriculum {trainer}: it shuffles the prompts; set 'none'")
-    gpus, made = config.machine.gpus, config.rollouts_per_step
-    if made % gpus:
-        raise InputError(f"{made} rollouts an update on {gpus} GPUs {trainer}: n · B must be a multiple of the GPUs")
+        raise InputError(
+            f"task '{config.task.name}' with --trainer slime: it needs a model's folder with a tokenizer of its own"
+        )
+    require_equal_shares(config, config.machine.gpus)

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference, filter_differences
+from runner.ports.trial import Machine, TrialConfig
+from runner.trainers.ability import Difference, clip_bounds, shared_differences
 from runner.trainers.driving import warmup_steps
 
-_UNCLIPPED = 1e9
-_WHOLE = 1.0  # as a lower clip: ratios are not negative
 _ENDLESS = 1_000_000  # updates: the rate must not depend on where a segment ends, nor its warm-up be longer
 _CLIPS = ("ppo", "none", "cispo")
 _NONZERO = "slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonzero_std"
@@ -18,10 +16,7 @@ _NONZERO = "slime.rollout.filter_hub.dynamic_sampling_filters.check_reward_nonze
 def recipe_flags(config: TrialConfig) -> dict[str, Any]:
     """Return what of its command line follows from the recipe."""
     objective, optimizer = config.recipe.objective, config.recipe.optimizer
-    low, high = (
-        without if bound is None or objective.clip == "none" else bound
-        for bound, without in ((objective.clip_low, _WHOLE), (objective.clip_high, _UNCLIPPED))
-    )
+    low, high = clip_bounds(objective)
     estimator = "cispo" if objective.clip == "cispo" else "gspo" if objective.ratio == "sequence" else "grpo"
     truncated = objective.truncated_importance
     return {
@@ -52,20 +47,19 @@ def recipe_flags(config: TrialConfig) -> dict[str, Any]:
     }
 
 
-def differences(recipe: Recipe) -> Iterator[Difference]:
+def differences(recipe: Recipe, _: Machine) -> Iterator[Difference]:
     """Yield what slime would do otherwise; Megatron trains in bf16."""
-    schedule = recipe.schedule
-    if schedule.staleness_bound:
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but its train.py is synchronous", 0)
     yield from _of_loss(recipe.objective)
-    yield from filter_differences(
-        recipe.filters, refilling=("but it samples others for as long as it takes", "no bound")
+    yield from shared_differences(
+        recipe,
+        stale="but its train.py is synchronous",
+        dropping="but it keeps groups without a gradient",
+        refilling=("but it samples others for as long as it takes", "no bound"),
+        head="but its head has the weights' format",
     )
     if recipe.optimizer.warmup_steps:
         why = "whose first update has a rate of 0"
         yield Difference("optimizer.warmup_steps", recipe.optimizer.warmup_steps, why, "one update behind", ours=False)
-    if recipe.precision.fp32_head:
-        yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
 
 
 def _of_loss(objective: Objective) -> Iterator[Difference]:

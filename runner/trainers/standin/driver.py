@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import runner
-from budgets.errors import InputError
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
+from runner.trainers.command.options import CLOCK, KNOWN
+from runner.trainers.command.sources import reading_of
 from runner.trainers.driver import Attempt, Checkpoint, Imitable, Launch, Reading, Source, TrainerDriver
+from runner.trainers.driving import in_own_ray
 from runner.trainers.following import LineSource
-from runner.trainers.own_ray import in_own_ray
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
 
@@ -78,9 +79,6 @@ class StandinDriver:
 
     def _given(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         options, course = self._options, course_of(config)
-        last = course.last_step
-        if last is not None and attempt.to_step > last:
-            raise InputError(f"the trial was recorded up to step {last}, and step {attempt.to_step} is asked for")
         assert config.trainer is not None
         ahead = _AHEAD if config.trainer.python is None else _MOST_AHEAD  # another interpreter may lack what reckons
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
@@ -118,9 +116,7 @@ def _of_original(config: TrialConfig, options: StandinOptions) -> TrialConfig:
 
 
 def _meaning(line: str) -> list[Reading]:
-    with suppress(ValueError, KeyError, TypeError):
-        said = json.loads(line)
-        metrics = {"loss": said["loss"]} if "loss" in said else {}
-        known = {name: said.get(name) for name in ("score", "score_standard_error", "response_tokens")}
-        return [Reading(int(said["step"]), at_seconds=said["at_seconds"], metrics=metrics, **known)]
+    with suppress(ValueError, AttributeError):
+        said = reading_of(json.loads(line), {name: name for name in (*KNOWN, CLOCK)})
+        return [] if said is None else [said]
     return []

@@ -115,21 +115,6 @@ class Plain:
         self._file.flush()
 
 
-class Trl(Plain):
-    """A line for each step with TRL's logs and its score, as runner/trainers/trl/following.py writes it."""
-
-    def stands(self, step: int, at: float) -> None:
-        """Say that start-up is over, and where it goes on."""
-        self._line({"step": step, "at_seconds": at, "seconds": {}})
-
-    def say(self, said: Said, *, in_two: bool = False) -> None:
-        """Write what a step did."""
-        logs = {"loss": said.loss, "completions/mean_length": self._tokens}
-        scored = {"score": said.score, "score_standard_error": said.error} if said.score is not None else {}
-        line = {"step": said.step, "at_seconds": said.at, "seconds": {}, **({"logs": logs} if said.step else {})}
-        self._line({**line, **scored}, in_two=in_two)
-
-
 class Described(Plain):
     """JSON lines or a table with the columns that a trainer's file names."""
 
@@ -145,7 +130,7 @@ class Described(Plain):
         self._write(json.dumps(named) + "\n", in_two)
 
 
-_FORMATS: dict[str, type[Plain]] = {"standin": Plain, "trl": Trl, "command": Described}
+_FORMATS: dict[str, type[Plain]] = {"standin": Plain, "command": Described}
 
 
 def writer(given: Mapping[str, Any]) -> Plain:

@@ -1,58 +1,83 @@
 """What stands in a trial's folder for TRL: the programs, our rewards, the problems, the tokenizer and run.json."""
 
 import json
-import os
-import zlib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from budgets.errors import InputError
+from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
-from runner.tasks.tokenizers import character_tokenizer_files
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, merged, warmup_steps
-from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
-from runner.trainers.trl.options import options_of
+from runner.trainers.driving import (
+    has_chat,
+    judged_files,
+    meeting_port,
+    merged,
+    options_in,
+    programs,
+    refuse,
+    require_equal_shares,
+    rollouts_per_pass,
+    warmup_steps,
+)
+from runner.trainers.inside import MARK
+from runner.trainers.inside import PARTS as INSIDE
+from runner.trainers.laying import parts
 from runner.trainers.trl.recipes import recipe_settings
-from runner.trainers.trl.shape import Shape, shape_of
 from runner.training.building import open_stream
 
 HORIZON = 1_000_000  # updates; nothing depends on it, since the rate is constant
-PROGRAMS = ("start.py", "train.py")
 PARTS = (  # of rlplan, beside those of the reward
-    *REWARD_PARTS,
-    "runner/grpo/__init__.py",
-    "runner/grpo/advantages.py",
-    "runner/trainers/__init__.py",
+    *INSIDE,
     "runner/trainers/trl/__init__.py",
     "runner/trainers/trl/following.py",
-    "runner/training/__init__.py",
-    "runner/training/prompts.py",
 )
-_PORTS = 20_000, 10_000  # where several machines meet: the first, and how many
+
+
+class TrlOptions(Section):
+    """How TRL runs, of which nothing but `settings` changes what it computes."""
+
+    hold: bool = Field(True, description="wait at a segment's end with the model in memory; false: save and end")
+    rollouts_per_pass: Count | None = Field(
+        None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
+    )
+    save_seconds: Positive = Field(600.0, description="between saves within a segment")
+    accelerate: str | None = Field(None, description="accelerate's configuration file, for FSDP or DeepSpeed")
+    vllm_memory: Positive = Field(0.3, description="share of a GPU's memory that colocated vLLM takes")
+    settings: dict[str, Any] = Field({}, description="further arguments of GRPOConfig, which must not be ours")
+
+
+def require_runnable(config: TrialConfig) -> None:
+    """Refuse a layout that TRL cannot run, naming the nearest that it can."""
+    machine = config.machine
+    require_equal_shares(config, machine.gpus)
+    remedies = {
+        "machine.split": "TRL generates and trains in the same processes: set false",
+        "machine.compile": "set torch_compile in [trainer.options.settings] instead",
+    }
+    refuse(config, "TRL", remedies)
+    if machine.engine == "vllm" and machine.device == "cpu":
+        raise InputError("machine.engine = 'vllm' on a CPU with --trainer trl: TRL has vLLM on GPUs only; use torch")
 
 
 def files_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
     """Return every file of an attempt by its path in the folder."""
-    own = files("runner.trainers.trl")
-    tokenizer = character_tokenizer_files() if config.task.name in EMBEDDED else {}
     return {
-        **{name: own.joinpath(name).read_text(encoding="utf-8") for name in PROGRAMS},
+        **judged_files(config, task),
+        **programs("trl", "start.py", "train.py"),
         **parts(PARTS),
-        **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
-        "problems.jsonl": problem_lines(config, task),
         "run.json": json.dumps(run_of(config, task, attempt), indent=1),
     }
 
 
 def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     """Return what the programs are told."""
-    options, machine, recipe = options_of(config), config.machine, config.recipe
-    shape = shape_of(config, options, task)
+    options, machine, recipe = options_in(config, TrlOptions), config.machine, config.recipe
     embedded = config.task.name in EMBEDDED
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
     eased = recipe.filters.curriculum == "easy-to-hard"
@@ -70,7 +95,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
             "processes": machine.gpus,
             "machines": len(attempt.hosts),
             "head": attempt.hosts[0],
-            "port": _PORTS[0] + zlib.crc32(f"{attempt.folder}/{attempt.number}".encode()) % _PORTS[1],
+            "port": meeting_port(attempt),
             "accelerate": _existing(options.accelerate),
             "mixed_precision": "bf16" if machine.weights == "bfloat16" else "no",
         },
@@ -79,7 +104,6 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "end_id": task.tokenizer.end_id,
         "skip_special_tokens": not embedded,  # in ours they are characters that no answer has
         "chat": has_chat(task),
-        "longest": task.max_response_tokens,
         "train_problems": len(task.train),
         "pass_rates": list(task.base_pass_rates) if eased and task.base_pass_rates is not None else None,
         "seed": config.seed,
@@ -88,24 +112,23 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "rollouts_per_step": config.rollouts_per_step,
         "updates_per_batch": recipe.schedule.updates_per_batch,
         "warmup_steps": warmup_steps(config),
-        "reward": reward_of(config),
-        "shaping": recipe.rewards.model_dump(),
-        "validation": {**config.validation.model_dump(), "rows": shape.passes * shape.rollouts_per_pass},
-        "settings": _settings(config, task, shape),
-        "paths": [os.getcwd()],  # for a reward that is a module of the user's
+        "validation": {**config.validation.model_dump(), "rows": config.rollouts_per_step // machine.gpus},
+        "settings": _settings(config, task, options),
     }
 
 
-def _settings(config: TrialConfig, task: Task, shape: Shape) -> dict[str, Any]:
-    options, machine = options_of(config), config.machine
+def _settings(config: TrialConfig, task: Task, options: TrlOptions) -> dict[str, Any]:
+    machine = config.machine
+    rows = rollouts_per_pass(config, task, machine.gpus, options.rollouts_per_pass)
+    passes = config.rollouts_per_step // machine.gpus // rows
     ours: dict[str, Any] = {
         "output_dir": ".",
         "seed": config.seed,
         "max_steps": HORIZON,
         "num_generations": config.rollouts_per_prompt,
-        "per_device_train_batch_size": shape.rollouts_per_pass,
-        "gradient_accumulation_steps": shape.passes,
-        "steps_per_generation": shape.passes * config.recipe.schedule.updates_per_batch,
+        "per_device_train_batch_size": rows,
+        "gradient_accumulation_steps": passes,
+        "steps_per_generation": passes * config.recipe.schedule.updates_per_batch,
         "max_completion_length": task.max_response_tokens,
         "temperature": config.temperature,
         "reward_weights": [1.0, 0.0],
@@ -143,6 +166,6 @@ def _existing(path: str | None) -> str | None:
 def _said_at(checkpoint: Path | None) -> float | None:
     if checkpoint is None:
         return None
-    mark: Mapping[str, Any] = json.loads((checkpoint / "complete.json").read_text(encoding="utf-8"))
+    mark: Mapping[str, Any] = json.loads((checkpoint / MARK).read_text(encoding="utf-8"))
     length: float | None = mark["response_tokens"]
     return length

@@ -5,7 +5,6 @@ It runs in TRL's environment, in every process of the trial.
 
 import copy
 import json
-import math
 import os
 import shutil
 import sys
@@ -18,11 +17,10 @@ import torch
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
-from planner.metrics import mean_over
+from runner.trainers.inside import MARK, Teller, mark, write_whole
 from runner.training.prompts import derive
 
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
-MARK = "complete.json"  # in a checkpoint, written when all of it is there
 GOING = "going.json"  # by the first process, for the others: up to which step they go on
 KEPT = 2
 QUICK, SLOW = 0.02, 0.2  # seconds between looks at the gate, within a minute and after it
@@ -37,7 +35,7 @@ class Follower(TrainerCallback):
         self.began = False  # whether the checkpoint, if there is one, has been read
         self._run, self._trainer, self._prompts, self._scores = run, trainer, prompts, scores
         self._rank, self._count = trainer.accelerator.process_index, trainer.accelerator.num_processes
-        self._out = (FOLDER / run["metrics"]).open("a", encoding="utf-8", buffering=1) if self._rank == 0 else None
+        self._teller = Teller(FOLDER / run["metrics"]) if self._rank == 0 else None
         self._driven = "RLPLAN_ATTEMPT" in os.environ  # not started by hand
         self._waits = 0
         self._gated = False  # whether this step is the last before the gate
@@ -82,7 +80,8 @@ class Follower(TrainerCallback):
         before, after = (step * self._run["rollouts_per_step"] for step in (state.global_step - 1, state.global_step))
         every = self._run["validation"]["every_rollouts"]
         scored = self._validated(state.global_step) if after // every > before // every else {}
-        self._say(state.global_step, logs={**logs, "completions/mean_length": self._length}, **scored)
+        metrics = {"pass_rate": logs["rewards/pass_rate/mean"], **scored.pop("metrics", {})}
+        self._say(state.global_step, logs={**logs, "completions/mean_length": self._length}, metrics=metrics, **scored)
         self._logged_at = time.monotonic()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -91,7 +90,7 @@ class Follower(TrainerCallback):
         self._trainer.keep_rollouts(folder)
         self._trainer.accelerator.wait_for_everyone()
         if self._rank == 0:
-            _write(folder / MARK, {"step": state.global_step, "response_tokens": self._length})
+            mark(folder, state.global_step, response_tokens=self._length)
             _prune()
         self._saved_at = time.monotonic()
         self._spent["save"] = self._saved_at - self._logged_at
@@ -101,7 +100,7 @@ class Follower(TrainerCallback):
             control.should_training_stop = True
 
     def _validated(self, step: int) -> dict[str, Any]:
-        """Score the present weights on the fixed problems, with the error of the mean over problems."""
+        """Return the scores of the present weights on the fixed problems, and what else is to be known of them."""
         began = time.monotonic()
         plan = self._run["validation"]
         rows = [problem for problem in range(len(self._prompts)) for _ in range(plan["samples"])]
@@ -125,7 +124,14 @@ class Follower(TrainerCallback):
             if place < len(rows):
                 found[place] = (score, length, whole)
         self._spent["evaluate"] = time.monotonic() - began
-        return _summed_up([found[place] for place in range(len(rows))], plan["samples"])
+        scored = [found[place] for place in range(len(rows))]
+        samples = plan["samples"]
+        groups = [[each[0] for each in scored[start : start + samples]] for start in range(0, len(rows), samples)]
+        beside = {
+            "validation_truncated_share": sum(not whole for _, _, whole in scored) / len(scored),
+            "validation_response_tokens": sum(length for _, length, _ in scored) / len(scored),
+        }
+        return {"scores": groups, "metrics": beside}
 
     def _answers(self, problems: list[int], temperature: float) -> list[list[int]]:
         """Sample one response to each problem with whatever the training samples with."""
@@ -149,10 +155,9 @@ class Follower(TrainerCallback):
         return answers
 
     def _say(self, step: int, **what: Any) -> None:
-        if self._out is not None:
+        if self._teller is not None:
             seconds, self._spent = self._spent, {}
-            line = {"step": step, "at_seconds": time.monotonic(), "seconds": seconds, **what}
-            self._out.write(json.dumps(line, default=float) + "\n")
+            self._teller.say(step, seconds=seconds, **what, whole=bool(what))
 
     def _gate(self) -> int:
         """Return up to which step it may train; 0 when it is to stop. The first process alone reads it."""
@@ -179,28 +184,16 @@ class Follower(TrainerCallback):
         since = time.monotonic()
         if self._rank == 0:
             waiting = FOLDER / "waiting.json"
-            _write(waiting, {"step": step})
+            write_whole(waiting, {"step": step})
             while (gate := self._gate()) <= step:
                 if gate == 0 and not waiting.exists():  # asked to stop before it had gone on
-                    _write(waiting, {"step": step})
+                    write_whole(waiting, {"step": step})
                 _pause(since)
             waiting.unlink(missing_ok=True)
-            _write(FOLDER / GOING, going)
+            write_whole(FOLDER / GOING, going)
             return
         while _read(FOLDER / GOING) != going:
             _pause(since)
-
-
-def _summed_up(found: list[tuple[float, int, bool]], samples: int) -> dict[str, Any]:
-    groups = [[score for score, _, _ in found[start : start + samples]] for start in range(0, len(found), samples)]
-    mean, error = mean_over([math.fsum(group) / samples for group in groups])
-    beside = {
-        "validation_best": sum(map(max, groups)) / len(groups),
-        "validation_worst": sum(map(min, groups)) / len(groups),
-        "validation_truncated_share": sum(not whole for _, _, whole in found) / len(found),
-        "validation_response_tokens": sum(length for _, length, _ in found) / len(found),
-    }
-    return {"score": mean, "score_standard_error": error, "validation": beside}
 
 
 def _prune() -> None:
@@ -220,12 +213,3 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def _write(path: Path, value: Any) -> None:
-    aside = path.with_name(f"{path.name}.writing")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(value))
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference
+from runner.ports.trial import Machine, TrialConfig
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
 
-_UNCLIPPED = 1e9
 _EPSILON = 1e-4  # which TRL adds to the deviation of a group
 _LOSSES = {"sample": "grpo", "token": "dapo", "constant": "dr_grpo", "sum": "luspo"}  # of a ratio that is clipped
 _AGGREGATIONS = {"cispo": "token", "soft": "sample", "gamma": "token"}
@@ -45,10 +44,7 @@ def recipe_settings(config: TrialConfig) -> dict[str, Any]:
 
 
 def _clip(objective: Objective) -> dict[str, Any]:
-    low, high = (
-        _UNCLIPPED if bound is None or objective.clip == "none" else bound
-        for bound in (objective.clip_low, objective.clip_high)
-    )
+    low, high = clip_bounds(objective, UNCLIPPED)
     if objective.clip == "cispo":  # TRL caps the ratio itself, at an absolute bound
         return {"loss_type": "cispo", "epsilon": 0.0, "epsilon_high": 1 + high}
     if objective.clip == "soft":
@@ -59,13 +55,11 @@ def _clip(objective: Objective) -> dict[str, Any]:
     return {"loss_type": _LOSSES[objective.aggregation], "epsilon": low, "epsilon_high": high}
 
 
-def differences(recipe: Recipe, *, vllm: bool) -> Iterator[Difference]:
+def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
     """Yield what TRL would do otherwise."""
     objective, filters, schedule = recipe.objective, recipe.filters, recipe.schedule
-    if schedule.staleness_bound:
-        why = "but its GRPOTrainer generates, then trains"
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, why, 0)
-    if vllm and objective.against == "sampler":
+    yield from shared_differences(recipe, stale="but its GRPOTrainer generates, then trains")
+    if machine.engine == "vllm" and objective.against == "sampler":
         why = "but its ratio is against the trainer's own probabilities"
         yield Difference("objective.against", "sampler", why, "trainer")
     elif schedule.staleness_bound and objective.against == "sampler":
@@ -86,5 +80,3 @@ def differences(recipe: Recipe, *, vllm: bool) -> Iterator[Difference]:
     if filters.zero_variance != "keep":
         near = filters.zero_variance == "drop"  # groups without a gradient; refilling would generate others
         yield Difference("filters.zero_variance", filters.zero_variance, "but it keeps every group", "keep", near=near)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)

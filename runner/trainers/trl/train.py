@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
@@ -22,9 +21,7 @@ from torch.utils.data import Sampler
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from runner.grpo.advantages import shaped_rewards
-from runner.ports.task import Problem
-from runner.tasks.rewards import ExactReward, make_reward
+from runner.trainers.rewarding import Judge, judge_in
 from runner.trainers.trl.following import Follower
 from runner.training.prompts import PromptStream
 
@@ -64,26 +61,18 @@ class Order(Sampler[int]):
 class Rewards:
     """rlplan's rewards in the form that TRL calls: what is trained on, and beside it the plain share that is right."""
 
-    def __init__(self, run: dict[str, Any], problems: list[Problem], tokenizer: Any) -> None:
-        choice: Any = SimpleNamespace(**run["reward"])
-        self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, run["seed"])
-        self._problems, self._tokenizer, self._run = problems, tokenizer, run
-        self._shaping: Any = SimpleNamespace(**run["shaping"])
+    def __init__(self, run: dict[str, Any], judge: Judge, tokenizer: Any) -> None:
+        self._judge, self._tokenizer, self._run = judge, tokenizer, run
         self._plain: list[float] = []
 
     def scores(self, numbers: list[int], ids: list[list[int]]) -> list[float]:
         """Return the score of each response, 0 to 1."""
-        scored = self._reward.score([self._problems[number] for number in numbers], list(map(self._text, ids)))
-        for note in scored.notes:
-            print(f"reward: {note}", flush=True)
-        return scored.values
+        return self._judge.scores(numbers, list(map(self._text, ids)))
 
     def reward(self, completion_ids: list[list[int]], number: list[int], **_: Any) -> list[float]:
         """Return what is trained on."""
         self._plain = self.scores(number, completion_ids)
-        lengths = torch.tensor([len(ids) for ids in completion_ids])
-        shaped = shaped_rewards(torch.tensor(self._plain), lengths, self._run["longest"], self._shaping)
-        return [float(value) for value in shaped]
+        return [self._judge.shaped(score, len(ids)) for score, ids in zip(self._plain, completion_ids, strict=True)]
 
     def pass_rate(self, **_: Any) -> list[float]:
         """Return the scores of the last call of `reward`; TRL logs their mean and gives them no weight."""
@@ -164,16 +153,15 @@ def rehearsed(run: dict[str, Any]) -> None:
 
 def built(run: dict[str, Any]) -> Trial:
     """Put TRL's trainer together."""
-    lines = (FOLDER / "problems.jsonl").read_text(encoding="utf-8").splitlines()
-    problems = [Problem(**json.loads(line)) for line in lines]
+    judge = judge_in(str(FOLDER))
     tokenizer = AutoTokenizer.from_pretrained(run["tokenizer"], local_files_only=True, padding_side="left")
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(run["end_id"])
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model = AutoModelForCausalLM.from_pretrained(run["model"], dtype=torch.float32, local_files_only=True)
     model.generation_config.eos_token_id = run["end_id"]
-    rewards = Rewards(run, problems, tokenizer)
-    asked = [_asked(problem.prompt, chat=run["chat"]) for problem in problems]
+    rewards = Rewards(run, judge, tokenizer)
+    asked = [_asked(problem.prompt, chat=run["chat"]) for problem in judge.problems]
     train = range(run["train_problems"])
     trainer = Trial(
         run,
@@ -204,7 +192,6 @@ def main() -> None:
     """Train up to the gate, and wait there for more."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     run = json.loads((FOLDER / "run.json").read_text(encoding="utf-8"))
-    sys.path += run["paths"]
     torch.set_num_threads(run["threads"])
     try:
         if "--rehearse" in sys.argv:

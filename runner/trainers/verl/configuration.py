@@ -4,25 +4,27 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from budgets.errors import InputError
+from pydantic import Field
+
+from planner.checking import Count, Positive, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import (
-    has_chat,
     judged_files,
     merged,
+    options_in,
+    programs,
+    require_chat,
     tokenizer_of,
     tracked,
     validation_steps,
     warmup_steps,
 )
-from runner.trainers.verl.options import options_of
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
 from runner.training.building import open_stream
 
@@ -46,9 +48,20 @@ FREE = (  # ours unless the user says otherwise: they change how it runs, and no
 )
 
 
+class VerlOptions(Section):
+    """How verl runs, of which nothing but `settings` changes what it computes."""
+
+    rollout: Literal["vllm", "sglang", "trtllm"] = Field("vllm", description="whose servers generate")
+    strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
+    tensor_parallel: Count = Field(1, description="GPUs of one copy of the model while it generates")
+    rollout_memory: Positive = Field(0.5, description="share of a GPU's memory that generating takes")
+    save_steps: Count | None = Field(None, description="updates between saves; else as between validations")
+    settings: dict[str, Any] = Field({}, description="further keys of verl, which must not be ours")
+
+
 def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool = True) -> dict[str, Any]:
     """Return every key of verl by its dotted name; `scored` says whether its checkpoint's own score is known."""
-    options, machine = options_of(config), config.machine
+    options, machine = options_in(config, VerlOptions), config.machine
     each_node = machine.gpus // machine.nodes
     every = validation_steps(config)
     draws = zlib.crc32(f"{config.seed}/{attempt.from_step}".encode()) >> 1  # a resumed run does not draw the same again
@@ -116,11 +129,9 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
     free = dict.fromkeys(FREE[:1], 2) | {FREE[1]: 2} | {FREE[2]: 2, FREE[3]: 2}  # by default 8 processes of each
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
-    elif not has_chat(task) and TEMPLATE not in options.settings:
-        raise InputError(
-            f"{task.model_path} has no chat template, and verl asks in chats: take a model that has one, or give one "
-            f'by [trainer.options.settings] "{TEMPLATE}"'
-        )
+    elif TEMPLATE not in options.settings:
+        instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
+        require_chat(task, "verl", instead)
     return merged({**ours, **free}, options.settings, FREE)
 
 
@@ -136,12 +147,11 @@ def words_of(keys: Mapping[str, Any]) -> list[str]:
 
 def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[str, Any]) -> dict[str, str]:
     """Return every file of an attempt by its path in the folder."""
-    own = files("runner.trainers.verl")
     order = open_stream(config, task).take(max(_ROWS, len(task.train)))
     return {
         **judged_files(config, task),
-        **{name: own.joinpath(name).read_text(encoding="utf-8") for name in ("start.py", "reward.py")},
-        f"{MODULE}.py": own.joinpath("advantages.py").read_text(encoding="utf-8"),
+        **programs("verl", "start.py", "reward.py"),
+        f"{MODULE}.py": programs("verl", "advantages.py")["advantages.py"],
         "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
         "order.json": json.dumps(order),
         "overrides.json": json.dumps(words_of(keys), indent=1),

@@ -2,15 +2,11 @@
 
 import json
 import math
-import os
 import re
 import statistics
-import subprocess
-import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +14,27 @@ from budgets.errors import InputError
 from planner.logs import names
 from planner.logs.series import choose_score, ours_of
 from planner.logs.verl import values_of
-from planner.recipes.schema import Recipe
 from runner.ports.trial import TrialConfig
-from runner.trainers.ability import Difference
-from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading
-from runner.trainers.driving import as_done, complete, opened_task, refuse, started
+from runner.trainers.driver import Attempt, Launch, Reading
+from runner.trainers.driving import STEP, asked_itself, opened_task, options_in, refuse, started
 from runner.trainers.following import Lines
+from runner.trainers.named import NamedDriver
 from runner.trainers.verl.configuration import (
     FOLDER,
     MODULE,
     TRACKER,
+    VerlOptions,
     files_of,
     keys_of,
     scores_folder,
 )
-from runner.trainers.verl.options import options_of
 from runner.trainers.verl.recipe import differences
 from runner.training.trial import read_points
 
-CHECKPOINTS = f"{FOLDER}/global_step_{{step}}"
-HOLDS = ("actor", "data.pt")  # the last is written after all processes have saved
 _REMEDIES = {
-    "growth": "verl's batch is constant: leave it out",
     "machine.split": "it generates and trains on the same GPUs: set false",
     "machine.compile": "it compiles by itself: leave it out",
-    "simulation": "verl trains a model: use --trainer standin",
 }
-_CHECK_SECONDS = 300.0
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
 _WORDS = (  # of its failures, the last that fits counts
     (re.compile(r"Could not override '[^']*'|is not in struct|Error merging override|ConfigAttributeError"), "input"),
@@ -58,29 +48,36 @@ _WORDS = (  # of its failures, the last that fits counts
 )
 
 
-class VerlDriver:
+class VerlDriver(NamedDriver):
     """verl's V1 trainer, generating and training on the same GPUs, in a Ray of the trial's own.
 
     Two of its runs in one Ray share a queue of prompts, and the first to end kills the other.
     """
 
-    name = "verl"
-    stop_signal = None
-    gated = False
+    name = title = "verl"
+    otherwise = staticmethod(differences)
+    pattern, tracker = f"{FOLDER}/global_step_{STEP}", TRACKER
+    holds = ("actor", "data.pt")  # the last is written after all processes have saved
+    words = _WORDS
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that verl cannot run, and a task that cannot be opened."""
-        config = _as_done(config)
-        _require_runnable(config)
+        config = self.as_done(config)
+        refuse(config, self.title, _REMEDIES)
+        machine, options = config.machine, options_in(config, VerlOptions)
+        if machine.device == "cpu":
+            raise InputError("verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl")
+        each_node = machine.gpus // machine.nodes
+        if each_node % options.tensor_parallel:
+            raise InputError(
+                f"[trainer.options] tensor_parallel = {options.tensor_parallel} on {each_node} GPUs of a node: it must "
+                "divide them"
+            )
         keys_of(config, opened_task(config), Attempt(Path("/"), 1, 0, 1, None))
-
-    def differences(self, recipe: Recipe, *, weights: str = "bfloat16") -> Sequence[Difference]:
-        """Return what verl does otherwise, with weights of this format in forward passes."""
-        return list(differences(recipe, weights=weights))
 
     def launch(self, config: TrialConfig, attempt: Attempt, rank: int) -> Launch | None:
         """Start a Ray over all hosts, and on the head start.py in it."""
-        config = _as_done(config)
+        config = self.as_done(config)
         task = opened_task(config)
         keys = keys_of(config, task, attempt, scored=attempt.from_step in self._scored(config, attempt))
         environment = {
@@ -96,41 +93,24 @@ class VerlDriver:
         """Return the file of its file logger, and beside it the answers of its validations."""
         return [VerlLog(config, attempt)]
 
-    def checkpoints(self, config: TrialConfig, folder: Path) -> Sequence[Checkpoint]:
-        """Return those that hold everything, up to the one that its tracker names."""
-        return complete(folder, CHECKPOINTS, TRACKER, HOLDS)
-
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return where its log and checkpoints go, for one who writes them instead."""
         validation = config.validation
-        return {
-            "metrics": str(attempt.metrics),
-            "checkpoint": CHECKPOINTS,
-            "tracker": TRACKER,
+        return super().form(config, attempt) | {
             "scores": scores_folder(attempt),
             "validation": {"problems": validation.problems, "samples": validation.samples},
         }
 
-    def classify(self, code: int, tail: str) -> tuple[str, str] | None:
-        """Return what verl, Hydra and Ray say in their own words."""
-        for line in reversed(tail.splitlines()):
-            for words, kind in _WORDS:
-                if words.search(line):
-                    return kind, f"verl: {line.strip()[:300]}"
-        return None
-
     def rehearse(self, config: TrialConfig) -> Sequence[str]:
         """Have Hydra compose the configuration in verl's own environment, and its validate_config check it."""
-        assert config.trainer is not None
-        with tempfile.TemporaryDirectory(prefix="rlplan-verl-") as folder:
-            attempt = Attempt(Path(folder), 1, 0, 1, None)
-            done = _as_done(config)
-            task = opened_task(done)
-            for name, text in files_of(done, task, attempt, keys_of(done, task, attempt)).items():
-                path = Path(folder) / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            return asked(config.trainer.python or "python3", Path(folder))
+        done, attempt = self.as_done(config), Attempt(Path("/"), 1, 0, 1, None)
+        task = opened_task(done)
+        files = files_of(done, task, attempt, keys_of(done, task, attempt))
+        code, said = asked_itself(done, files, "start.py", "check", VERL_USE_EXTERNAL_MODULES=MODULE)
+        lines = said.splitlines() or ["no word"]
+        if code:
+            return [f"verl's environment cannot be asked: {lines[-1]}"]
+        return [line.removeprefix("refused: ") for line in lines if line.startswith("refused: ")]
 
     def _scored(self, config: TrialConfig, attempt: Attempt) -> set[int]:
         """Return the steps of which an earlier attempt wrote its line, which verl does after it has saved.
@@ -144,11 +124,6 @@ class VerlDriver:
 
 
 JUDGE = VerlDriver()
-
-
-def driver(config: TrialConfig) -> VerlDriver:
-    """Return the driver."""
-    return VerlDriver()
 
 
 class VerlLog:
@@ -199,36 +174,3 @@ class VerlLog:
         if sum(map(len, answers.values())) != self._expected or len(answers) < 2:
             return None
         return statistics.stdev(map(statistics.fmean, answers.values())) / math.sqrt(len(answers))
-
-
-def asked(python: str, folder: Path) -> list[str]:
-    """Return what verl refuses of the configuration in a folder, in its own words."""
-    command = [python, "start.py", "check"]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "VERL_USE_EXTERNAL_MODULES": MODULE}
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False, env=environment
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [f"verl's environment cannot be asked: {error}"]
-    if done.returncode:
-        return [f"verl's environment cannot be asked: {(done.stderr.strip().splitlines() or ['no word'])[-1]}"]
-    return [line.removeprefix("refused: ") for line in done.stdout.splitlines() if line.startswith("refused: ")]
-
-
-def _require_runnable(config: TrialConfig) -> None:
-    refuse(config, _REMEDIES)
-    machine, options = config.machine, options_of(config)
-    if machine.device == "cpu":
-        raise InputError("verl generates with servers that need GPUs: make a plan for GPUs, or use --trainer trl")
-    each_node = machine.gpus // machine.nodes
-    if each_node % options.tensor_parallel:
-        raise InputError(
-            f"[trainer.options] tensor_parallel = {options.tensor_parallel} on {each_node} GPUs of a node: it must "
-            "divide them"
-        )
-
-
-def _as_done(config: TrialConfig) -> TrialConfig:
-    """Return the trial with the recipe as verl trains it."""
-    return as_done(config, "verl", partial(JUDGE.differences, weights=config.machine.weights))

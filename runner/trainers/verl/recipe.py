@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.recipes.schema import Objective, Recipe
-from runner.trainers.ability import Difference
+from runner.ports.trial import Machine
+from runner.trainers.ability import UNCLIPPED, Difference, clip_bounds, shared_differences
 
 OWN_ESTIMATOR = "rlplan"  # registered by advantages.py: verl's own adds 1e-6 to a deviation, and knows no scale `batch`
-_UNCLIPPED = 1e9
-_WHOLE = 1.0  # as a lower clip: ratios are not negative
 _AGGREGATIONS = {
     "sample": "seq-mean-token-mean",
     "token": "token-mean",
@@ -24,6 +23,7 @@ ACTOR = "actor_rollout_ref.actor"
 def recipe_keys(recipe: Recipe, longest: int) -> Keys:
     """Return the keys that follow from a recipe as verl does it; `longest` is that of a response, in tokens."""
     objective, rewards = recipe.objective, recipe.rewards
+    low, high = clip_bounds(objective)
     keys: Keys = {
         "algorithm.adv_estimator": OWN_ESTIMATOR,  # its default is gae, with a critic
         "algorithm.use_kl_in_reward": False,
@@ -32,9 +32,9 @@ def recipe_keys(recipe: Recipe, longest: int) -> Keys:
         f"{ACTOR}.policy_loss.loss_mode": "gspo" if objective.ratio == "sequence" else _LOSSES[objective.clip],
         f"{ACTOR}.loss_agg_mode": _AGGREGATIONS[objective.aggregation],
         f"{ACTOR}.loss_scale_factor": longest if objective.aggregation == "constant" else None,
-        f"{ACTOR}.clip_ratio_low": _bound(objective, objective.clip_low, _WHOLE),
-        f"{ACTOR}.clip_ratio_high": _bound(objective, objective.clip_high, _UNCLIPPED),
-        f"{ACTOR}.clip_ratio_c": _UNCLIPPED,  # its default is a second bound, at a ratio of 3
+        f"{ACTOR}.clip_ratio_low": low,
+        f"{ACTOR}.clip_ratio_high": high,
+        f"{ACTOR}.clip_ratio_c": UNCLIPPED,  # its default is a second bound, at a ratio of 3
         f"{ACTOR}.tau_pos": objective.soft_positive,
         f"{ACTOR}.tau_neg": objective.soft_negative,
         f"{ACTOR}.use_kl_loss": objective.kl > 0,
@@ -75,16 +75,22 @@ def optimizer_keys(recipe: Recipe, learning_rate: float, warmup: int) -> Keys:
         f"{optim}.lr_warmup_steps_ratio": 0.0,
         f"{optim}.betas": [optimizer.beta1, optimizer.beta2],
         f"{optim}.weight_decay": optimizer.weight_decay,
-        f"{optim}.clip_grad": optimizer.clip_norm or _UNCLIPPED,
+        f"{optim}.clip_grad": optimizer.clip_norm or UNCLIPPED,
         f"{optim}.override_optimizer_config": {"eps": optimizer.epsilon},
     }
 
 
-def differences(recipe: Recipe, *, weights: str) -> Iterator[Difference]:
-    """Yield what verl would do otherwise, with weights of this format in forward passes."""
-    objective, filters, schedule, rewards = recipe.objective, recipe.filters, recipe.schedule, recipe.rewards
-    if schedule.staleness_bound:
-        yield Difference("schedule.staleness_bound", schedule.staleness_bound, "but it generates, then trains", 0)
+def differences(recipe: Recipe, machine: Machine) -> Iterator[Difference]:
+    """Yield what verl would do otherwise."""
+    objective, schedule = recipe.objective, recipe.schedule
+    yield from shared_differences(
+        recipe,
+        stale="but it generates, then trains",
+        truncated="but it trains on every response",
+        dropping="but it keeps groups without a gradient",
+        refilling=("but it samples others for as long as it takes", "no bound"),
+        head="but its head has the weights' format" if machine.weights == "bfloat16" else None,
+    )
     if schedule.updates_per_batch > 1:
         why = "but it saves after whole batches, where a segment ends after any update"
         yield Difference("schedule.updates_per_batch", schedule.updates_per_batch, why, 1)
@@ -102,21 +108,6 @@ def differences(recipe: Recipe, *, weights: str) -> Iterator[Difference]:
         yield Difference("objective.entropy", objective.entropy, why, "an average over responses", ours=False)
     if objective.kl_weighted:
         yield Difference("objective.kl_weighted", True, "which it has not", False)
-    if rewards.mask_truncated:
-        yield Difference("rewards.mask_truncated", True, "but it trains on every response", False)
-    if filters.zero_variance == "drop":
-        yield Difference("filters.zero_variance", "drop", "but it keeps groups without a gradient", "keep")
-    if filters.zero_variance == "refill":
-        why = "but it samples others for as long as it takes"
-        yield Difference("filters.most_refills", filters.most_refills, why, "no bound", ours=False)
-    if filters.retire_at is not None:
-        yield Difference("filters.retire_at", filters.retire_at, "but it asks every prompt again", None)
-    if recipe.precision.fp32_head and weights == "bfloat16":
-        yield Difference("precision.fp32_head", True, "but its head has the weights' format", False)
-
-
-def _bound(objective: Objective, given: float | None, without: float) -> float:
-    return without if given is None or objective.clip == "none" else given
 
 
 def _importance(objective: Objective) -> str | None:

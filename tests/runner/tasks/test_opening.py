@@ -8,7 +8,7 @@ import pytest
 from budgets.errors import InputError, UnknownNameError
 from runner.ports.task import Task
 from runner.ports.trial import TaskChoice
-from runner.tasks.embedded import EMBEDDED, embedded_task
+from runner.tasks.embedded import embedded_task
 from runner.tasks.opening import open_task, user_task
 from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 
@@ -21,11 +21,10 @@ def choice(name: str, **values: Any) -> TaskChoice:
     return TaskChoice.model_validate({"name": name, **values})
 
 
-@pytest.mark.parametrize("name", sorted(EMBEDDED))
-def test_embedded_tasks_open_by_name_whatever_the_seed(name: str) -> None:
-    tasks = [open_task(choice(name), seed) for seed in (0, 1)]
-    assert tasks[0].name == name
-    assert list(tasks[0].train) == list(tasks[1].train) == list(embedded_task(name).train)
+def test_an_embedded_task_opens_by_its_name_whatever_the_seed() -> None:
+    tasks = [open_task(choice("sum-hard"), seed) for seed in (0, 1)]
+    assert tasks[0].name == "sum-hard"
+    assert list(tasks[0].train) == list(tasks[1].train) == list(embedded_task("sum-hard").train)
 
 
 def test_responses_of_an_embedded_task_may_be_cut_shorter_and_no_longer() -> None:
@@ -137,10 +136,7 @@ def test_a_function_may_judge_without_answers(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_refused(tmp_path: Path, values: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         built(tmp_path, **values)
-
-
-def test_responses_that_just_fit_are_taken(tmp_path: Path) -> None:
-    assert built(tmp_path, max_response_tokens=17).max_response_tokens == 17
+    assert built(tmp_path, max_response_tokens=17).max_response_tokens == 17  # which just fit
 
 
 def test_a_prompt_that_the_model_cannot_take_is_named(tmp_path: Path) -> None:

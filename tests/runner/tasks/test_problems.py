@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from runner.ports.task import Problem
-from runner.tasks.problems import LARGEST_HELD_OUT_SHARE, hold_out, in_fixed_order, read_problems, refuse_overlap
+from runner.tasks.problems import LARGEST_HELD_OUT_SHARE, hold_out, read_problems, refuse_overlap
 
 
 def written(folder: Path, *rows: object, name: str = "p.jsonl") -> str:
@@ -25,6 +25,7 @@ def test_the_fields_of_a_line(tmp_path: Path) -> None:
         {"id": 7, "prompt": messages, "answer": 4},
         {"prompt": "½ ?", "answer": 0.5},
     )
+    Path(path).write_bytes(b"\xef\xbb\xbf" + Path(path).read_bytes())  # a byte order mark is no part of the first line
     first, second, third = read_problems(path)
     assert first == Problem("a", "1 + 1?", "2", {"level": 3, "tests": ["x"]})
     assert second == Problem("7", tuple(messages), "4", None)
@@ -39,12 +40,6 @@ def test_an_id_made_from_prompt_and_answer_never_changes(tmp_path: Path) -> None
     assert other.id != problem.id
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
-    path = tmp_path / "bom.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"prompt": "a", "answer": "b"}\r\n')
-    assert [problem.prompt for problem in read_problems(str(path))] == ["a"]
-
-
 GOOD = {"prompt": "a", "answer": "b"}
 
 
@@ -52,22 +47,18 @@ GOOD = {"prompt": "a", "answer": "b"}
     ("rows", "says"),
     [
         ([], "holds no problems"),
-        (["\n\n"], "holds no problems"),
         ([GOOD, "{'prompt': 1}\n"], "line 2 is not JSON"),
         ([GOOD, "\n", "[1]\n"], "line 3 is no JSON object"),
         (["[" * 200_000], "line 1 is not JSON"),
         ([{"question": "a", "answer": "b"}], r"line 1: 'prompt' is missing \(it has 'question', 'answer'\)"),
         ([{"prompt": "a", "solution": "b"}], "'answer' is missing"),
-        ([{}], r"it has no field"),
         ([{"prompt": " ", "answer": "b"}], "'prompt' is empty"),
         ([{"prompt": 3, "answer": "b"}], "'prompt' is 3: it should be text, or a list of chat messages"),
         ([{"prompt": [], "answer": "b"}], r"'prompt' is \[\]"),
         ([{"prompt": ["hello"], "answer": "b"}], "message 1 of 'prompt' is \"hello\""),
-        ([{"prompt": [{"role": "user", "content": None}], "answer": "b"}], "message 1"),
         ([{"prompt": [{"role": "user", "content": "x", "name": "y"}], "answer": "b"}], "nothing else"),
         ([{"prompt": [{"role": "assistant", "content": "x"}], "answer": "b"}], "ends with a message of the assistant"),
         ([{"prompt": "a", "answer": True}], "'answer' is true: it should be text or a number"),
-        ([{"prompt": "a", "answer": None}], "'answer' is null"),
         ([{"prompt": "a", "answer": ["x" * 100]}], "'answer' is .*…"),
         (['{"prompt": "a", "answer": NaN}\n'], "'answer' is NaN"),
         ([{"prompt": "a", "answer": "  "}], "'answer' is empty"),
@@ -95,14 +86,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_line_without_an_answer_where_none_is_needed(tmp_path: Path) -> None:
     path = written(tmp_path, {"prompt": "write f", "tests": ["f(1) == 2"]})
-    assert read_problems(path, answers_needed=False) == [
-        Problem(
-            id=read_problems(path, answers_needed=False)[0].id,
-            prompt="write f",
-            answer="",
-            extra={"tests": ["f(1) == 2"]},
-        )
-    ]
+    (problem,) = read_problems(path, answers_needed=False)
+    assert (problem.prompt, problem.answer, problem.extra) == ("write f", "", {"tests": ["f(1) == 2"]})
 
 
 PROBLEMS = st.lists(
@@ -138,12 +123,6 @@ def test_as_many_are_held_out_as_wanted_but_never_more_than_a_quarter(count: int
 def test_one_prompt_alone_cannot_be_divided() -> None:
     with pytest.raises(InputError, match="give validation_file"):
         hold_out([Problem("1", "a", "x"), Problem("2", "a ", "y")], 5, "p.jsonl")
-
-
-def test_the_first_problems_of_a_sorted_file_are_a_sample_of_it() -> None:
-    problems = [Problem(str(i), f"prompt {i}", "x") for i in range(1000)]
-    first = [int(problem.id) for problem in in_fixed_order(problems)[:100]]
-    assert 400 < sum(first) / len(first) < 600
 
 
 def test_a_prompt_in_both_files_is_refused() -> None:

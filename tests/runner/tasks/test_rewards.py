@@ -20,15 +20,6 @@ def test_only_the_answer_is_right(response: str, stripped: float, strict: float)
     assert ExactReward(strip=False).score([SUM], [response]).values == [strict]
 
 
-def test_each_response_has_its_own_problem_and_nothing_fails() -> None:
-    reward = ExactReward()
-    scores = reward.score([SUM, Problem("q", "1+2=", "3")], ["3", "3"])
-    assert (scores.values, scores.failures) == ([0.0, 1.0], {})
-    reward.close()
-    with pytest.raises(ValueError, match="zip"):
-        reward.score([SUM], [])
-
-
 def test_a_function_sees_the_problem_and_the_response(reward: ProcessReward) -> None:
     other = Problem("q", ({"role": "user", "content": "3?"},), "3")
     scores = reward.score([PROBLEM, other, PROBLEM, PROBLEM], ["equal 4", "equal 4", "level", "equal ½\ud800\n4"])
@@ -38,16 +29,11 @@ def test_a_function_sees_the_problem_and_the_response(reward: ProcessReward) -> 
     assert reward.score([], []).values == []
 
 
-def test_one_call_does_not_see_what_another_did_to_the_problem(reward: ProcessReward) -> None:
-    assert reward.score([PROBLEM] * 3, ["kept"] * 3).values == [0.0] * 3
-
-
 @pytest.mark.parametrize(
     ("response", "score", "kind", "says"),
     [
         ("fail it hurts", 0.125, "raised", "ValueError: no good: it hurts"),
         ("exit", 0.125, "raised", "SystemExit: 3"),
-        ("level?", 0.125, "raised", "KeyError"),
         ("value Odd()", 0.125, "raised", "no number today"),
         ("sleep 60", 0.125, "timed-out", "longer than 0.4 s"),
         ("spin", 0.125, "timed-out", "longer than 0.4 s"),
@@ -57,12 +43,9 @@ def test_one_call_does_not_see_what_another_did_to_the_problem(reward: ProcessRe
         ("abort", 0.125, "died", "signal SIGSEGV"),
         ("close", 0.125, "died", "ended"),
         ("value float('nan')", 0.125, "not-finite", "the reward is nan"),
-        ("value float('-inf')", 0.125, "not-finite", "the reward is -inf"),
         ("value 10 ** 400", 0.125, "not-finite", "the reward is 1000"),
         ("value None", 0.125, "not-finite", "the reward is None"),
         ("value '1'", 0.125, "not-finite", "the reward is '1'"),
-        ("value [1.0]", 0.125, "not-finite", r"the reward is \[1.0\]"),
-        ("value 1j", 0.125, "not-finite", "the reward is 1j"),
         ("value -1", 0.0, "out-of-range", "the reward is -1: it should lie in 0 to 1"),
         ("value 1.5", 1.0, "out-of-range", "the reward is 1.5"),
     ],
@@ -78,9 +61,9 @@ def test_what_one_response_does_is_counted_and_leaves_the_others_alone(
     assert re.search(says, note)
 
 
-@pytest.mark.parametrize("value", ["True", "1", "1.0", "__import__('fractions').Fraction(1)"])
-def test_every_kind_of_number_counts(reward: ProcessReward, value: str) -> None:
-    assert reward.score([PROBLEM], [f"value {value}"]).values == [1.0]
+def test_every_kind_of_number_counts_and_one_call_does_not_see_what_another_did(reward: ProcessReward) -> None:
+    values = [f"value {value}" for value in ("True", "1", "1.0", "__import__('fractions').Fraction(1)")]
+    assert reward.score([PROBLEM] * 7, [*values, "kept", "kept", "kept"]).values == [1.0] * 4 + [0.0] * 3
 
 
 def test_failures_of_several_kinds_are_counted_apart(reward: ProcessReward) -> None:
@@ -109,10 +92,7 @@ def test_what_a_function_prints_is_no_answer(reward: ProcessReward, capfd: pytes
 def test_long_responses_and_many_of_them(reward: ProcessReward) -> None:
     long = "equal " + "x" * 300_000
     assert reward.score([PROBLEM] * 200, [long, "equal 4"] * 100).values == [0.0, 1.0] * 100
-
-
-def test_nothing_heavy_is_loaded_beside_the_function(reward: ProcessReward) -> None:
-    assert reward.score([PROBLEM], ["modules"]).values == [0.0]
+    assert reward.score([PROBLEM], ["modules"]).values == [0.0]  # nothing heavy is loaded beside the function
 
 
 def chosen(reward: str, **values: object) -> TaskChoice:
@@ -123,7 +103,6 @@ BROKEN = {
     "missing.py": "import no_such_module\nf = 1",
     "leaves.py": "import sys; sys.exit('bye')",
     "dies.py": "import os; os._exit(4)",
-    "syntax.py": "def f(:",
     "constant.py": "f = 3",
 }
 
@@ -132,7 +111,6 @@ BROKEN = {
     ("reward", "says"),
     [
         ("maths", "unknown reward 'maths': did you mean 'math'"),
-        ("f:", "unknown reward"),
         (":f", "unknown reward"),
         ("package.module:f()", r"'f\(\)' after the colon is no name"),
         ("gone.py:f", "there is no file"),
@@ -141,7 +119,6 @@ BROKEN = {
         ("missing.py:f", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("leaves.py:f", "SystemExit: bye"),
         ("dies.py:f", "ended with exit code 4"),
-        ("syntax.py:f", "SyntaxError"),
         ("constant.py:f", "'f' in .*constant.py is a int, not a function"),
     ],
 )

@@ -20,12 +20,6 @@ from tests.runner.tasks.checkpoints import IDS, TEMPLATE, save_checkpoint
 TOKENIZER = CharacterTokenizer()
 
 
-def test_the_vocabulary_is_that_of_the_models() -> None:
-    assert VOCABULARY == 32
-    assert len(set(CHARACTERS)) == len(CHARACTERS)
-    assert (TOKENIZER.end_id, TOKENIZER.pad_id) == (END_ID, PAD_ID)
-
-
 @given(st.text(alphabet=CHARACTERS))
 def test_text_comes_back(text: str) -> None:
     ids = TOKENIZER.encode(text)
@@ -44,15 +38,11 @@ def test_a_special_token_in_a_response_stays_visible(special: int) -> None:
     assert TOKENIZER.decode([*TOKENIZER.encode("57"), special, *TOKENIZER.encode("9"), END_ID]) == f"57{MISPLACED}9"
 
 
-def test_an_unknown_character_is_named() -> None:
+def test_what_the_embedded_models_have_no_token_for_is_named() -> None:
     with pytest.raises(InputError, match="'2×3=' holds the character '×', for which the embedded models have no"):
         TOKENIZER.encode_prompt("2×3=")
-
-
-@pytest.mark.parametrize("id_", [-1, 32])
-def test_an_unknown_token_is_refused(id_: int) -> None:
-    with pytest.raises(InputError, match=f"{id_} is no token of the embedded models: they have 0 to 31"):
-        TOKENIZER.decode([id_])
+    with pytest.raises(InputError, match="32 is no token of the embedded models: they have 0 to 31"):
+        TOKENIZER.decode([32])
 
 
 def ids(text: str) -> list[int]:

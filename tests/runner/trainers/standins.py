@@ -8,10 +8,13 @@ from planner.recipes import load_recipe
 from planner.recipes.schema import Recipe
 from runner.ports.simulation import Costs, SimulationChoice
 from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
-from runner.trainers.driver import Attempt
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import Attempt, Launch
 
 COSTS = Costs(seconds_per_update=10.0, seconds_per_rollout=0.001, seconds_per_answer=0.01, start_up_seconds=10.0)
 SCALE = 1000
+PLAIN = Recipe.model_validate({"name": "plain", "precision": {"fp32_head": False}, "advantage": {"scale": "none"}})
+GPUS = Machine(gpus=4, device="cuda", engine="vllm", weights="bfloat16")
 
 
 def standin_config(patience: Patience | None = None, **options: Any) -> TrialConfig:
@@ -31,24 +34,39 @@ def standin_config(patience: Patience | None = None, **options: Any) -> TrialCon
     )
 
 
-def driven(trainer: str, task: TaskChoice, recipe: str, *, approximate: bool = True, **changes: Any) -> TrialConfig:
-    """Return a trial of 24 rollouts a step on four GPUs that a named trainer is to train."""
-    options = changes.pop("options", {})
+def trial(
+    trainer: str,
+    /,
+    recipe: Recipe | str = "plain",
+    options: dict[str, Any] | None = None,
+    *,
+    approximate: bool = True,
+    **changes: Any,
+) -> TrialConfig:
+    """Return a trial of 32 rollouts a step on four GPUs, scored in every third, that a named trainer is to train."""
+    python = "/opt/its/bin/python"
     given = {
-        "task": task,
-        "recipe": load_recipe(recipe),
+        "task": TaskChoice(name="sum-easy"),
+        "recipe": recipe if isinstance(recipe, Recipe) else PLAIN if recipe == "plain" else load_recipe(recipe),
         "rollouts_per_prompt": 4,
-        "prompts_per_batch": 6,
-        "learning_rate": 1e-6,
-        "seed": 7,
-        "validation": ValidationPlan(problems=6, samples=2, every_rollouts=48),
-        "machine": Machine(gpus=4, device="cuda", engine="vllm", weights="bfloat16"),
-        "trainer": TrainerChoice(name=trainer, approximate=approximate, options=options, python="/opt/own/bin/python"),
+        "prompts_per_batch": 8,
+        "learning_rate": 1e-4,
+        "validation": ValidationPlan(problems=20, samples=2, every_rollouts=96),
+        "machine": GPUS,
+        "trainer": TrainerChoice(name=trainer, python=python, options=options or {}, approximate=approximate),
     }
     return TrialConfig.model_validate({**given, **changes})
 
 
 def attempt(folder: Path, **changes: Any) -> Attempt:
-    """Return the first start of a trial, up to step 8."""
-    given = {"folder": folder, "number": 1, "from_step": 0, "to_step": 8, "checkpoint": None, "gpus": ("2,3,4,5",)}
+    """Return the first start of a trial, up to step 6."""
+    hosts = {"hosts": ("10.0.0.1", "10.0.0.2"), "gpus": ("0,1", "2,3")}
+    given = {"folder": folder, "number": 1, "from_step": 0, "to_step": 6, "checkpoint": None, **hosts}
     return Attempt(**{**given, **changes})
+
+
+def launched(config: TrialConfig, begun: Attempt, rank: int = 0) -> Launch:
+    """Return what starts a trial's trainer on the host of a rank."""
+    launch = driver_of(config).launch(config, begun, rank)
+    assert launch is not None
+    return launch

@@ -64,10 +64,15 @@ def scores(points: list[Point]) -> list[tuple[int, float | None]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, float | None]]:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
     folder = Path(tmp_path_factory.mktemp("undisturbed"))
     assert trained(standin_config(), folder) == []
-    return scores(read_points(folder))
+    return read_points(folder)
+
+
+@pytest.fixture
+def undisturbed(plain: list[Point]) -> list[tuple[int, float | None]]:
+    return scores(plain)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,25 @@ def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
         assert log in failures[0].tail
     assert scores(read_points(tmp_path)) == undisturbed
     assert tagged({tag}) == set()
+
+
+@pytest.mark.parametrize("trainer", ["prime-rl", "nemo-rl", "slime"])
+def test_with_the_files_of_others_a_torn_checkpoint_is_put_aside_and_every_point_read_once(
+    trainer: str, plain: list[Point], tmp_path: Path
+) -> None:
+    faults = [{"kind": "torn-checkpoint", "at_step": 4}, {"kind": "killed", "at_step": 5}]
+    faults += [{"kind": "cut-line", "at_step": 2, "attempts": 0}]
+    config = standin_config(stands_for=trainer, gated=False, save_every_steps=2, faults=faults)
+
+    failures = trained(config, tmp_path)
+
+    assert [failure.kind for failure in failures] == ["lost", "checkpoint"]
+    points = read_points(tmp_path)
+    for name in ("optimizer_step", "tokens"):
+        assert [getattr(point, name) for point in points] == [getattr(point, name) for point in plain]
+    for name in ("score", "score_standard_error"):  # each writes every answer of a validation
+        said, told = ([getattr(point, name) for point in each if point.score is not None] for each in (points, plain))
+        assert said == pytest.approx(told)
 
 
 def test_losses_that_are_no_numbers_end_a_trial(tag: str, tmp_path: Path) -> None:
@@ -187,13 +211,3 @@ def _wait_for(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def test_a_stand_in_whose_scores_are_to_fall_says_a_tenth_of_them_from_there_on(
-    tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
-) -> None:
-    config = standin_config(PATIENCE, faults=[{"kind": "fall", "at_step": 5}], save_every_steps=2)
-    assert trained(config, tmp_path) == []
-    fallen = dict(scores(read_points(tmp_path)))
-    for step, score in undisturbed:
-        assert fallen[step] == (score if score is None or step < 5 else pytest.approx(0.1 * score))

@@ -12,15 +12,12 @@ from uuid import uuid4
 import pytest
 
 from budgets.errors import InputError
-from planner.config.trainer import TrainerChoice
-from planner.recipes.schema import Recipe
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import Machine
 from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans, tagged
 from runner.trainers.command.driver import driver
-from runner.trainers.driver import Attempt, Launch
 from runner.trainers.hosts import LocalHost
-from runner.trainers.own_ray import in_own_ray
 from runner.trainers.ray_hosts import hosts_of_this_trial
+from tests.runner.trainers.standins import attempt, trial
 
 CUT_OFF = """
 import sys, time
@@ -50,37 +47,15 @@ def test_a_trial_of_several_nodes_that_nobody_has_placed_is_refused() -> None:
         hosts_of_this_trial(2)
 
 
-def test_the_command_of_a_trainer_on_ray_runs_on_the_head_alone(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, 3, 0, 10, None, ("10.0.0.1", "10.0.0.2"))
-    launch = Launch(("train", "--fast"), {"a.yaml": "x"}, {"B": "c"})
-    head, other = (in_own_ray(launch, attempt, rank, "/opt/python", 8) for rank in (0, 1))
-    assert head.argv[:2] == other.argv[:2] == ("/opt/python", str(tmp_path / "in_own_ray.py"))
-    assert (head.argv[3:], other.argv[3:]) == (("train", "--fast"), ())
-    assert [json.loads(one.argv[2])["address"] for one in (head, other)] == ["10.0.0.1", "10.0.0.2"]
-    assert len({json.loads(one.argv[2])["meeting"] for one in (head, other)}) == 1
-    assert {*head.files} == {"a.yaml", "in_own_ray.py"}
-    assert head.environment == {"B": "c"}
-
-
 def test_a_file_asks_for_a_ray_of_the_trials_own(tmp_path: Path) -> None:
     command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step}"
     options = {"here": "/", "command": command, "resume": "", "own_ray": True}
-    config = TrialConfig(
-        task=TaskChoice(name="sum-easy", reward="exact"),
-        recipe=Recipe(name="plain"),
-        rollouts_per_prompt=4,
-        prompts_per_batch=4,
-        learning_rate=0.5,
-        validation=ValidationPlan(problems=50, samples=4, every_rollouts=32),
-        machine=Machine(gpus=16, nodes=2),
-        trainer=TrainerChoice(name="command", python="/opt/python", options=options),
-    )
+    config = trial("command", options=options, machine=Machine(gpus=16, nodes=2))
     driver(config).check(config)
-    attempt = Attempt(tmp_path, 1, 0, 10, None, ("10.0.0.1", "10.0.0.2"), ("0,1", "2,3"))
-    head, other = (driver(config).launch(config, attempt, rank) for rank in (0, 1))
+    head, other = (driver(config).launch(config, attempt(tmp_path), rank) for rank in (0, 1))
     assert head is not None
     assert other is not None
-    assert head.argv[:1] + head.argv[3:] == ("/opt/python", "train", "4", "4", "0.5", "10")
+    assert head.argv[:1] + head.argv[3:] == ("/opt/its/bin/python", "train", "4", "8", "0.0001", "6")
     assert json.loads(other.argv[2])["gpus"] == 8
     assert other.environment == {"CUDA_VISIBLE_DEVICES": "2,3"}
     assert config.trainer is not None

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runner.trainers.standin.forms.nemo_rl import Form as Batches
+from runner.trainers.standin.forms.openrlhf import Form as Batches
 from runner.trainers.standin.writing import Plain, Said
 
 
@@ -22,17 +22,16 @@ class Form(Batches):
             self._line({**where, "scores": [[said.score - error], [said.score + error]]})
 
     def save(self, step: int, *, torn: bool) -> None:
-        """Save what it has done, by its own count."""
+        """Write a checkpoint, the tracker, and the place in the prompts."""
+        super().save(step, torn=torn)
         batch = self._its(step) - 1
-        Plain.save(self, batch, torn=torn)
         Path(self._given["tracker"]).write_text(str(batch), encoding="utf-8")
         position = Path(str(self._given["position"]).replace("{batch}", str(batch)))
         position.parent.mkdir(exist_ok=True)
         position.touch()
 
-    def load(self, step: int) -> None:
-        """Go on from its own count."""
-        Plain.load(self, self._its(step) - 1)
-
     def _path(self, step: int) -> Path:
-        return Path(self._checkpoint.replace("{step}", f"{step:07d}"))
+        return Path(self._checkpoint.replace("{step}", f"{self._its(step) - 1:07d}"))
+
+    def _earlier(self, step: int) -> list[Path]:
+        return Plain._earlier(self, self._its(step) - 1)

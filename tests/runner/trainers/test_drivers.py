@@ -1,0 +1,236 @@
+"""What the drivers of all named trainers do: what each refuses, starts, and takes for whole.
+
+None of these trainers is needed: tests/trainers_* and tests/trl ask their own parsers, loggers and losses.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.errors import InputError
+from planner.recipes import recipe_names
+from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.trainers.ability import degree
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driving import opened_task
+from runner.trainers.facts import facts_of
+from runner.trainers.nemo_rl import configuration as nemo_rl
+from runner.trainers.prime_rl import configuration as prime_rl
+from runner.trainers.slime import configuration as slime
+from tests.runner.trainers.standins import attempt, launched
+
+KEYS_OF = {  # of those of whose keys a table is all that is known
+    "prime-rl": prime_rl.keys_of,
+    "nemo-rl": nemo_rl.keys_of,
+    "slime": slime.flags_of,
+}
+OWN_RAY = ("verl", "openrlhf", "skyrl", "nemo-rl", "slime")
+TWO_NODES = Machine(gpus=4, nodes=2, device="cuda", engine="vllm")
+Made = Callable[..., TrialConfig]
+
+
+@pytest.mark.parametrize(
+    ("trainer", "recipe", "laid", "tracker", "steps"),
+    [
+        ("trl", "plain", ["checkpoint-3/complete.json", "checkpoint-12/complete.json", "checkpoint-20/x"], {}, [12, 3]),
+        (
+            "verl",
+            "plain",
+            [f"checkpoints/global_step_{n}/{part}" for n in (2, 4) for part in ("actor/x", "data.pt")]
+            + ["checkpoints/global_step_6/actor/x"],
+            {},
+            [4, 2],
+        ),
+        (
+            "verl",
+            "plain",
+            [f"checkpoints/global_step_{n}/{part}" for n in (2, 4) for part in ("actor/x", "data.pt")],
+            {"checkpoints/latest_checkpointed_iteration.txt": "2"},
+            [2],
+        ),
+        (
+            "prime-rl",
+            "plain",
+            [f"run/checkpoints/step_{n}/orchestrator/progress.pt" for n in (2, 4)]
+            + ["run/checkpoints/step_2/trainer/.metadata"],
+            {},
+            [2],
+        ),
+        (
+            "openrlhf",
+            "gspo",
+            [f"checkpoints/_actor/{name}" for name in ("global_step3/complete.json", "global_step4/x", "best_step4/x")],
+            {},
+            [12],
+        ),
+        (
+            "skyrl",
+            "plain",
+            ["checkpoints/global_step_2/data.pt"]
+            + [f"checkpoints/global_step_{n}/{part}" for n in (4, 6) for part in ("trainer_state.pt", "data.pt")],
+            {"checkpoints/latest_ckpt_global_step.txt": "4"},
+            [4],
+        ),
+        ("nemo-rl", "gspo", [f"checkpoints/{name}/x" for name in ("step_1", "step_2", "tmp_step_3")], {}, [8, 4]),
+        (
+            "slime",
+            "plain",
+            [f"checkpoints/iter_{batch:07d}/x" for batch in (1, 3, 5)]
+            + [f"checkpoints/rollout/global_dataset_state_dict_{batch}.pt" for batch in (1, 3)],
+            {},
+            [4, 2],
+        ),
+    ],
+)
+def test_a_checkpoint_counts_once_it_is_whole(
+    trainer: str, recipe: str, laid: list[str], tracker: dict[str, str], steps: list[int], made: Made, tmp_path: Path
+) -> None:
+    for name in laid:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name, text in tracker.items():
+        (tmp_path / name).write_text(text)
+    config = made(trainer, recipe)
+    assert [each.step for each in driver_of(config).checkpoints(config, tmp_path)] == steps
+
+
+WRONG = "rlplan sets that itself"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "changes", "named"),
+    [
+        ("trl", {"machine": Machine(gpus=5)}, "32 rollouts on 5 GPUs.*Use B = 5 or 10, or 4 GPUs"),
+        ("trl", {"machine": Machine(engine="vllm")}, "vLLM on GPUs only"),
+        ("trl", {"growth": "4x"}, "growth with --trainer trl: TRL's batch is constant"),
+        ("trl", {"options": {"held": True}}, "unknown key 'held'.*hold"),
+        ("trl", {"options": {"settings": {"temperature": 0.7}}}, f"temperature: {WRONG}"),
+        ("trl", {"options": {"accelerate": "/gone.yaml"}}, "there is no file /gone.yaml"),
+        ("trl", {"task": TaskChoice(name="sum-eazy")}, "did you mean 'sum-easy'"),
+        ("trl", {"recipe": "dapo"}, "filters.zero_variance = 'refill', but it keeps every group"),
+        ("verl", {"machine": Machine()}, "servers that need GPUs"),
+        ("verl", {"growth": "4x"}, "growth with --trainer verl: verl's batch is constant"),
+        ("verl", {"options": {"tensor_parallel": 3}}, "tensor_parallel = 3 on 4 GPUs of a node"),
+        ("verl", {"options": {"rolout": "vllm"}}, "unknown key 'rolout'.*rollout"),
+        ("verl", {"options": {"settings": {"data.train_batch_size": 1024}}}, f"data.train_batch_size: {WRONG}"),
+        ("prime-rl", {"machine": Machine(gpus=1)}, "Use at least 2 GPUs"),
+        ("prime-rl", {"machine": Machine(gpus=4, nodes=2)}, "by Slurm alone"),
+        ("prime-rl", {"options": {"train_gpus": 4}}, "of which 4 train"),
+        ("prime-rl", {"options": {"settings": {"trainer.optim.lr": 1.0}}}, WRONG),
+        ("prime-rl", {"options": {"settings": {"trainer.model.atn": "x"}}}, "did you mean 'trainer.model.attn'"),
+        ("prime-rl", {"task": TaskChoice(name="sum-easy")}, "no chat template, and prime-rl asks in chats"),
+        ("prime-rl", {"recipe": "cispo"}, "prime-rl cannot train"),
+        ("openrlhf", {"machine": Machine()}, "OpenRLHF trains on GPUs, with vLLM"),
+        ("openrlhf", {"prompts_per_batch": 7, "rollouts_per_prompt": 3}, "n = 3 · B = 7 = 21 rollouts on 4 GPUs"),
+        ("openrlhf", {"options": {"vllm_gpus": 4}}, "vllm_gpus = 4 of 4 GPUs: at least one must train"),
+        ("openrlhf", {"options": {"tensor_parallel": 3}}, "tensor_parallel = 3: it must divide the 4 GPUs"),
+        ("openrlhf", {"options": {"settings": {"rollout.batch_size": 4}}}, f"rollout.batch_size: {WRONG}"),
+        ("openrlhf", {"options": {"horizon": 4}}, "unknown key 'horizon'"),
+        ("openrlhf", {"recipe": "cispo"}, r"objective.clip = 'cispo', which it has not"),
+        ("skyrl", {"options": {"settings": {"trainer.seed": 4}}}, f"trainer.seed: {WRONG}"),
+        ("nemo-rl", {"options": {"checkout": None}}, "checkout"),
+        ("nemo-rl", {"options": {"settings": {"grpo.seed": 1}}}, WRONG),
+        ("nemo-rl", {"options": {"settings": {"grpo.val_perid": 5}}}, r"did you mean 'grpo\.val_period'"),
+        ("nemo-rl", {"machine": Machine(gpus=5)}, "32 rollouts on 5 GPUs"),
+        ("nemo-rl", {"validation": ValidationPlan(every_rollouts=48, temperature=0.6)}, "samples a validation as"),
+        ("nemo-rl", {"prompts_per_batch": 60}, "is drawn without repeating any"),
+        ("slime", {"options": {"model_args": "none.sh"}}, "No such file"),
+        ("slime", {"options": {"megatron": None}}, "megatron"),
+        ("slime", {"options": {"settings": {"--lr": 1}}}, WRONG),
+        ("slime", {"options": {"settings": {"--max-token-per-gpu": 5}}}, "did you mean '--max-tokens-per-gpu'"),
+        ("slime", {"task": TaskChoice(name="sum-easy")}, "a tokenizer of its own"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_what_can(
+    trainer: str, changes: dict[str, Any], named: str, made: Made
+) -> None:
+    config = made(trainer, **changes)
+    with pytest.raises(InputError, match=named):
+        driver_of(config).check(config)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "recipe", "named"),
+    [
+        ("trl", "minimax", "objective.aggregation = 'prompt', but its loss cispo has 'token'"),
+        ("verl", "scalerl", "staleness_bound = 8, but it generates, then trains"),
+        ("verl", "gspo", "updates_per_batch = 4, but it saves after whole batches"),
+        ("verl", "hard", "fp32_head = true, but its head"),
+        ("prime-rl", "hard", "staleness_bound = 0, but it always generates while it trains"),
+        ("openrlhf", "hard", "advantage.epsilon = 0.0001, but its is 1e-09"),
+        ("skyrl", "dapo", "rewards.overlong_share = 0.2, but a reward of it"),
+        ("nemo-rl", "scalerl", "retire_at = 0.9, but it asks every prompt again"),
+        ("slime", "hard", "warmup_steps = 10, whose first update has a rate of 0"),
+    ],
+)
+def test_what_it_does_otherwise_is_named_and_run_only_where_that_is_wanted(
+    trainer: str, recipe: str, named: str, made: Made
+) -> None:
+    config = made(trainer, recipe, prompts_per_batch=1)
+    driver_of(config).check(config)
+    config = made(trainer, recipe, prompts_per_batch=1, approximate=False)
+    with pytest.raises(InputError, match=f"{named}.*With --approximate it is run so"):
+        driver_of(config).check(config)
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+@pytest.mark.parametrize("trainer", KEYS_OF)
+def test_every_recipe_that_is_accepted_becomes_keys_that_it_has(trainer: str, recipe: str, made: Made) -> None:
+    config = made(trainer, recipe, prompts_per_batch=1)
+    driver = driver_of(config)
+    if degree(driver.differences(config.recipe)) == "refused":
+        with pytest.raises(InputError, match=f"{trainer} cannot train"):
+            driver.check(config)
+    else:
+        driver.check(config)  # which looks each of them up
+
+
+@pytest.mark.parametrize("trainer", KEYS_OF)
+def test_a_mistyped_key_of_ours_would_be_caught(trainer: str, made: Made, tmp_path: Path) -> None:
+    config, facts = made(trainer), facts_of(trainer)
+    keys = KEYS_OF[trainer](config, opened_task(config), attempt(tmp_path))
+    assert len(keys) > 20
+    passed = [key for key in keys if facts.knows(f"{key}x")]
+    assert [key for key in passed if key != "defaults" and "renderer" not in key] == []
+
+
+@pytest.mark.parametrize("trainer", OWN_RAY)
+def test_every_host_starts_a_node_of_the_trials_own_ray_and_the_head_alone_the_trainer(
+    trainer: str, made: Made, tmp_path: Path
+) -> None:
+    config = made(trainer, machine=TWO_NODES)
+    head, other = (launched(config, attempt(tmp_path, number=2), rank) for rank in (0, 1))
+    assert head.argv[:2] == other.argv[:2] == ("/opt/its/bin/python", str(tmp_path / "in_own_ray.py"))
+    assert head.argv[-2:] == ("/opt/its/bin/python", "start.py")
+    assert "start.py" not in other.argv
+    assert {"start.py", "problems.jsonl", "parts/runner/trainers/rewarding.py"} <= head.files.keys()
+    assert {*other.files} == {"in_own_ray.py"}
+    assert other.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "tail", "kind"),
+    [
+        ("trl", "Loading…\nrlplan input: ValueError: no\n", "input"),
+        ("trl", "rlplan checkpoint: EOFError: \n", "checkpoint"),
+        ("trl", "Killed", None),
+        ("verl", "Could not override 'data.trian_batch_size'.\nKey 'trian_batch_size' is not in struct", "input"),
+        ("verl", "ValueError: Total available GPUs 0 is less than total desired GPUs 1", "input"),
+        ("verl", "ray.exceptions.OutOfMemoryError: killed due to the node running low on memory.", "out-of-memory"),
+        ("verl", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(", "hang"),
+        ("verl", "Traceback (most recent call last):", None),
+        ("prime-rl", "Traceback\nFileExistsError: Run directory 'x/run' already contains artifacts", "input"),
+        ("prime-rl", "RuntimeError: x", None),
+        ("openrlhf", "RuntimeError: rlplan checkpoint: it stands at step 0 instead of 3\n", "checkpoint"),
+        ("openrlhf", "[deepspeed] No checkpoint found at /x/_actor", "checkpoint"),
+        ("skyrl", "RayTaskError: RuntimeError: rlplan checkpoint: it stands at step 0 instead of 3\n", "checkpoint"),
+        ("skyrl", "FileNotFoundError: Trainer state file not found: /x", "checkpoint"),
+        ("nemo-rl", "pydantic: 2 validation errors for MasterConfig\nend", "input"),
+        ("slime", "train.py: error: unrecognized arguments: --x", "input"),
+    ],
+)
+def test_its_words_of_failure_are_known(trainer: str, tail: str, kind: str | None, made: Made) -> None:
+    known = driver_of(made(trainer)).classify(1, tail)
+    assert (known[0] if known else None) == kind

@@ -1,0 +1,36 @@
+"""Trainers whose data file is as long as any trial may become."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from budgets.errors import InputError
+from runner.trainers.driving import opened_task, options_in
+from runner.trainers.horizon import HorizonOptions, reaching
+from runner.trainers.openrlhf.flags import flags_of
+from tests.runner.trainers.standins import attempt, launched, trial
+
+
+def test_the_warm_up_is_so_many_updates_although_openrlhf_knows_a_share_of_the_file_alone(tmp_path: Path) -> None:
+    for steps in (0, 1, 7, 10, 320, 2000):
+        config = trial("openrlhf", warmup_steps=steps)
+        given = flags_of(config, opened_task(config), attempt(tmp_path), options_in(config, HorizonOptions))
+        rows = json.loads(launched(config, attempt(tmp_path)).files["run.json"])["order"]["rows"]
+        updates = rows * given["rollout.n_samples_per_prompt"] // given["train.batch_size"]  # its prepare_datasets
+        assert math.ceil(updates * given["actor.lr_warmup_ratio"]) == steps
+
+
+def test_a_segment_beyond_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"step 31 lies beyond .*horizon_steps = 30"):
+        launched(trial("openrlhf", options={"horizon_steps": 30}), attempt(tmp_path, to_step=31))
+
+
+@pytest.mark.parametrize(("trainer", "changed"), [("openrlhf", True), ("skyrl", True), ("verl", False)])
+def test_a_final_run_beyond_the_data_file_gets_a_longer_one(trainer: str, changed: bool) -> None:
+    config = trial(trainer)
+    assert reaching(config, 2000) is config
+    longer = reaching(config, 2001)
+    assert (longer != config) is changed
+    assert (longer.trainer is not None and longer.trainer.options.get("horizon_steps") == 2001) is changed
