@@ -1,4 +1,4 @@
-"""The table of consoles: which trainer printed a text, and the rows that its lines make."""
+"""Consoles: which trainer printed a text, what its lines say, and the rows that they make."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,18 +6,75 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.logs import areal, openrlhf, trl, verl
-from planner.logs.lines import Said, Values
+from planner.logs import verl
+from planner.logs.lines import Said, Values, number, pairs, plain
+
+# OpenRLHF: `Global step 12: {…}` and `Evaluation completed in …, global_step 12, …`.
+_OPENRLHF_UPDATE = re.compile(r"Global step (\d+): (\{.*)")
+_OPENRLHF_VALIDATION = re.compile(
+    r"Evaluation completed in (?:(\d+) days?, )?(\d+):(\d+):(\d+), global_step (\d+), eval_metrics: (\{.*)"
+)
+_VALIDATION_SECONDS = "evaluation_seconds"  # a name of ours: it is in no dictionary of OpenRLHF's
+# AReaL: `… Train step 12/100 done.`, and the tables of statistics that follow it.
+_AREAL_DONE = re.compile(r"\bTrain step (\d+)/\d+ done")
+_FRAMES = "│|"
+# TRL: `{'loss': …, 'reward': …}`, which names no step; that stands in the progress bar before it.
+_TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")
+_TRL_SUMMARY = ("train_runtime", "train_samples_per_second")
+_TRL_KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval_reward", "eval_runtime")
+_TRL_EVALUATION = "eval_"
+_STEP = "step"
+
+
+def openrlhf_values(line: str) -> Said | None:
+    """Return the step and the numbers of a line of OpenRLHF's; None for any other line."""
+    text = plain(line)
+    if found := _OPENRLHF_UPDATE.search(text):
+        return int(found[1]), pairs(found[2])
+    if found := _OPENRLHF_VALIDATION.search(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+        took = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        return int(found[5]), {**pairs(found[6]), _VALIDATION_SECONDS: float(took)}
+    return None
+
+
+def areal_values(line: str) -> Said | None:
+    """Return the step of a line that ends one, or the numbers of a line of its tables, which belong to that step."""
+    text = plain(line)
+    if found := _AREAL_DONE.search(text):
+        return int(found[1]), {}
+    bare = text.strip()
+    if not bare or bare[0] not in _FRAMES:
+        return None
+    cells = [cell.strip() for cell in re.split(f"[{_FRAMES}]", bare.strip(_FRAMES))]
+    values = {}
+    for name, said in zip(cells[::2], cells[1::2], strict=False):
+        value = number(said)
+        if name and value is not None and number(name) is None:
+            values[name] = value
+    return (None, values) if values else None
+
+
+def trl_values(line: str) -> Said | None:
+    """Return the numbers of a dictionary that TRL printed, without a step."""
+    text = plain(line)
+    begin = text.find("{'")
+    if begin < 0:
+        return None
+    values = pairs(text[begin:])
+    if not any(name in values for name in _TRL_KNOWN) or any(name in values for name in _TRL_SUMMARY):
+        return None
+    return None, values
+
 
 CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], Said | None]]] = {
     "verl": (verl.MARK, verl.values_of),
-    "openrlhf": (openrlhf.MARK, openrlhf.values_of),
-    "areal": (areal.MARK, areal.values_of),
-    "trl": (trl.MARK, trl.values_of),
+    "openrlhf": (re.compile(r"Global step \d+: \{|Evaluation completed in "), openrlhf_values),
+    "areal": (re.compile(r"Train step \d+/\d+ done|│ \w"), areal_values),
+    "trl": (re.compile(r"\{'[\w./@ -]+': "), trl_values),
 }
 # One look at a line that says nothing, of which there may be millions.
-_ANY_MARK = re.compile("|".join(f"(?:{mark.pattern})" for mark, _ in CONSOLES.values()) + f"|{trl.BAR.pattern}")
-_STEP = "step"
+_ANY_MARK = re.compile("|".join(f"(?:{mark.pattern})" for mark, _ in CONSOLES.values()) + f"|{_TRL_BAR.pattern}")
 
 
 @dataclass(frozen=True)
@@ -54,7 +111,7 @@ class _Rows:
     def __init__(self, trainer: str) -> None:
         self._trainer = trainer
         self._mark, self._values_of = CONSOLES[trainer]
-        self._steps = trl.Steps() if trainer == "trl" else None
+        self._steps = _TrlSteps() if trainer == "trl" else None
         self._step: int | None = None
         self._torn = False
         self.rows: list[dict[str, Any]] = []
@@ -93,3 +150,28 @@ class _Rows:
         if self._steps is not None and self._steps.counted:
             notes.append(f"{self._steps.counted} lines name no step: counted one by one")
         return Printed(self._trainer, self.rows, tuple(notes))
+
+
+class _TrlSteps:
+    """Says at which step a printed dictionary was: that of the progress bar with the most steps, else one further."""
+
+    def __init__(self) -> None:
+        self._most, self._bar, self._taken, self._last = 0, 0, -1, 0
+        self.counted = 0  # dictionaries whose step no bar said
+
+    def see(self, line: str) -> None:
+        """Look for progress bars in a line; those of evaluations and of loading have fewer steps."""
+        for done, total in _TRL_BAR.findall(line):
+            if int(total) >= self._most:
+                self._most, self._bar = int(total), int(done)
+
+    def of(self, said: Said) -> int:
+        """Return the step of what was just read."""
+        if any(name.startswith(_TRL_EVALUATION) for name in said[1]):
+            return max(self._last, self._bar)
+        if self._bar and self._bar != self._taken:
+            self._taken = self._last = self._bar
+        else:
+            self._last += 1
+            self.counted += 1
+        return self._last

@@ -7,7 +7,6 @@ are series that may serve as the score, `values` one number each, `seconds` what
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PHASES = ("generate", "reward", "logprob", "reference", "update", "sync", "validation", "save")
 STEP = "step"  # seconds of a whole step, where the trainer times it
 
 Patterns = tuple[str, ...]

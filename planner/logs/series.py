@@ -13,7 +13,6 @@ MEMORISING = "over repeated epochs it also rises by memorising the training prob
 
 # They match a score's pattern and say something else of it.
 _NOT_SCORES = re.compile(r"(?:^|[/_-])(?:step|std|min|max|\w*length\w*|\w*ratio|response_len|policy_version)(?:$|[/@])")
-_FEWEST_MARKS = 1
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def trainer_of(names: Collection[str]) -> Names | None:
     """Return the names of the trainer most of whose marks are among these; None where they are nobody's."""
     found = {each: sum(bool(matching(mark, names)) for mark in TRAINERS[each].marks) for each in TRAINERS}
     best = max(found, key=lambda each: found[each])
-    return TRAINERS[best] if found[best] >= _FEWEST_MARKS else None
+    return TRAINERS[best] if found[best] else None
 
 
 def choose_score(names: Names, counts: Mapping[str, int]) -> Choice | None:

@@ -32,12 +32,8 @@ def test_a_console_is_read_without_flags(
     assert curve.y_name == score
     assert noted(curve, f"printed by {trainer}")
     assert noted(curve, f"the score is '{score}', the validation of {trainer}")
-
-
-def test_other_series_are_offered_by_name(tmp_path: Path) -> None:
-    path = log(tmp_path / "run.log", printed.VERL)
-    assert noted(only(path), "others with --y: critic/score/mean")
-    assert points(only(path, y="critic/score/mean")) == [(1, 0.3), (2, 0.35)]
+    (table,) = read_table(tmp_path / "run.log")
+    assert table.trainer == trainer
 
 
 def test_training_reward_serves_where_nothing_was_validated_and_the_note_warns(tmp_path: Path) -> None:
@@ -45,22 +41,9 @@ def test_training_reward_serves_where_nothing_was_validated_and_the_note_warns(t
     curve = only(log(tmp_path / "run.log", lines))
     assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
     assert noted(curve, "training reward of verl, as its log has no validation: over repeated epochs it also rises")
-
-
-def test_each_set_of_validation_problems_is_a_curve(tmp_path: Path) -> None:
-    scores = "val/test_score/openai/gsm8k:0.{0} - val/test_score/lighteval/MATH:0.1{0}"
-    lines = [f"step:{step} - timing/gen:1.000 - {scores.format(step)}" for step in (1, 2)]
-    curves = {curve.name: points(curve) for curve in read_curves(log(tmp_path / "run.log", lines))}
-    assert curves == {"run/openai/gsm8k": [(1, 0.1), (2, 0.2)], "run/lighteval/MATH": [(1, 0.11), (2, 0.12)]}
-
-
-def test_two_attempts_in_one_file_are_spliced(tmp_path: Path) -> None:
-    def attempt(steps: range, score: float) -> list[str]:
-        return [f"step:{s} - val-core/x/acc/mean@1:{score} - critic/score/mean:0.1" for s in steps]
-
-    curve = only(log(tmp_path / "run.log", [*attempt(range(1, 7), 0.1), "Traceback …", *attempt(range(4, 10), 0.2)]))
-    assert points(curve) == [*((s, 0.1) for s in range(1, 4)), *((s, 0.2) for s in range(4, 10))]
-    assert noted(curve, "restarted at step 4")
+    path = log(tmp_path / "validated.log", printed.VERL)
+    assert noted(only(path), "others with --y: critic/score/mean")
+    assert points(only(path, y="critic/score/mean")) == [(1, 0.3), (2, 0.35)]
 
 
 def test_bytes_of_no_text_are_survived(tmp_path: Path) -> None:
@@ -68,16 +51,18 @@ def test_bytes_of_no_text_are_survived(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(b"\xff\xfe\x00 binary \x80\n" + text.replace(b"some warning", b"\x00\xff\xc3"))
     assert points(only(path)) == [(0, 0.25), (2, 0.4)]
-
-
-def test_rows_with_bytes_of_no_text_are_left_out(tmp_path: Path) -> None:
-    path = jsonl(
-        tmp_path / "metrics.jsonl", [{"step": s, "data": {"val-core/x/acc/mean@1": s / 10}} for s in range(20)]
-    )
-    path.write_bytes(path.read_bytes() + b'\x00\x00\xff{"step": 20, "da')
-    curve = only(path)
+    rows = jsonl(tmp_path / "m.jsonl", [{"step": s, "data": {"val-core/x/acc/mean@1": s / 10}} for s in range(20)])
+    rows.write_bytes(rows.read_bytes() + b'\x00\x00\xff{"step": 20, "da')
+    curve = only(rows)
     assert curve.y.size == 20
     assert noted(curve, "1 broken lines left out")
+
+
+def test_each_set_of_validation_problems_is_a_curve(tmp_path: Path) -> None:
+    scores = "val/test_score/openai/gsm8k:0.{0} - val/test_score/lighteval/MATH:0.1{0}"
+    lines = [f"step:{step} - timing/gen:1.000 - {scores.format(step)}" for step in (1, 2)]
+    curves = {curve.name: points(curve) for curve in read_curves(log(tmp_path / "run.log", lines))}
+    assert curves == {"run/openai/gsm8k": [(1, 0.1), (2, 0.2)], "run/lighteval/MATH": [(1, 0.11), (2, 0.12)]}
 
 
 def test_the_log_alone_in_a_folder_is_read(tmp_path: Path) -> None:
@@ -119,7 +104,3 @@ def test_a_restarted_trl_goes_back_with_its_bar(tmp_path: Path) -> None:
     rows = read_printed(log(tmp_path / "run.log", [*attempt(range(1, 6)), *attempt(range(3, 8))]))
     assert rows is not None
     assert [row["step"] for row in rows.rows] == [1, 2, 3, 4, 5, 3, 4, 5, 6, 7]
-
-
-def test_who_printed_it_stands_in_the_table(tmp_path: Path) -> None:
-    assert [table.trainer for table in read_table(log(tmp_path / "run.log", printed.OPENRLHF))] == ["openrlhf"]

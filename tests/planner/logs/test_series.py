@@ -39,9 +39,6 @@ def test_a_validation_of_the_base_model_alone_is_no_curve() -> None:
     assert choice.series == ("critic/score/mean",)
     assert "but one validation" in choice.why
     assert choice.others == ("val-core/x/acc/mean@1",)
-
-
-def test_names_of_nobody() -> None:
     assert trainer_of(["step", "score", "gpu_hours", "reward"]) is None
 
 
