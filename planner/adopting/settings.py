@@ -11,6 +11,7 @@ from planner.adopting.configuration import Flat
 Keys = Mapping[str, tuple[str, ...]]
 
 # By the fields of Settings, and a few that others are worked out from. Our own names come first for all of them.
+# `infer_…` are GPUs beside those that train, `generator_…` some of the run's; `update_…` is what one update takes.
 _KEYS: dict[str, Keys] = {
     "verl": {
         "rollouts_per_prompt": ("actor_rollout_ref.rollout.n",),
@@ -20,7 +21,8 @@ _KEYS: dict[str, Keys] = {
         "nodes": ("trainer.nnodes",),
         "gpus_per_node": ("trainer.n_gpus_per_node",),
         "infer_nodes": ("rollout.nnodes",),
-        "infer_gpus_per_node": ("rollout.n_gpus_per_node",),
+        "infer_gpus_per_node": ("rollout.n_gpus_per_node",),  # of the one-step-off and the fully asynchronous
+        "engine_gpus": ("actor_rollout_ref.rollout.tensor_model_parallel_size",),
         "seed": ("data.seed",),
         "response_tokens": ("data.max_response_length",),
         "validation_samples": ("actor_rollout_ref.rollout.val_kwargs.n",),
@@ -33,6 +35,7 @@ _KEYS: dict[str, Keys] = {
         "model": ("model.name", "trainer.model.name", "orchestrator.model.name"),
         "train_gpus": ("deployment.num_train_gpus", "trainer_gpus"),
         "infer_gpus": ("deployment.num_infer_gpus", "inference_gpus"),
+        "engine_gpus": ("inference.parallel.tp", "parallel.tp"),
         "seed": ("seed", "orchestrator.seed"),
         "response_tokens": ("orchestrator.train.sampling.max_completion_tokens", "orchestrator.sampling.max_tokens"),
         "validation_samples": ("orchestrator.eval.group_size", "orchestrator.eval.rollouts_per_example"),
@@ -60,6 +63,7 @@ _KEYS: dict[str, Keys] = {
         "engines": ("vllm.num_engines", "vllm_num_engines"),
         "engine_gpus": ("vllm.tensor_parallel_size", "vllm_tensor_parallel_size"),
         "colocated": ("train.colocate_all", "colocate_all_models"),
+        "asynchronous": ("train.async_enable", "async_train"),
         "seed": ("train.seed", "seed"),
         "response_tokens": ("rollout.max_new_tokens", "generate_max_len"),
         "validation_samples": ("eval.n_samples_per_prompt", "eval_n_samples_per_prompt"),
@@ -90,6 +94,11 @@ _KEYS: dict[str, Keys] = {
         "model": ("policy.model_name",),
         "nodes": ("cluster.num_nodes",),
         "gpus_per_node": ("cluster.gpus_per_node",),
+        "generator_nodes": ("policy.generation.colocated.resources.num_nodes",),
+        "generator_gpus_per_node": ("policy.generation.colocated.resources.gpus_per_node",),
+        "engine_gpus": ("policy.generation.vllm_cfg.tensor_parallel_size",),
+        "colocated": ("policy.generation.colocated.enabled",),
+        "asynchronous": ("grpo.async_grpo.enabled",),
         "seed": ("grpo.seed",),
         "response_tokens": ("policy.max_total_sequence_length",),
         "validation_samples": ("grpo.val_num_generations_per_prompt",),
@@ -103,6 +112,7 @@ _KEYS: dict[str, Keys] = {
         "nodes": ("actor_num_nodes",),
         "gpus_per_node": ("actor_num_gpus_per_node",),
         "infer_gpus": ("rollout_num_gpus",),
+        "engine_gpus": ("rollout_num_gpus_per_engine",),
         "colocated": ("colocate",),
         "seed": ("seed",),
         "response_tokens": ("rollout_max_response_len",),
@@ -121,11 +131,11 @@ _KEYS: dict[str, Keys] = {
 }
 # What a trainer takes where its configuration says nothing and is known otherwise.
 _DEFAULTS: dict[str, Flat] = {
-    "verl": {"nodes": 1, "gpus_per_node": 8, "learning_rate": 1e-6},
-    "prime-rl": {},
+    "verl": {"nodes": 1, "gpus_per_node": 8, "learning_rate": 1e-6, "asynchronous": True},
+    "prime-rl": {"asynchronous": True},
     "openrlhf": {"nodes": 1},
     "skyrl": {"nodes": 1, "colocated": True},
-    "nemo-rl": {"nodes": 1},
+    "nemo-rl": {"nodes": 1, "colocated": True},
     "slime": {"nodes": 1},
 }
 
@@ -204,16 +214,13 @@ class Settings:
 
 def settings_of(trainer: str | None, found: Flat) -> Settings:
     """Return what a configuration says, by the keys of its trainer, or by our own names for them."""
-    keys = _KEYS.get(trainer or "", {})
-    own = [each.name for each in fields(Settings) if each.name != "notes"]
-    known: dict[str, Any] = dict(_DEFAULTS.get(trainer or "", {})) if found else {}
-    for name in dict.fromkeys([*own, *keys]):
-        places = [place for place in (name, *keys.get(name, ())) if found.get(place) is not None]
-        if places:
-            known[name] = found[places[0]]
-    n = _whole(known, "rollouts_per_prompt")
+    known = known_of(trainer, found)
+    n = whole(known, "rollouts_per_prompt")
     prompts = _prompts(known, n)
-    notes = _updates(known, n, prompts)
+    updates = updates_of(known, n, prompts)
+    notes = (
+        () if updates == 1 else (f"{updates} updates a batch ({update_prompts(known, n)} of {prompts} prompts each)",)
+    )
     return Settings(
         rollouts_per_prompt=n,
         prompts_per_batch=prompts,
@@ -221,21 +228,33 @@ def settings_of(trainer: str | None, found: Flat) -> Settings:
         model=None if known.get("model") is None else str(known["model"]),
         recipe=str(known["recipe"]) if isinstance(known.get("recipe"), str) else _recipe(trainer, found),
         gpus=_gpus(known),
-        seed=_whole(known, "seed"),
-        response_tokens=_whole(known, "response_tokens"),
-        validation_samples=_whole(known, "validation_samples"),
+        seed=whole(known, "seed"),
+        response_tokens=whole(known, "response_tokens"),
+        validation_samples=whole(known, "validation_samples"),
         notes=notes,
     )
 
 
+def known_of(trainer: str | None, found: Flat) -> Flat:
+    """Return what a configuration says by our names; what its trainer takes where it says nothing."""
+    keys = _KEYS.get(trainer or "", {})
+    own = [each.name for each in fields(Settings) if each.name != "notes"]
+    known: Flat = dict(_DEFAULTS.get(trainer or "", {})) if found else {}
+    for name in dict.fromkeys([*own, *keys]):
+        places = [place for place in (name, *keys.get(name, ())) if found.get(place) is not None]
+        if places:
+            known[name] = found[places[0]]
+    return known
+
+
 def _prompts(known: Flat, n: int | None) -> int | None:
     """Return B, where it is given as such or follows from the rollouts of a batch."""
-    given = _whole(known, "prompts_per_batch")
+    given = whole(known, "prompts_per_batch")
     if given is not None or n is None:
         return given
-    rollouts = _whole(known, "batch_rollouts")
+    rollouts = whole(known, "batch_rollouts")
     if rollouts is None and {"device_batch", "accumulation", "gpus"} <= known.keys():
-        rollouts = math.prod(_whole(known, name) or 1 for name in ("device_batch", "accumulation", "gpus"))
+        rollouts = math.prod(whole(known, name) or 1 for name in ("device_batch", "accumulation", "gpus"))
     if rollouts is None:
         return None
     if rollouts % n:
@@ -246,32 +265,36 @@ def _prompts(known: Flat, n: int | None) -> int | None:
     return rollouts // n
 
 
-def _updates(known: Flat, n: int | None, prompts: int | None) -> tuple[str, ...]:
-    """Say where one batch makes several updates, which is another recipe than one update a batch."""
-    of_update = _whole(known, "update_prompts")
-    if of_update is None and n and (rollouts := _whole(known, "update_rollouts")):
+def update_prompts(known: Flat, n: int | None) -> int | None:
+    """Return the prompts of one update."""
+    of_update = whole(known, "update_prompts")
+    if of_update is None and n and (rollouts := whole(known, "update_rollouts")):
         of_update = max(1, rollouts // n)
-    if prompts and of_update and of_update < prompts:
-        return (f"{math.ceil(prompts / of_update)} updates a batch ({of_update} of {prompts} prompts each)",)
-    return ()
+    return of_update
+
+
+def updates_of(known: Flat, n: int | None, prompts: int | None) -> int:
+    """Return how many updates are made of a batch; several are another recipe than one."""
+    of_update = update_prompts(known, n)
+    return max(1, math.ceil(prompts / of_update)) if prompts and of_update else 1
 
 
 def _gpus(known: Flat) -> int | None:
     """Return the GPUs of a run: trainer and generator, once where they share."""
-    given = _whole(known, "gpus")
+    given = whole(known, "gpus")
     if given is not None:
         return given
     if "train_gpus" in known:
-        return (_whole(known, "train_gpus") or 0) + (_whole(known, "infer_gpus") or 0)
-    per_node = _whole(known, "gpus_per_node")
+        return (whole(known, "train_gpus") or 0) + (whole(known, "infer_gpus") or 0)
+    per_node = whole(known, "gpus_per_node")
     if per_node is None:
         return None
-    own = (_whole(known, "nodes") or 1) * per_node
-    own += (_whole(known, "infer_nodes") or 0) * (_whole(known, "infer_gpus_per_node") or 0)
+    own = (whole(known, "nodes") or 1) * per_node
+    own += (whole(known, "infer_nodes") or 0) * (whole(known, "infer_gpus_per_node") or 0)
     if known.get("colocated") or not ({"engines", "infer_gpus"} & known.keys()):
         return own
-    engines = (_whole(known, "engines") or 0) * (_whole(known, "engine_gpus") or 1)
-    return own + (_whole(known, "infer_gpus") or engines)
+    engines = (whole(known, "engines") or 0) * (whole(known, "engine_gpus") or 1)
+    return own + (whole(known, "infer_gpus") or engines)
 
 
 def _recipe(trainer: str | None, found: Flat) -> str | None:
@@ -287,6 +310,7 @@ def _number(known: Flat, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
 
 
-def _whole(known: Flat, name: str) -> int | None:
+def whole(known: Flat, name: str) -> int | None:
+    """Return a whole number of at least 0; None where none is given."""
     value = known.get(name)
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from budgets.errors import InputError
-from planner.adopting.configuration import configuration_of, of_command
+from planner.adopting.configuration import configuration_of
 from planner.adopting.settings import Settings, settings_of
 from tests.planner.curves.reading_samples import write
 
@@ -28,11 +28,6 @@ def read(folder: Path, trainer: str) -> Settings:
     return settings_of(trainer, configuration_of(folder))
 
 
-def test_a_script_that_started_verl(tmp_path: Path) -> None:
-    write(tmp_path / "run_grpo.sh", SCRIPT)
-    assert read(tmp_path, "verl") == VERL
-
-
 def test_hydras_files_are_the_last_word(tmp_path: Path) -> None:
     write(tmp_path / "run_grpo.sh", SCRIPT)
     overrides = ["actor_rollout_ref.rollout.n=16", "actor_rollout_ref.actor.optim.lr=2e-6", "~trainer.nothing"]
@@ -41,8 +36,7 @@ def test_hydras_files_are_the_last_word(tmp_path: Path) -> None:
     assert (found.rollouts_per_prompt, found.learning_rate, found.prompts_per_batch) == (16, 2e-6, 64)
 
 
-def test_hydras_whole_configuration(tmp_path: Path) -> None:
-    text = """
+HYDRA = """
 data: {train_batch_size: 128, max_response_length: 4096, seed: 3}
 actor_rollout_ref:
   rollout: {n: 4}
@@ -50,108 +44,68 @@ actor_rollout_ref:
   actor: {optim: {lr: 1e-6}, policy_loss: {loss_mode: gspo}}
 trainer: {nnodes: 1, n_gpus_per_node: 4}
 """
-    write(tmp_path / ".hydra" / "config.yaml", text)
-    assert read(tmp_path, "verl") == Settings(4, 128, 1e-6, "/models/qwen3-8b", "gspo", 4, 3, 4096, None)
-
-
-def test_the_toml_of_prime_rl(tmp_path: Path) -> None:
-    text = """
+PRIME_RL = """
 seed = 5
-[model]
-name = "Qwen/Qwen3-4B"
-[trainer.optim]
-lr = 3e-6
-[orchestrator]
-batch_size = 512
-group_size = 16
-[deployment]
-num_train_gpus = 2
-num_infer_gpus = 6
+model.name = "Qwen/Qwen3-4B"
+trainer.optim.lr = 3e-6
+orchestrator = {batch_size = 512, group_size = 16}
+deployment = {num_train_gpus = 2, num_infer_gpus = 6}
 """
-    write(tmp_path / "rl.toml", text)
-    assert read(tmp_path, "prime-rl") == Settings(16, 32, 3e-6, "Qwen/Qwen3-4B", None, 8, 5, None, None)
-
-
-def test_the_flags_of_openrlhf_old_and_new(tmp_path: Path) -> None:
-    new = """python -m openrlhf.cli.train_ppo_ray --rollout.n_samples_per_prompt 8 --rollout.batch_size 128 \\
-      --train.batch_size 1024 --actor.adam.lr 5e-7 --actor.model_name_or_path Qwen/Qwen3-8B --actor.num_nodes 1 \\
-      --actor.num_gpus_per_node 4 --vllm.num_engines 2 --vllm.tensor_parallel_size 2 \
-      --algo.advantage.estimator group_norm
+OPENRLHF = """python -m openrlhf.cli.train_ppo_ray --rollout.n_samples_per_prompt 8 --rollout.batch_size 128 \\
+  --train.batch_size 1024 --actor.adam.lr 5e-7 --actor.model_name_or_path Qwen/Qwen3-8B --actor.num_nodes 1 \\
+  --actor.num_gpus_per_node 4 --vllm.num_engines 2 --vllm.tensor_parallel_size 2 --algo.advantage.estimator group_norm
 """
-    expected = Settings(8, 128, 5e-7, "Qwen/Qwen3-8B", "grpo", 8, None, None, None)
-    write(tmp_path / "new" / "run.sh", new)
-    assert read(tmp_path / "new", "openrlhf") == expected
-    old = """python -m openrlhf.cli.train_ppo_ray --n_samples_per_prompt 8 --rollout_batch_size 128 \
-      --train_batch_size 1024 \\
-      --actor_learning_rate 5e-7 --pretrain Qwen/Qwen3-8B --actor_num_nodes 1 --actor_num_gpus_per_node 8 \\
-      --vllm_num_engines 4 --colocate_all_models --advantage_estimator group_norm
+OLD_OPENRLHF = """python -m openrlhf.cli.train_ppo_ray --n_samples_per_prompt 8 --rollout_batch_size 128 \\
+  --train_batch_size 1024 --actor_learning_rate 5e-7 --pretrain Qwen/Qwen3-8B --actor_num_nodes 1 \\
+  --actor_num_gpus_per_node 8 --vllm_num_engines 4 --colocate_all_models --advantage_estimator group_norm
 """
-    write(tmp_path / "old" / "run.sh", old)
-    assert read(tmp_path / "old", "openrlhf") == expected
-
-
-def test_the_arguments_of_trl(tmp_path: Path) -> None:
-    arguments = {"num_generations": 8, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 16}
-    arguments |= {"learning_rate": 1e-6, "seed": 42, "loss_type": "dapo", "max_completion_length": 512, "world_size": 2}
-    write(tmp_path / "training_args.json", json.dumps(arguments | {"model_name_or_path": "Qwen/Qwen3-0.6B"}))
-    assert read(tmp_path, "trl") == Settings(8, 16, 1e-6, "Qwen/Qwen3-0.6B", "dapo", 2, 42, 512, None)
+TRL = """{"num_generations": 8, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 16, "world_size": 2,
+"learning_rate": 1e-6, "seed": 42, "loss_type": "dapo", "max_completion_length": 512,
+"model_name_or_path": "Qwen/Qwen3-0.6B"}"""
+SKYRL = """
+generator: {n_samples_per_prompt: 5, inference_engine: {num_engines: 4}}
+trainer:
+  train_batch_size: 32
+  policy: {optimizer_config: {lr: 1e-6}, model: {path: m}}
+  placement: {policy_num_nodes: 1, policy_num_gpus_per_node: 4, colocate_all: false}
+  algorithm: {advantage_estimator: grpo, grpo_norm_by_std: false}
+"""
+NEMO_RL = """
+grpo: {num_generations_per_prompt: 16, num_prompts_per_step: 32, use_dynamic_sampling: true}
+policy: {model_name: m, optimizer: {kwargs: {lr: 5e-6}}}
+cluster: {num_nodes: 2, gpus_per_node: 8}
+"""
+AREAL = """
+gconfig: {n_samples: 4}
+train_dataset: {batch_size: 256}
+actor: {optimizer: {lr: 1e-6}, path: m}
+cluster: {n_nodes: 1, n_gpus_per_node: 8}
+"""
+SLIME = """python3 train.py --n-samples-per-prompt 8 --rollout-batch-size 32 --global-batch-size 256 --lr 1e-6 \\
+  --hf-checkpoint /m --actor-num-gpus-per-node 4 --rollout-num-gpus 4 --advantage-estimator gspo
+"""
 
 
 @pytest.mark.parametrize(
-    ("trainer", "document", "expected"),
+    ("trainer", "file", "text", "expected"),
     [
-        (
-            "skyrl",
-            {
-                "generator": {"n_samples_per_prompt": 5, "inference_engine": {"num_engines": 4}},
-                "trainer": {
-                    "train_batch_size": 32,
-                    "policy": {"optimizer_config": {"lr": 1e-6}, "model": {"path": "m"}},
-                    "placement": {"policy_num_nodes": 1, "policy_num_gpus_per_node": 4, "colocate_all": False},
-                    "algorithm": {"advantage_estimator": "grpo", "grpo_norm_by_std": False},
-                },
-            },
-            (5, 32, 1e-6, "m", "dr-grpo", 8),
-        ),
-        (
-            "nemo-rl",
-            {
-                "grpo": {"num_generations_per_prompt": 16, "num_prompts_per_step": 32, "use_dynamic_sampling": True},
-                "policy": {"model_name": "m", "optimizer": {"kwargs": {"lr": 5e-6}}},
-                "cluster": {"num_nodes": 2, "gpus_per_node": 8},
-            },
-            (16, 32, 5e-6, "m", "dapo", 16),
-        ),
-        (
-            "areal",
-            {
-                "gconfig": {"n_samples": 4},
-                "train_dataset": {"batch_size": 256},
-                "actor": {"optimizer": {"lr": 1e-6}, "path": "m"},
-                "cluster": {"n_nodes": 1, "n_gpus_per_node": 8},
-            },
-            (4, 256, 1e-6, "m", None, 8),
-        ),
+        ("verl", "run_grpo.sh", SCRIPT, VERL),
+        ("verl", ".hydra/config.yaml", HYDRA, Settings(4, 128, 1e-6, "/models/qwen3-8b", "gspo", 4, 3, 4096)),
+        ("prime-rl", "rl.toml", PRIME_RL, Settings(16, 32, 3e-6, "Qwen/Qwen3-4B", None, 8, 5)),
+        ("openrlhf", "run.sh", OPENRLHF, Settings(8, 128, 5e-7, "Qwen/Qwen3-8B", "grpo", 8)),
+        ("openrlhf", "run.sh", OLD_OPENRLHF, Settings(8, 128, 5e-7, "Qwen/Qwen3-8B", "grpo", 8)),
+        ("trl", "training_args.json", TRL, Settings(8, 16, 1e-6, "Qwen/Qwen3-0.6B", "dapo", 2, 42, 512)),
+        ("skyrl", "config.yaml", SKYRL, Settings(5, 32, 1e-6, "m", "dr-grpo", 8)),
+        ("nemo-rl", "config.yaml", NEMO_RL, Settings(16, 32, 5e-6, "m", "dapo", 16)),
+        ("areal", "config.yaml", AREAL, Settings(4, 256, 1e-6, "m", None, 8)),
+        ("slime", "run.sh", SLIME, Settings(8, 32, 1e-6, "/m", "gspo", 8)),
     ],
 )
-def test_yaml_of_other_trainers(
-    tmp_path: Path, trainer: str, document: dict[str, object], expected: tuple[object, ...]
+def test_each_trainers_settings_are_read_as_it_writes_them(
+    tmp_path: Path, trainer: str, file: str, text: str, expected: Settings
 ) -> None:
-    write(tmp_path / "config.yaml", json.dumps(document))  # JSON is YAML
-    found = read(tmp_path, trainer)
-    names = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "model", "recipe", "gpus")
-    assert tuple(getattr(found, name) for name in names) == expected
-
-
-def test_the_flags_of_slime() -> None:
-    found = settings_of(
-        "slime",
-        of_command(
-            "python3 train.py --n-samples-per-prompt 8 --rollout-batch-size 32 --global-batch-size 256 --lr 1e-6 "
-            "--hf-checkpoint /m --actor-num-gpus-per-node 4 --rollout-num-gpus 4 --advantage-estimator gspo"
-        ),
-    )
-    assert found == Settings(8, 32, 1e-6, "/m", "gspo", 8, None, None, None)
+    write(tmp_path / file, text)
+    assert read(tmp_path, trainer) == expected
 
 
 def test_our_own_names_serve_for_any_trainer(tmp_path: Path) -> None:
