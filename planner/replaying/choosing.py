@@ -1,11 +1,10 @@
 """Which configuration would be taken now: the last word of a policy that itself only says what to train next."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
 
-from planner.curves.curve import Vector
 from planner.pooling.pool import Pool
 from planner.replaying.recorded import AROUND, ROUNDING
 from planner.sweeping.chances import NEAR, choosable
@@ -55,32 +54,16 @@ class HighestExpected:
         """Return the choice; None while nothing was seen."""
         if not any(has_curve(trial) for trial in view.trials.values()):
             return highest_seen(view)
-        configurations, scores = self._possible(view)
-        return configurations[_taken(view, configurations, scores)]
-
-    def within(self, view: View) -> float | None:
-        """Return the probability that the choice is near the best; None while nothing was seen."""
-        if not any(has_curve(trial) for trial in view.trials.values()):
-            return None
-        configurations, scores = self._possible(view)
-        chosen = scores[:, _taken(view, configurations, scores)]
-        return float((chosen >= scores.max(axis=1) - NEAR).mean())
-
-    def _possible(self, view: View) -> tuple[list[Configuration], Vector]:
         worlds = self._pool.worlds(view)
         rows = choosable(view, worlds)
-        return [worlds.configurations[row] for row in rows], worlds.at_target[:, rows]
-
-
-def _taken(view: View, configurations: Sequence[Configuration], scores: Vector) -> int:
-    """Return the place of the choice: the highest expectation, or an ended run that is as good and scores more."""
-    expected = scores.mean(axis=0)
-    leader = int(expected.argmax())
-    runs = by_configuration(view.trials.values())
-    alike = np.flatnonzero(expected >= expected[leader] - NEAR).tolist()
-    levels = ((place, _at_target(runs.get(configurations[place], ()), view)) for place in alike)
-    ended = {place: level for place, level in levels if level is not None}
-    return max(ended, key=ended.__getitem__) if leader in ended else leader
+        expected = worlds.at_target[:, rows].mean(axis=0)
+        leader = int(expected.argmax())
+        runs = by_configuration(view.trials.values())
+        alike = np.flatnonzero(expected >= expected[leader] - NEAR).tolist()
+        levels = ((place, _at_target(runs.get(worlds.configurations[rows[place]], ()), view)) for place in alike)
+        ended = {place: level for place, level in levels if level is not None}
+        place = max(ended, key=ended.__getitem__) if leader in ended else leader
+        return worlds.configurations[rows[place]]
 
 
 def _at_target(trials: Iterable[TrialView], view: View) -> float | None:

@@ -19,13 +19,12 @@ from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Axes, Configuration
 
 NEEDED: Final = ("run", "rollouts_per_prompt", "prompts_per_batch", "seed", "gpu_hours", "score")
-FEWEST: Final = {"rollouts_per_prompt": 1, "prompts_per_batch": 1, "seed": 0, "step": 0, "rollouts": 0, "tokens": 0}
+SETTINGS: Final = {"rollouts_per_prompt": 1, "prompts_per_batch": 1, "seed": 0}  # whole numbers, with their least
 ERRORS: Final = ("standard_error", "score_standard_error")
 # They measure how far a run has come, even where it has but one row.
 PROGRESS: Final = frozenset(
     {"step", "steps", "update", "updates", "rollouts", "tokens", "seconds", "hours", "epoch", "epochs", "time"}
 )
-OPTIONAL: Final = f"{' or '.join(ERRORS)}, and columns of what else tells configurations apart"
 
 Value = str | float
 
@@ -50,10 +49,10 @@ def read_recorded(path: Path) -> ReadTable:
 
 def recorded_in(table: Table, path: Path) -> ReadTable:
     """Return the runs of a table that was read already; `path` is how errors name it."""
-    require_columns(table, path, OPTIONAL)
+    _require_columns(table, path)
     notes = list(table.notes)
-    of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in runs_of(table)]
-    plain = {name: cell_of(table, path, name, rows) for name, rows in of_runs}
+    of_runs = [(name, _scored(table, path, name, rows, notes)) for name, rows in _runs_of(table)]
+    plain = {name: _cell(table, rows, f"'{path}', run '{name}'") for name, rows in of_runs}
     axes = _axes(table, of_runs, plain, notes)
     runs = tuple(_run(table, path, name, rows, plain[name], axes) for name, rows in of_runs)
     recorded = Recorded(runs)
@@ -73,34 +72,36 @@ def _scored(table: Table, path: Path, run: str, rows: Rows, notes: list[str]) ->
     """Return the rows of a run that have a score, by GPU-hours."""
     place = f"'{path}', run '{run}'"
     if not run:
-        raise InputError(f"'{path}': run is empty (line {line(rows[0])}): name the run that each row belongs to")
-    hours = numbers(table, "gpu_hours", rows, place)
-    require(hours >= 0, rows, f"{place}: gpu_hours is below 0")
-    scored = np.array([score is not None and np.isfinite(score) for score in where_there(table, "score", rows, place)])
+        raise InputError(f"'{path}': run is empty (line {_line(rows[0])}): name the run that each row belongs to")
+    hours = _numbers(table, "gpu_hours", rows, place)
+    _require(hours >= 0, rows, f"{place}: gpu_hours is below 0")
+    scored = np.array([score is not None and np.isfinite(score) for score in _where_there(table, "score", rows, place)])
     if not scored.any():
-        raise InputError(f"{place} has no score (lines {line(rows[0])} to {line(rows[-1])}): leave the run out")
+        raise InputError(f"{place} has no score (lines {_line(rows[0])} to {_line(rows[-1])}): leave the run out")
     if missing := int((~scored).sum()):
         notes.append(f"run '{run}': {missing} of {rows.size} rows have no score and are left out")
-    return in_order(rows[scored], hours[scored], place)
-
-
-def in_order(rows: Rows, hours: Vector, place: str) -> Rows:
-    """Return the rows of a run by their GPU-hours, none of which may occur twice."""
-    order = np.argsort(hours, kind="stable")
-    twice = np.flatnonzero(np.diff(hours[order]) == 0)
+    ordered = rows[scored][np.argsort(hours[scored], kind="stable")]
+    hours = table.columns["gpu_hours"][ordered]
+    twice = np.flatnonzero(np.diff(hours) == 0)
     if twice.size:
-        first, second = rows[order[twice[0]]], rows[order[twice[0] + 1]]
+        first, second = ordered[twice[0] : twice[0] + 2]
         raise InputError(
-            f"{place}: gpu_hours {hours[order[twice[0]]]:g} occurs twice (lines {line(first)} and {line(second)}): "
+            f"{place}: gpu_hours {hours[twice[0]]:g} occurs twice (lines {_line(first)} and {_line(second)}): "
             "keep one row of each, or name the runs differently if they are two"
         )
-    return np.asarray(rows[order])
+    return np.asarray(ordered)
 
 
-def cell_of(table: Table, path: Path, run: str, rows: Rows) -> tuple[int, int, int]:
-    """Return n, B and seed of a run."""
-    place = f"'{path}', run '{run}'"
-    n, B, seed = (constant(whole(table, name, rows, place), name, rows, place) for name in NEEDED[1:4])
+def _cell(table: Table, rows: Rows, place: str) -> tuple[int, int, int]:
+    """Return n, B and seed of a run: whole numbers, the same in all of its rows."""
+    found = []
+    for name, least in SETTINGS.items():
+        values = _numbers(table, name, rows, place)
+        whole = (values >= least) & (values == np.rint(values))
+        _require(whole, rows, f"{place}: {name} must be whole and ≥ {least}")
+        _require(values == values[0], rows, f"{place}: {name} changes within the run; name each run differently")
+        found.append(int(values[0]))
+    n, B, seed = found
     return n, B, seed
 
 
@@ -123,9 +124,9 @@ def _errors(table: Table, path: Path, run: str, rows: Rows) -> Vector | None:
     """Return the standard errors of a run's scores; None when they are not known of all of them."""
     place = f"'{path}', run '{run}'"
     for name in ERRORS:
-        found = [np.nan if error is None else error for error in where_there(table, name, rows, place)]
+        found = [np.nan if error is None else error for error in _where_there(table, name, rows, place)]
         errors = np.asarray(found, dtype=float)
-        require(~(errors < 0), rows, f"{place}: {name} is below 0")
+        _require(~(errors < 0), rows, f"{place}: {name} is below 0")
         if np.isfinite(errors).all():
             return errors
     return None
@@ -184,18 +185,17 @@ def _note_scores(recorded: Recorded, notes: list[str]) -> None:
         )
 
 
-def require_columns(table: Table, path: Path, optional: str) -> None:
-    """Refuse a table that lacks a column that each table of runs has; the error says what it may have as well."""
+def _require_columns(table: Table, path: Path) -> None:
     missing = [name for name in NEEDED if name not in table.columns and name not in table.text]
     if missing:
         there = listing([*table.columns, *table.text])
         raise InputError(
             f"'{path}' has no column {' or '.join(missing)}: a table of runs has {', '.join(NEEDED)}, and may have "
-            f"{optional}. It has {there}"
+            f"{' or '.join(ERRORS)}, and columns of what else tells configurations apart. It has {there}"
         )
 
 
-def runs_of(table: Table) -> Iterator[tuple[str, Rows]]:
+def _runs_of(table: Table) -> Iterator[tuple[str, Rows]]:
     """Yield each run with its rows, in the order in which the runs begin."""
     named = table.text.get("run") or [f"{value:g}" for value in table.columns["run"]]
     _, first, runs = np.unique(np.asarray(named), return_index=True, return_inverse=True)
@@ -203,24 +203,16 @@ def runs_of(table: Table) -> Iterator[tuple[str, Rows]]:
         yield named[first[run]], np.flatnonzero(runs == run)
 
 
-def numbers(table: Table, name: str, rows: Rows, place: str) -> Vector:
+def _numbers(table: Table, name: str, rows: Rows, place: str) -> Vector:
     """Return a column that must hold a number in each of the rows."""
     if name not in table.columns:
         raise InputError(f"{place}: {name} holds text: it must hold numbers")
     values = table.columns[name][rows]
-    require(np.isfinite(values), rows, f"{place}: {name} is missing or not a number")
+    _require(np.isfinite(values), rows, f"{place}: {name} is missing or not a number")
     return values
 
 
-def whole(table: Table, name: str, rows: Rows, place: str) -> Vector:
-    """Return a column that must hold whole numbers, not below the least that its meaning allows."""
-    values = numbers(table, name, rows, place)
-    least = FEWEST[name]
-    require((values >= least) & (values == np.rint(values)), rows, f"{place}: {name} must be whole and ≥ {least}")
-    return values
-
-
-def where_there(table: Table, name: str, rows: Rows, place: str) -> list[float | None]:
+def _where_there(table: Table, name: str, rows: Rows, place: str) -> list[float | None]:
     """Return a column that may be missing altogether or here and there, but holds no text."""
     if name in table.text and any(table.text[name]):
         raise InputError(f"{place}: {name} holds text: it must hold numbers, or nothing where there is none")
@@ -228,18 +220,12 @@ def where_there(table: Table, name: str, rows: Rows, place: str) -> list[float |
     return [None if values is None or np.isnan(values[row]) else float(values[row]) for row in rows]
 
 
-def constant(values: Vector, name: str, rows: Rows, place: str) -> int:
-    """Return the whole number that a run has in all of its rows."""
-    require(values == values[0], rows, f"{place}: {name} changes within the run; name each run differently")
-    return int(values[0])
-
-
-def require(holds: Flags, rows: Rows, complaint: str) -> None:
+def _require(holds: Flags, rows: Rows, complaint: str) -> None:
     """Refuse the first row for which something does not hold; rows are counted as an editor shows them."""
     if not holds.all():
-        raise InputError(f"{complaint} (line {line(rows[int(np.argmin(holds))])})")
+        raise InputError(f"{complaint} (line {_line(rows[int(np.argmin(holds))])})")
 
 
-def line(row: int) -> int:
+def _line(row: int) -> int:
     """Return the line of a file, as an editor counts, in which a row stands below the header."""
     return int(row) + 2

@@ -17,13 +17,9 @@ def view(*trials: TrialView) -> View:
     return View({each.trial: each for each in trials}, 10.0, 20.0, 1, 0)
 
 
-def test_the_highest_last_score_is_taken_however_far_its_trial_is() -> None:
-    seen = view(trial(1, 8, 0.1, 0.9, 0.5), trial(2, 16, 0.6, step=5), trial(3, 32))
-    assert highest_seen(seen) == Configuration(16, 4)
-
-
-def test_among_those_that_have_come_far_the_mean_of_three_scores_is_taken() -> None:
-    seen = view(trial(1, 8, 0.1, 0.5, 0.5, 0.5), trial(2, 16, 0.4, 0.4, 0.6), trial(3, 32, 0.9, step=49))
+def test_the_last_score_counts_or_the_mean_of_three_of_those_that_have_come_far() -> None:
+    seen = view(trial(1, 8, 0.1, 0.5, 0.5, 0.5), trial(2, 16, 0.4, 0.4, 0.6), trial(3, 32, 0.9, step=49), trial(4, 64))
+    assert highest_seen(seen) == Configuration(32, 4)
     assert highest_of_the_longest(seen) == Configuration(8, 4)
 
 
@@ -32,9 +28,6 @@ def test_expected_scores_are_those_at_the_target() -> None:
     seen = view(trial(1, 8, *flat), trial(2, 16, *rising))
     assert highest_seen(seen) == Configuration(8, 4)
     assert HighestExpected(Pool())(seen) == Configuration(16, 4)
-
-
-def test_what_was_given_up_is_not_taken() -> None:
     pruned = trial(1, 8, *[0.8] * 8, state=TrialState.PRUNED)
     assert HighestExpected(Pool())(view(pruned, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
 
