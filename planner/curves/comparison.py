@@ -64,16 +64,12 @@ class _Drawn:
         return np.asarray(self.log_midpoint - self.slope * (self.A - asymptote))
 
 
-def compare(
-    curves: Mapping[str, Sequence[Curve]], *, margin: float = ASYMPTOTE_MARGIN, level: float = LEVEL
-) -> Comparison:
+def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = LEVEL) -> Comparison:
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
     Of several runs of a recipe the mean counts, as uncertain as they differ. The margin is a part of the scale: of
     [0, 1], or of the range of all scores where they lie beyond.
     """
-    if not (math.isfinite(margin) and margin >= 0):
-        raise InputError(f"margin {margin}: give the difference of A that counts as a tie, at least 0")
     drawn, notes = {}, []
     for number, (name, runs) in enumerate(curves.items()):
         try:
@@ -89,6 +85,7 @@ def compare(
             "a comparison needs two at least"
         )
     every = [run for runs in curves.values() for run in runs]
+    margin = ASYMPTOTE_MARGIN
     if not all(run.bounded for run in every):
         margin *= max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
     return Comparison(_ranked(drawn, margin, level), margin, level, tuple(notes))

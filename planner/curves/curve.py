@@ -86,7 +86,7 @@ class Curve:
 
     def until(self, x: float) -> "Curve":
         """Return the points up to an x, inclusive."""
-        return self._where(self.x <= x)
+        return self.where(self.x <= x)
 
     def first_fraction(self, fraction: float) -> "Curve":
         """Return the points in the first part of the x range, measured from 0."""
@@ -101,6 +101,7 @@ class Curve:
         tenth = self.x >= last - 0.1 * (last - first)
         return last - 0.05 * (last - first), float(self.y[tenth].mean())
 
-    def _where(self, mask: NDArray[np.bool_]) -> "Curve":
+    def where(self, mask: NDArray[np.bool_]) -> "Curve":
+        """Return some of the points."""
         errors = None if self.standard_errors is None else self.standard_errors[mask]
         return replace(self, x=self.x[mask], y=self.y[mask], standard_errors=errors)

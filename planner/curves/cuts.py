@@ -4,7 +4,6 @@ The published rule skips the first 1,500 GPU-hours, about one pass over the prom
 such a figure, the cut is chosen that best predicts points which were held out.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,12 +33,11 @@ def cut_before(curve: Curve, x: float) -> Curve:
             f"{curve.x.max(initial=0.0):g}"
         )
     dropped = int((~kept).sum())
-    errors = None if curve.standard_errors is None else curve.standard_errors[kept]
     note = (f"{dropped} points before x = {x:g} left out",) if dropped else ()
-    return replace(curve, x=curve.x[kept], y=curve.y[kept], standard_errors=errors, notes=(*curve.notes, *note))
+    return replace(curve.where(kept), notes=(*curve.notes, *note))
 
 
-def best_cut(curve: Curve, candidates: Sequence[float] = CANDIDATES) -> float:
+def best_cut(curve: Curve) -> float:
     """Return the x whose earlier points are best left out: that predicts the later part of the curve best, or 0."""
     if int((curve.x > 0).sum()) < FEWEST_POINTS:
         return 0.0
@@ -47,7 +45,7 @@ def best_cut(curve: Curve, candidates: Sequence[float] = CANDIDATES) -> float:
     early, later = curve.until(TRAINED_ON * last), curve.x > TRAINED_ON * last
     middle, truth = float(curve.x[later].mean()), float(curve.y[later].mean())
     scores: dict[float, float] = {}
-    for fraction in candidates:
+    for fraction in CANDIDATES:
         window = early.x[(early.x >= fraction * last) & (early.x > 0)]
         if window.size >= FEWEST_POINTS // 2:
             quantiles = predict_quantiles([cut_before(early, fraction * last)], [middle], LEVELS)

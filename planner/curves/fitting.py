@@ -9,7 +9,6 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import Posterior, over_chunks
-from planner.curves.prior import Prior
 from planner.curves.verdicts import NOTABLE, Verdict, judge, states
 
 LEVEL = 0.90
@@ -60,7 +59,6 @@ def fit_curves(
     predict_at: Sequence[Sequence[float]] | None = None,
     *,
     level: float = LEVEL,
-    prior: Prior | None = None,
 ) -> list[CurveFit]:
     """Fit every curve, and predict its mean score at each compute that is named for it."""
     wanted = predict_at or [()] * len(curves)
@@ -69,7 +67,7 @@ def fit_curves(
     def fit_chunk(rows: slice, posterior: Posterior) -> list[CurveFit]:
         return _fit_chunk(list(curves[rows]), list(wanted[rows]), posterior, level)
 
-    return [fit for chunk in over_chunks(curves, fit_chunk, prior) for fit in chunk]
+    return [fit for chunk in over_chunks(curves, fit_chunk) for fit in chunk]
 
 
 def _fit_chunk(
@@ -98,7 +96,7 @@ def _fit_chunk(
                 verdict=verdict,
                 evidence=evidence,
                 parameters={
-                    name: Interval(*(float(part[i]) for part in parts))
+                    name: Interval(*parts[:, i].tolist())
                     for name, parts in (("R0", start), ("A", asymptote), ("B", exponent), ("C_mid", midpoint))
                 },
                 noise_sd=float(posterior.prepared.noise_sd[i] * scale[i]),
@@ -116,32 +114,22 @@ def _predictions(posterior: Posterior, wanted: list[Sequence[float]], level: flo
     for number in range(max((len(at) for at in wanted), default=0)):
         at = np.array([each[number] if number < len(each) else x for each, x in zip(wanted, last, strict=True)])
         mixtures = posterior.predict(at)
-        expectation = mixtures.average()
-        median, low, high = _intervals(mixtures, level)
+        intervals, expectation = _intervals(mixtures, level), mixtures.average()
         for i, each in enumerate(wanted):
             if number < len(each):
-                result[i].append(
-                    Prediction(
-                        x=float(each[number]),
-                        mean=float(median[i]),
-                        low=float(low[i]),
-                        high=float(high[i]),
-                        level=level,
-                        expectation=float(expectation[i]),
-                    )
-                )
+                median, low, high = intervals[:, i].tolist()
+                result[i].append(Prediction(float(each[number]), median, low, high, level, float(expectation[i])))
     return result
 
 
-def _intervals(mixtures: Mixtures, level: float) -> tuple[Vector, Vector, Vector]:
+def _intervals(mixtures: Mixtures, level: float) -> Vector:
+    """Return medians, and the ends of central intervals, (3, n)."""
     median, low, high = (mixtures.quantile(q) for q in (0.5, (1 - level) / 2, (1 + level) / 2))
     # The search for a quantile ends short of it, which may turn the order where an interval has nearly no width.
-    return median, np.minimum(low, median), np.maximum(high, median)
+    return np.stack([median, np.minimum(low, median), np.maximum(high, median)])
 
 
-def _grid_intervals(
-    posterior: Posterior, level: float
-) -> tuple[tuple[Vector, Vector, Vector], tuple[Vector, Vector, Vector]]:
+def _grid_intervals(posterior: Posterior, level: float) -> tuple[Vector, Vector]:
     """Return the intervals of B and C_mid from the weights of their grid."""
     weights, prior = posterior.grid_weights(), posterior.prior
     exponents = np.unique(prior.grid_exponent)
@@ -149,10 +137,7 @@ def _grid_intervals(
     by_exponent = [_cells(prior.grid_midpoint[of_exponent == index]) for index in range(len(exponents))]
     exponent = _grid_interval(_cells(np.log(exponents))[:, of_exponent], weights, level)
     midpoint = _grid_interval(np.hstack(by_exponent), weights, level)
-    last = posterior.prepared.last_log_x
-    b_median, b_low, b_high = (np.exp(part) for part in exponent)
-    c_median, c_low, c_high = (np.exp(part + last) for part in midpoint)
-    return (b_median, b_low, b_high), (c_median, c_low, c_high)
+    return np.exp(exponent), np.exp(midpoint + posterior.prepared.last_log_x)
 
 
 def _cells(values: Vector) -> Vector:
@@ -164,7 +149,7 @@ def _cells(values: Vector) -> Vector:
     return np.stack([edges[:-1], edges[1:]])
 
 
-def _grid_interval(cells: Vector, weights: Vector, level: float) -> tuple[Vector, Vector, Vector]:
+def _grid_interval(cells: Vector, weights: Vector, level: float) -> Vector:
     """Spread the weights evenly over their cells (2, grid), lest an interval within one cell has no width."""
     edges = np.unique(cells)
     below = np.clip((edges[:, None] - cells[0]) / (cells[1] - cells[0]), 0, 1)
@@ -176,7 +161,7 @@ def _grid_interval(cells: Vector, weights: Vector, level: float) -> tuple[Vector
         share = np.clip((q - before) / np.maximum(after - before, 1e-300), 0, 1)
         return np.asarray(edges[index[:, 0] - 1] + share * (edges[index] - edges[index - 1])[:, 0])
 
-    return quantile(0.5), quantile((1 - level) / 2), quantile((1 + level) / 2)
+    return np.stack([quantile(q) for q in (0.5, (1 - level) / 2, (1 + level) / 2)])
 
 
 def _check(curves: Sequence[Curve], wanted: Sequence[Sequence[float]], level: float) -> None:

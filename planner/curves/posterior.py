@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from planner.curves.curve import Curve, Vector
-from planner.curves.design import Design, basis_at, design_of
 from planner.curves.mixtures import Mixtures
 from planner.curves.preparation import Prepared, prepare
 from planner.curves.prior import Prior
@@ -57,6 +56,18 @@ class BatchPrior:
 
 
 @dataclass(frozen=True)
+class Design:
+    """Whitened columns (n, h, m, 2 + c): one, the scores, then the basis; and what whitened them."""
+
+    origin: Vector
+    time: Vector
+    drift: Vector
+    matrix: Vector
+    whitened: Vector
+    log_determinant: Vector
+
+
+@dataclass(frozen=True)
 class Posterior:
     """Weights of the grid's components, and the normal distribution of (R0, gain) under each, in units of the scale."""
 
@@ -82,7 +93,7 @@ class Posterior:
         seen = np.einsum("nhij,nhj->nhi", design.matrix, kernel)
         carried = (seen[:, :, None, :] @ design.whitened)[:, :, 0]
         one, level = 1 - carried[:, :, :1], carried[:, :, 1:2]
-        slope = basis_at(log_x, design.origin, prior)[:, None, :] - carried[:, :, 2:]
+        slope = _basis_at(log_x, design.origin, prior)[:, None, :] - carried[:, :, 2:]
         beyond = np.maximum(0.0, time - design.time[:, -1])
         rest = drift_variance * np.maximum(time, 0.0)[:, None] - (seen**2).sum(axis=2)
         rest = np.maximum(rest, 0.0) + (prior.future_drift**2 - 1) * drift_variance * beyond[:, None]
@@ -131,7 +142,7 @@ class Posterior:
 
 def posterior_of(prepared: Prepared, prior: Prior, beliefs: BatchPrior) -> Posterior:
     """Return the posterior of a chunk of curves under the beliefs of each."""
-    design = design_of(prepared, prior)
+    design = _design_of(prepared, prior)
     one, basis, centre = design.whitened[..., 0], design.whitened[..., 2:], beliefs.start_mean[:, None, None]
     # Scores are taken from where R0 is centred: squares of a large offset would drown what the points say in rounding.
     score = design.whitened[..., 1] - centre * one
@@ -189,9 +200,7 @@ def over_chunks(
         return list(pool.map(result, begins))
 
 
-def predict_quantiles(
-    curves: Sequence[Curve], at: Sequence[float], levels: Vector, prior: Prior | None = None
-) -> Vector:
+def predict_quantiles(curves: Sequence[Curve], at: Sequence[float], levels: Vector) -> Vector:
     """Return quantiles (curves, levels) of the mean score at one compute per curve."""
     wanted = np.asarray(at, dtype=float)
 
@@ -199,16 +208,74 @@ def predict_quantiles(
         mixtures = posterior.predict(wanted[rows])
         return np.stack([mixtures.quantile(float(level)) for level in levels], axis=1)
 
-    return np.concatenate(over_chunks(curves, quantiles, prior) or [np.empty((0, len(levels)))])
+    return np.concatenate(over_chunks(curves, quantiles) or [np.empty((0, len(levels)))])
 
 
-def chance_above(curve: Curve, at: float, score: float, prior: Prior | None = None) -> float:
+def chance_above(curve: Curve, at: float, score: float) -> float:
     """Return the probability that the mean score of a curve is higher than a score at one compute."""
 
     def above(rows: slice, posterior: Posterior) -> float:
         return 1 - float(posterior.predict(np.array([at])).cdf(np.array([score]))[0])
 
-    return over_chunks([curve], above, prior)[0]
+    return over_chunks([curve], above)[0]
+
+
+def _design_of(prepared: Prepared, prior: Prior) -> Design:
+    """Lay out the columns of every curve's bins, and whiten them."""
+    drift, factor = (part.ravel() for part in np.meshgrid(prior.drifts, prior.noise_factors, indexing="ij"))
+    origin = prepared.log_x[:, 0]
+    time = prepared.log_x - origin[:, None]
+    matrix, log_determinant = _whitening(time, prepared.variance[:, None, :] * factor[None, :, None] ** 2, drift)
+    basis = _basis_at(prepared.log_x, origin, prior)
+    basis[:, 0] = 0.0
+    columns = np.concatenate([np.ones_like(time)[..., None], prepared.score[..., None], basis], axis=2)
+    return Design(
+        origin=origin,
+        time=time,
+        drift=drift,
+        matrix=matrix,
+        whitened=matrix @ columns[:, None],
+        log_determinant=log_determinant,
+    )
+
+
+def _basis_at(log_x: Vector, origin: Vector, prior: Prior) -> Vector:
+    """Return the sigmoids, the line and nothing at log x (n, …) relative to the last point; −∞ is before training."""
+    sigmoid = expit(prior.grid_exponent * (log_x[..., None] - prior.grid_midpoint))
+    start = origin if log_x.ndim == 1 else origin[:, None]
+    line = np.maximum(log_x, start) - start
+    return np.concatenate([sigmoid, line[..., None], np.zeros_like(line)[..., None]], axis=-1)
+
+
+def _whitening(time: Vector, variance: Vector, drift: Vector) -> tuple[Vector, Vector]:
+    """Make observations of a Brownian motion in noise independent: the Kalman filter, run on unit vectors.
+
+    Returned are matrices (n, h, m, m) for n curves and h pairs of drift and noise, and log determinants of the
+    covariances (n, h).
+
+    The discrepancy δ(t) starts at 0 and has variance drift²·t; a bin sees it with noise. Row i of the matrix gives the
+    standardised innovation of bin i as a linear function of all bins, so that W·y is white, WᵀW is the inverse
+    covariance, and the same matrix serves every basis function. An infinite variance is a bin without an observation.
+    """
+    n, h, m = variance.shape
+    matrix = np.zeros((n, h, m, m))
+    level = np.zeros((n, h, m))
+    uncertainty = np.zeros((n, h))
+    log_determinant = np.zeros((n, h))
+    passed = np.diff(time, axis=1, prepend=time[:, :1])
+    for i in range(m):
+        uncertainty = uncertainty + drift**2 * passed[:, i : i + 1]
+        seen = np.isfinite(variance[:, :, i])
+        total = np.where(seen, uncertainty + variance[:, :, i], 1.0)
+        innovation = -level
+        innovation[:, :, i] += 1.0
+        innovation = np.where(seen[:, :, None], innovation, 0.0)
+        matrix[:, :, i, :] = innovation / np.sqrt(total)[:, :, None]
+        log_determinant += np.where(seen, np.log(total), 0.0)
+        gain = np.where(seen, uncertainty / total, 0.0)
+        level = level + gain[:, :, None] * innovation
+        uncertainty = uncertainty * (1 - gain)
+    return matrix, log_determinant
 
 
 def _keep_within_bounds(

@@ -58,7 +58,9 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
     noise = np.maximum(noise, LEAST_NOISE * scale)
     positive = x > 0
     log_x = np.log(np.where(positive, x, 1.0))
-    first, last = _ends(owner[positive], log_x[positive], len(curves))
+    first, last = np.zeros(len(curves)), np.zeros(len(curves))
+    last[owner[positive]] = log_x[positive]  # points come sorted: the last assignment wins
+    first[owner[positive][::-1]] = log_x[positive][::-1]
     relative = log_x - last[owner]
     column = _columns(owner, positive, relative, (first - last)[owner], len(curves))
     flat = owner * BINS + column
@@ -68,8 +70,10 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
     centre = np.bincount(flat, relative, minlength=weight.size).reshape(shape) / filled
     score = np.bincount(flat, y, minlength=weight.size).reshape(shape) / filled
     centre[:, 0] = first - last
+    # Empty bins are put where the bin before them lies, so that no compute passes between the two.
+    before = np.maximum.accumulate(np.where(weight > 0, np.arange(BINS), 0), axis=1)
     return Prepared(
-        log_x=_carried_forward(centre, weight),
+        log_x=np.take_along_axis(centre, before, axis=1),
         score=score / scale[:, None],
         weight=weight,
         variance=_bin_variance(score, weight, noise, bounded) / scale[:, None] ** 2,
@@ -78,14 +82,6 @@ def prepare(curves: Sequence[Curve]) -> Prepared:
         scale=scale,
         bounded=bounded,
     )
-
-
-def _ends(owner: NDArray[np.intp], log_x: Vector, curves: int) -> tuple[Vector, Vector]:
-    """Return each curve's first and last log x; points come sorted."""
-    first, last = np.zeros(curves), np.zeros(curves)
-    last[owner] = log_x  # the last assignment wins
-    first[owner[::-1]] = log_x[::-1]
-    return first, last
 
 
 def _columns(
@@ -101,12 +97,6 @@ def _columns(
     by_rank = rank / np.maximum(count[owner], 1)
     mixed = ((0.5 * along + 0.5 * by_rank) * (BINS - 1)).astype(int)
     return np.where(positive, 1 + np.clip(np.where(few, rank, mixed), 0, BINS - 2), 0)
-
-
-def _carried_forward(centre: Vector, weight: Vector) -> Vector:
-    """Put empty bins where the bin before them lies, so that no compute passes between the two."""
-    index = np.where(weight > 0, np.arange(centre.shape[1]), 0)
-    return np.take_along_axis(centre, np.maximum.accumulate(index, axis=1), axis=1)
 
 
 def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vector:
@@ -125,7 +115,9 @@ def _noise(owner: NDArray[np.intp], y: Vector, curves: Sequence[Curve]) -> Vecto
     middle = np.minimum(begin + number // 2, max(len(order) - 1, 0))
     median = np.abs(differences)[order][middle] if len(order) else np.zeros(n)
     robust = np.where(number > 0, (median / 0.6745) ** 2 / 2, 0.0)
-    given = np.array([_given_variance(curve) for curve in curves])
+    errors = (curve.standard_errors for curve in curves)
+    # Scores end at 1e150 as well: squares must not overflow.
+    given = np.array([0.0 if each is None else float(np.mean(np.minimum(each, 1e150) ** 2)) for each in errors])
     spread = np.array([np.ptp(curve.y) if curve.y.size else 0.0 for curve in curves])
     bounded = np.array([curve.bounded for curve in curves])
     known = given > 0
@@ -156,11 +148,6 @@ def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray
     relative = np.where(bounded[:, None], BINOMIAL_SHARE * pass_rate / mean + 1 - BINOMIAL_SHARE, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(weight > 0, noise[:, None] ** 2 * relative / weight, np.inf))
-
-
-def _given_variance(curve: Curve) -> float:
-    # Scores end at 1e150 as well: squares must not overflow.
-    return 0.0 if curve.standard_errors is None else float(np.mean(np.minimum(curve.standard_errors, 1e150) ** 2))
 
 
 def _scale(owner: NDArray[np.intp], y: Vector, noise: Vector, bounded: NDArray[np.bool_], curves: int) -> Vector:

@@ -10,16 +10,12 @@ from planner.curves.curve import Curve
 NAN, INF = float("nan"), float("inf")
 
 
-def test_points_come_sorted_with_their_standard_errors():
-    curve = Curve.of("c", [3, 1, 2], [0.3, 0.1, 0.2], standard_errors=[0.03, 0.01, 0.02])
-    assert curve.x.tolist() == [1, 2, 3]
-    assert curve.y.tolist() == [0.1, 0.2, 0.3]
-    assert curve.standard_errors.tolist() == [0.01, 0.02, 0.03]
+def test_points_come_sorted_with_their_standard_errors_and_those_of_one_x_in_their_order():
+    curve = Curve.of("c", [3, 1, 2, 1], [0.3, 0.1, 0.2, 0.4], standard_errors=[0.03, 0.01, 0.02, 0.04])
+    assert curve.x.tolist() == [1, 1, 2, 3]
+    assert curve.y.tolist() == [0.1, 0.4, 0.2, 0.3]
+    assert curve.standard_errors.tolist() == [0.01, 0.04, 0.02, 0.03]
     assert curve.notes == ("points sorted by x",)
-
-
-def test_points_at_the_same_x_keep_their_order():
-    assert Curve.of("c", [2, 1, 1, 2], [0.1, 0.2, 0.3, 0.4]).y.tolist() == [0.2, 0.3, 0.1, 0.4]
 
 
 @pytest.mark.parametrize(
@@ -36,10 +32,6 @@ def test_unusable_points_are_dropped_with_a_note(x, y, errors, kept, note):
     curve = Curve.of("c", x, y, standard_errors=errors)
     assert curve.x.tolist() == kept
     assert curve.notes == (note,)
-
-
-def test_clean_points_leave_no_note():
-    assert Curve.of("c", [0, 1, 1, 2], [0.1, 0.2, 0.2, 0.3]).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -75,15 +67,12 @@ def test_whatever_comes_the_points_are_finite_and_ascend(x, data):
     assert bool(curve.notes) == (curve.x.size < x.size or np.any(np.diff(x) < 0))
 
 
-def test_end_is_the_mean_over_the_last_tenth_of_the_range():
-    curve = Curve.of("c", np.arange(10, 111), np.arange(10, 111) / 200)
-    middle, score = curve.end
-    assert middle == 105
-    assert score == pytest.approx(105 / 200)
-
-
-def test_end_of_a_single_point_is_that_point():
-    assert Curve.of("c", [4], [0.7]).end == (4, 0.7)
+@pytest.mark.parametrize(
+    ("x", "y", "end"),
+    [(np.arange(10, 111), np.arange(10, 111) / 200, (105, 105 / 200)), ([4], [0.7], (4, 0.7))],
+)
+def test_end_is_the_mean_over_the_last_tenth_of_the_range(x, y, end):
+    assert Curve.of("c", x, y).end == pytest.approx(end)
 
 
 def test_first_fraction_is_measured_from_zero():
@@ -94,16 +83,6 @@ def test_first_fraction_is_measured_from_zero():
     assert first.standard_errors.tolist() == [1, 2]
     assert curve.first_fraction(0.1).x.size == 0
     assert curve.first_fraction(1).x.tolist() == curve.x.tolist()
-
-
-def test_the_part_of_a_curve_keeps_its_name_notes_and_bounds():
-    curve = Curve.of("c", [2, 1, 3], [0.1, 0.2, 1.3])
-    part = curve.until(2)
-    assert (part.name, part.notes, part.bounded) == ("c", ("points sorted by x",), False)
-    assert part.x.tolist() == [1, 2]
-
-
-def test_an_empty_curve_has_an_empty_first_fraction():
     assert Curve.of("c", [], []).first_fraction(0.5).x.size == 0
 
 

@@ -6,16 +6,13 @@ import pytest
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.base import CannotTellError, LawDraws, interval, size_name
+from planner.curves.families.base import CannotTellError, LawDraws
 from planner.curves.families.group_size import draw_group_law
 from planner.curves.families.model_size import draw_model_sizes
 from planner.curves.families.value_based import draw_value_based
 from tests.planner.curves.family_samples import (
     EASY,
-    INTERCEPTS,
-    K_MAX,
     MEDIUM,
-    N_0,
     PAIRS,
     SIZES,
     group_curve,
@@ -25,12 +22,6 @@ from tests.planner.curves.family_samples import (
 )
 
 
-def holds(draws: LawDraws, name: str, truth: float) -> bool:
-    """Whether the 98 % interval holds it."""
-    _, low, high = interval(draws.parameters[name], draws.levels, 0.98)
-    return bool(low <= truth <= high)
-
-
 def medians(draws: LawDraws) -> dict[str, float]:
     return {name: float(np.median(values)) for name, values in draws.parameters.items()}
 
@@ -38,29 +29,15 @@ def medians(draws: LawDraws) -> dict[str, float]:
 # Model sizes
 
 
-def test_the_published_law_across_sizes_is_recovered() -> None:
-    draws = draw_model_sizes({size: [size_curve(size, 0.01)] for size in SIZES})
-    found = medians(draws)
-    assert not draws.doubts
-    assert holds(draws, "K_max", K_MAX)
-    assert holds(draws, "N_0", N_0)
-    assert found["K_max"] == pytest.approx(K_MAX, rel=0.05)
-    # E is log10 L at X = 1, some 17 decades from the data: the slope's error is seen in it magnified.
-    assert [found[f"E[{size_name(size)}]"] for size in SIZES] == pytest.approx(list(INTERCEPTS), abs=0.1)
-
-
 def test_a_larger_model_is_predicted_from_ten_early_points() -> None:
     early = {72e9: [size_curve(72e9, 0.01, points=10)]}
-    draws = draw_model_sizes({size: [size_curve(size, 0.01)] for size in SIZES[:-1]} | early)
+    draws = draw_model_sizes({size: [size_curve(size, 0.01)] for size in SIZES[1:-1:2]} | early)
     last = np.array([3e9 * 72e9])
     low, high = np.quantile(draws.series["72B"](last), (0.01, 0.99))
     assert low <= size_scores(72e9, last)[0] <= high
     assert high - low < 0.1
-
-
-def test_two_small_models_cannot_tell_where_k_levels_off() -> None:
-    doubts = draw_model_sizes({size: [size_curve(size, 0.01)] for size in SIZES[:2]}).doubts
-    assert any("N_0 may be anything up to the end" in doubt for doubt in doubts)
+    with pytest.raises(InputError, match="x = 0"):
+        draws.series["72B"](np.array([0.0]))
 
 
 @pytest.mark.parametrize(
@@ -80,20 +57,13 @@ def test_sizes_that_cannot_be_fitted_are_refused(
         draw_model_sizes({size: [curve] for size, curve in curves.items()})
 
 
-def test_the_log_linear_law_says_nothing_about_no_training() -> None:
-    draws = draw_model_sizes({size: [size_curve(size, 0.01)] for size in SIZES[:2]})
-    with pytest.raises(InputError, match="x = 0"):
-        draws.series["500M"](np.array([0.0]))
-
-
 # The group size
 
 GROUPS = (8, 16, 32, 64, 128, 256, 512)
 
 
-@pytest.mark.parametrize("noise", [0.003, 0.01])
-def test_a_known_law_of_the_best_group_is_recovered_approximately(noise: float) -> None:
-    draws = draw_group_law({group: [group_curve(group, EASY, noise)] for group in GROUPS})
+def test_a_known_law_of_the_best_group_is_recovered_approximately() -> None:
+    draws = draw_group_law({group: [group_curve(group, EASY, 0.01)] for group in GROUPS})
     assert not draws.doubts
     assert medians(draws)["c0"] == pytest.approx(EASY.midpoint, abs=0.12)
     computes = np.array([1e5, 5e5, 8e5, 3e6, 1e7])
@@ -113,10 +83,7 @@ def test_one_group_that_is_always_the_best_cannot_tell() -> None:
         group: [Curve.of(str(group), x, top * x / (x + 1e6) + np.random.default_rng(group).normal(0, 0.003, 40))]
         for group, top in ((8, 0.7), (64, 0.5))
     }
-    assert (
-        "the best n may be the same at every compute (P = 1.00, then likeliest n = 8)"
-        in draw_group_law(curves).doubts[0]
-    )
+    assert draw_group_law(curves).doubts[0].startswith("the best n may be the same at every compute (P = 1.00")
 
 
 def test_a_group_that_cannot_be_fitted_is_left_out_and_named() -> None:
@@ -133,17 +100,10 @@ def test_a_group_that_cannot_be_fitted_is_left_out_and_named() -> None:
 
 
 def test_the_law_of_the_medium_control_tasks_is_recovered() -> None:
-    exact = draw_value_based(np.column_stack([PAIRS, steps_needed()]))
-    assert medians(exact) == pytest.approx(MEDIUM, rel=1e-3)
-    draws = draw_value_based(np.column_stack([PAIRS, steps_needed(0.01)]))
-    assert all(holds(draws, name, truth) for name, truth in MEDIUM.items())
+    draws = draw_value_based(np.column_stack([PAIRS, steps_needed()]))
+    assert medians(draws) == pytest.approx(MEDIUM, rel=1e-3)
     assert not draws.doubts
     assert np.median(draws.series["1M"](np.array([5.0]))) == pytest.approx(steps_needed()[12], rel=0.02)
-
-
-def test_noisy_triples_cannot_tell_what_updates_save() -> None:
-    doubts = draw_value_based(np.column_stack([PAIRS, steps_needed(0.3)])).doubts
-    assert any(doubt.startswith("a ") for doubt in doubts)
 
 
 @pytest.mark.parametrize(

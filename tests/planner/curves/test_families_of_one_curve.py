@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.base import CannotTellError, LawDraws, effective_points, interval
+from planner.curves.families.base import CannotTellError, LawDraws, interval
 from planner.curves.families.power import draw_power_law
 from planner.curves.families.sigmoid import Sigmoid, SigmoidFit
 from tests.planner.curves.family_samples import curve_of
@@ -45,17 +45,6 @@ def test_a_power_law_without_noise_is_recovered() -> None:
         found = {name: float(np.median(values)) for name, values in draws.parameters.items()}
         assert found == pytest.approx({"A": asymptote, "B": exponent, "D": gap * 50**exponent}, rel=1e-3)
         assert np.median(draws.series[""](x), axis=0) == pytest.approx(y, abs=1e-4)
-
-
-def test_the_power_law_misses_the_ceiling_of_a_sigmoid_as_published() -> None:
-    # ScaleRL's 8B run with a batch of 2048, A = 0.645: the power law gave 1.0 from 1.5k-50k GPU-hours, 0.74 from 5k on.
-    run = SigmoidFit(0.3, 0.645, 1.7, 10_909.0, 0.0)
-    asymptotes = [
-        float(np.median(draw_power_law(curve_of(run, np.linspace(start, 5e4, 40), noise=0.002)).parameters["A"]))
-        for start in (1500, 5000)
-    ]
-    assert asymptotes[0] > 0.9
-    assert 0.70 < asymptotes[1] < 0.85
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])
@@ -135,7 +124,6 @@ def test_parameters_without_effect_do_not_spoil_the_fit() -> None:
         ([100.0], [0.5], "1 distinct x"),
         ([5.0] * 9, np.linspace(0, 1, 9), "1 distinct x"),
         (np.arange(1, 9), [0.5] * 8, "the score 0.5 everywhere"),
-        (np.arange(1, 9), [0.0] * 8, "the score 0 everywhere"),
     ],
 )
 def test_a_degenerate_curve_cannot_tell_and_says_what_is_missing(
@@ -145,21 +133,18 @@ def test_a_degenerate_curve_cannot_tell_and_says_what_is_missing(
         draw(Curve.of("degenerate", x, y))
 
 
-@pytest.mark.parametrize("draw", DRAW)
-def test_prediction_below_zero_compute_is_refused(draw: Draw) -> None:
-    draws = draw(curve_of(SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0), np.linspace(100, 9000, 20)))
-    with pytest.raises(InputError, match="negative"):
-        draws.series[""](np.array([100.0, -1.0]))
-
-
-def test_a_curve_that_was_not_cleaned_is_refused() -> None:
-    with pytest.raises(InputError, match="not finite"):
-        Sigmoid().fit(Curve("raw", np.arange(1.0, 9.0), np.full(8, np.nan), True))
-
-
-# How honest the intervals are
+# How honest they are
 
 SCALERL = SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)
+
+
+def test_what_lies_below_zero_compute_or_was_not_cleaned_is_refused() -> None:
+    for draw in (Sigmoid().draw, draw_power_law):
+        draws = draw(curve_of(SCALERL, np.linspace(100, 9000, 20)))
+        with pytest.raises(InputError, match="negative"):
+            draws.series[""](np.array([100.0, -1.0]))
+    with pytest.raises(InputError, match="not finite"):
+        Sigmoid().fit(Curve("raw", np.arange(1.0, 9.0), np.full(8, np.nan), True))
 
 
 def test_intervals_of_a_sigmoid_hold_its_asymptote_as_often_as_they_say() -> None:
@@ -171,27 +156,23 @@ def test_intervals_of_a_sigmoid_hold_its_asymptote_as_often_as_they_say() -> Non
     assert np.mean(inside) >= 0.75  # of 24 at 90 %, fewer than 18 in one suite of two hundred
 
 
-def test_a_curve_that_has_not_bent_yet_cannot_tell_where_it_ends() -> None:
-    early = Sigmoid().draw(curve_of(SCALERL, np.linspace(50, 2000, 60), noise=0.01))
-    assert "A may lie between" in early.doubts[0]
-    assert not Sigmoid().draw(curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01)).doubts
+FALLS = SigmoidFit(0.6, 0.1, 2.0, 1000.0, 0.0)
+LEVEL = Curve.of("flat", np.arange(1, 61), 0.5 + np.random.default_rng(0).normal(0, 0.01, 60))
 
 
-@pytest.mark.parametrize("draw", DRAW)
-def test_pass_rates_that_fall_are_no_learning(draw: Draw) -> None:
-    fallen = SigmoidFit(0.6, 0.1, 2.0, 1000.0, 0.0)
-    assert draw(curve_of(fallen, np.linspace(50, 5000, 60), noise=0.01)).doubts == (
-        "the scores fall, and the law is one of learning",
-    )
-
-
-def test_noise_about_one_level_is_no_rise() -> None:
-    noise = Curve.of("flat", np.arange(1, 61), 0.5 + np.random.default_rng(0).normal(0, 0.01, 60))
-    assert Sigmoid().draw(noise).doubts == ("the scores do not change by more than their noise",)
-
-
-def test_noise_that_goes_with_its_neighbour_counts_for_fewer_points() -> None:
-    white = np.random.default_rng(0).normal(size=4000)
-    walk = np.convolve(white, 0.8 ** np.arange(30), mode="same")
-    assert effective_points([white]) == pytest.approx(4000, rel=0.1)
-    assert effective_points([walk]) == pytest.approx(4000 / 9, rel=0.3)  # (1 − 0.8)/(1 + 0.8)
+@pytest.mark.parametrize(
+    ("draw", "curve", "doubt"),
+    [
+        (Sigmoid().draw, curve_of(SCALERL, np.linspace(50, 2000, 60), noise=0.01), "A may lie between"),
+        (Sigmoid().draw, LEVEL, "the scores do not change by more than their noise"),
+        (Sigmoid().draw, curve_of(FALLS, np.linspace(50, 5000, 60), noise=0.01), "the scores fall"),
+        (draw_power_law, curve_of(FALLS, np.linspace(50, 5000, 60), noise=0.01), "the scores fall"),
+        (Sigmoid().draw, curve_of(SCALERL, np.linspace(200, 12_000, 60), noise=0.01), None),
+    ],
+)
+def test_a_curve_that_has_not_bent_fallen_or_never_moved_does_not_tell_where_it_ends(
+    draw: Draw, curve: Curve, doubt: str | None
+) -> None:
+    doubts = draw(curve).doubts
+    assert len(doubts) == (doubt is not None)
+    assert doubt is None or doubts[0].startswith(doubt)

@@ -170,11 +170,9 @@ def test_predictions_are_those_of_the_dense_computation(prior, at):
 def test_asymptote_and_start_are_those_of_the_sigmoids(prior):
     curve = a_curve(bounded=False)
     expected, scale = dense(curve, prior, 1.0), prepare([curve]).scale[0]
-    per_pair = prior.grid_size + 2
-    sigmoids = [each for i, each in enumerate(expected) if i % per_pair < prior.grid_size]
+    sigmoids = [each for i, each in enumerate(expected) if i % (prior.grid_size + 2) < prior.grid_size]
     posterior, weight = posterior_of_one(curve, prior), weights(sigmoids)
-    asymptote = scale * weight @ [each.mean.sum() for each in sigmoids]
-    start = scale * weight @ [each.mean[0] for each in sigmoids]
+    asymptote, start = (scale * weight @ [sum(each.mean[:size]) for each in sigmoids] for size in (2, 1))
     assert posterior.asymptote().average()[0] == pytest.approx(asymptote, rel=1e-7)
     assert posterior.initial_score().average()[0] == pytest.approx(start, rel=1e-7)
     grid = np.array([weight[i :: prior.grid_size].sum() for i in range(prior.grid_size)])
@@ -191,22 +189,6 @@ def test_an_offset_far_above_the_spread_does_not_drown_the_points(offset):
         np.testing.assert_allclose(near.weight, far.weight, rtol=1e-5, atol=1e-9)
     else:
         assert far.grid_weights().max() < 0.9
-
-
-def test_a_prediction_far_away_leaves_room_for_a_surprise():
-    sure = Prior(surprise=0.0)
-    wary = Prior(surprise=0.3, surprise_sd=0.4)
-    curve = a_curve(bounded=False)
-    scale = prepare([curve]).scale[0]
-    far = np.array([curve.x[-1] * 50])
-    without, with_surprise = (posterior_of_one(curve, prior).predict(far) for prior in (sure, wary))
-    chance = 0.3 * (1 - 1 / 50)
-    value = without.average() + scale
-    expected = (1 - chance) * without.cdf(value) + chance * stats.norm.cdf(1 / 0.4)
-    assert with_surprise.cdf(value)[0] == pytest.approx(expected[0], abs=1e-3)
-    inside = np.array([curve.x[-1]])
-    one, other = (posterior_of_one(curve, prior).predict(inside) for prior in (sure, wary))
-    assert one.quantile(0.05)[0] == pytest.approx(other.quantile(0.05)[0], rel=1e-6)
 
 
 def test_chunks_come_back_in_order():
@@ -233,13 +215,3 @@ def test_condensing_the_posterior_hardly_moves_its_interval(monkeypatch):
     assert error.mean() < 0.004
     assert error.max() < 0.06
     assert error[:, 1].max() < 0.02
-
-
-def test_predictions_keep_nearly_all_of_the_posterior(monkeypatch):
-    rng = np.random.default_rng(0)
-    drawn = [synthetic.draw("saturating", rng).curve for _ in range(40)]
-    early, at = [curve.first_fraction(0.5) for curve in drawn], [float(curve.x[-1]) for curve in drawn]
-    ends = np.array([0.05, 0.95])
-    condensed = predict_quantiles(early, at, ends)
-    monkeypatch.setattr(posterior_module, "KEPT", 1_000_000)
-    assert np.abs(condensed - predict_quantiles(early, at, ends)).max() < 0.02

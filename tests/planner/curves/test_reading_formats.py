@@ -1,6 +1,3 @@
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,65 +32,39 @@ def test_x_is_the_step_where_compute_is_not_a_total_for_every_score(
     assert only(csv_file(tmp_path / "a.csv", "step,compute,metric", rows)).x.tolist() == [1, 2, 3]
 
 
-def test_quoted_cells_and_blank_lines(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", '\n"step","my, score"\n"1","0.1"\n\n2,0.2\n')
-    assert points(only(path)) == [(1, 0.1), (2, 0.2)]
+@pytest.mark.parametrize(
+    ("text", "expected", "note"),
+    [
+        ('\n"step","my, score"\n"1","0.1"\n\n2,0.2\n', [(1, 0.1), (2, 0.2)], "the score is 'my, score'"),
+        ("step;score\n1;0,25\n2;0,5\n", [(1, 0.25), (2, 0.5)], ""),
+        ("step,score\n3,0.5\n", [(3, 0.5)], ""),
+        ("step,score\n1,0.1\n2,\n3,nan\n4,inf\n5,N/A\n6,0.2\n", [(1, 0.1), (6, 0.2)], "1 points dropped: not finite"),
+        (
+            "step,score,kl\n1,0.1,1\n2,0.2\n3,0.3,1,9\n",
+            [(1, 0.1), (2, 0.2), (3, 0.3)],
+            "2 rows have more or fewer cells",
+        ),
+        ("step,score,score\n1,0.1,9\n2,0.2,9\n", [(1, 0.1), (2, 0.2)], "'score' occurs twice"),
+    ],
+)
+def test_cells_as_people_and_programs_write_them(
+    tmp_path: Path, text: str, expected: list[tuple[float, float]], note: str
+) -> None:
+    curve = only(write(tmp_path / "a.csv", text))
+    assert points(curve) == expected
+    assert noted(curve, note)
 
 
-def test_decimal_commas_between_semicolons(tmp_path: Path) -> None:
-    assert points(only(write(tmp_path / "a.csv", "step;score\n1;0,25\n2;0,5\n"))) == [(1, 0.25), (2, 0.5)]
+def test_cells_that_are_no_numbers_and_scores_without_a_step_are_counted(tmp_path: Path) -> None:
+    rows = [(step, 0.1 if step != 7 else "oops") for step in range(20)]
+    curve = only(csv_file(tmp_path / "a.csv", "gpu_hours,score", [*rows, ("", 0.3)]), x="gpu_hours")
+    assert noted(curve, "1 cells of 'score' are no numbers")
+    assert noted(curve, "1 scores dropped: no gpu_hours")
 
 
 def test_the_suffix_does_not_decide_the_format(tmp_path: Path) -> None:
     assert read_table(jsonl(tmp_path / "a.csv", [{"step": 1, "reward": 0.5}]))[0].columns.keys() == {"step", "reward"}
     assert read_table(write(tmp_path / "a.json", "step,score\n1,2\n"))[0].columns.keys() == {"step", "score"}
-
-
-def test_columns_named_by_hand(tmp_path: Path) -> None:
-    path = csv_file(tmp_path / "a.csv", "step,Tokens,score,other", [(1, 10, 0.1, 5), (2, 20, 0.2, 6)])
-    curve = only(path, x="tokens", y="OTHER")
-    assert points(curve) == [(10, 5), (20, 6)]
-    assert not noted(curve, "guessed")
-
-
-def test_blank_and_infinite_cells(tmp_path: Path) -> None:
-    path = csv_file(tmp_path / "a.csv", "step,score", [(1, 0.1), (2, ""), (3, "nan"), (4, "inf"), (5, "N/A"), (6, 0.2)])
-    curve = only(path)
-    assert points(curve) == [(1, 0.1), (6, 0.2)]
-    assert noted(curve, "1 points dropped: not finite")
-
-
-def test_cells_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
-    rows = [(step, 0.1 if step != 7 else "oops") for step in range(20)]
-    assert noted(only(csv_file(tmp_path / "a.csv", "step,score", rows)), "1 cells of 'score' are no numbers")
-
-
-def test_ragged_rows_are_counted(tmp_path: Path) -> None:
-    curve = only(write(tmp_path / "a.csv", "step,score,kl\n1,0.1,1\n2,0.2\n3,0.3,1,9\n"))
-    assert points(curve) == [(1, 0.1), (2, 0.2), (3, 0.3)]
-    assert noted(curve, "2 rows have more or fewer cells")
-
-
-def test_a_name_that_occurs_twice_means_the_first(tmp_path: Path) -> None:
-    curve = only(csv_file(tmp_path / "a.csv", "step,score,score", [(1, 0.1, 9), (2, 0.2, 9)]))
-    assert points(curve) == [(1, 0.1), (2, 0.2)]
-    assert noted(curve, "'score' occurs twice")
-
-
-def test_a_file_longer_than_one_chunk(tmp_path: Path) -> None:
-    rows = ((step, "" if step < 60_000 else step / 1e6) for step in range(120_000))
-    curve = only(csv_file(tmp_path / "a.csv", "step,score", rows))
-    assert curve.x.size == 60_000
-    assert curve.x[[0, -1]].tolist() == [60_000, 119_999]
-
-
-def test_scores_without_a_step_are_counted(tmp_path: Path) -> None:
-    path = csv_file(tmp_path / "a.csv", "gpu_hours,score", [(1, 0.1), (2, 0.2), ("", 0.3)])
-    assert noted(only(path, x="gpu_hours"), "1 scores dropped: no gpu_hours")
-
-
-def test_one_row_is_a_curve_of_one_point(tmp_path: Path) -> None:
-    assert points(only(csv_file(tmp_path / "a.csv", "step,score", [(3, 0.5)]))) == [(3, 0.5)]
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
@@ -106,7 +77,9 @@ def test_verl_rows(tmp_path: Path) -> None:
         rows.append({"step": step, "data": data | ({"val-core/gsm8k/reward/mean@1": 0.2} if step == 2 else {})})
     path = jsonl(tmp_path / "verl.jsonl", rows)
     assert points(only(path)) == [(0, 0.1), (2, 0.2)]
-    assert points(only(path, x="global_step", y="critic/score/mean")) == [(1, 5), (2, 5), (3, 5)]
+    named = only(path, x="GLOBAL_STEP", y="critic/score/mean")
+    assert points(named) == [(1, 5), (2, 5), (3, 5)]
+    assert not noted(named, "guessed")
     assert set(read_table(path)[0].columns) >= {"step", "training/global_step", "actor/entropy"}
 
 
@@ -121,36 +94,33 @@ def test_prime_rl_metrics_take_x_from_the_training_row_of_the_same_step(tmp_path
     assert curve.y == pytest.approx([0, 0.2, 0.4])
 
 
-def test_a_step_counter_with_a_path(tmp_path: Path) -> None:
-    rows = [{"progress/step": step, "eval/x/avg@4": 0.5} for step in (1, 2)]
-    assert only(jsonl(tmp_path / "a.jsonl", rows)).x.tolist() == [1, 2]
-
-
-def test_a_duration_is_not_taken_for_the_step(tmp_path: Path) -> None:
-    rows = [{"time/step": 9.5, "foo/step": step, "reward": 0.5} for step in (1, 2, 3)]
-    assert only(jsonl(tmp_path / "a.jsonl", rows)).x.tolist() == [1, 2, 3]
-
-
-def test_flat_rows_of_several_runs(tmp_path: Path) -> None:
-    rows = [{"run": run, "step": step, "score": 0.5} for step in (1, 2) for run in ("p", "q")]
-    assert [curve.name for curve in read_curves(jsonl(tmp_path / "a.jsonl", rows))] == ["a/p", "a/q"]
-
-
-def test_a_line_cut_off_in_the_middle_is_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", '{"step": 1, "reward": NaN}\n{"step": 2, "reward": 0.5}\n{"step": 3, "rew')
-    curve = only(path)
-    assert points(curve) == [(2, 0.5)]
-    assert noted(curve, "1 broken lines left out (the first is line 3)")
-
-
-def test_a_number_beyond_floats_is_infinite(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", '{"step": 1, "reward": 1' + "0" * 400 + '}\n{"step": 2, "reward": true}\n')
-    assert points(only(path)) == [(2, 1)]
-
-
-def test_a_json_list_of_rows(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.json", json.dumps([{"step": 1, "score": 0.5}, {"step": 2, "score": 0.6}]))
-    assert points(only(path)) == [(1, 0.5), (2, 0.6)]
+@pytest.mark.parametrize(
+    ("name", "text", "expected", "note"),
+    [
+        ("a.jsonl", '{"progress/step": 1, "eval/x/avg@4": 0.5}\n{"progress/step": 2, "eval/x/avg@4": 0.5}\n', None, ""),
+        (
+            "a.jsonl",
+            '{"time/step": 9, "foo/step": 1, "reward": 0.5}\n{"time/step": 8, "foo/step": 2, "reward": 0.5}\n',
+            None,
+            "",
+        ),
+        ("a.json", '[{"step": 1, "score": 0.5}, {"step": 2, "score": 0.5}]', None, ""),
+        (
+            "a.jsonl",
+            '{"step": 1, "reward": NaN}\n{"step": 2, "reward": 0.5}\n{"step": 3, "rew',
+            [(2, 0.5)],
+            "1 broken lines left out (the first is line 3)",
+        ),
+        ("a.jsonl", '{"step": 1, "reward": 1' + "0" * 400 + '}\n{"step": 2, "reward": true}\n', [(2, 1)], ""),
+    ],
+    ids=["a counter with a path", "a duration is no step", "a list of rows", "cut off in the middle", "beyond floats"],
+)
+def test_rows_of_json(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[float, float]] | None, note: str
+) -> None:
+    curve = only(write(tmp_path / name, text))
+    assert points(curve) == (expected or [(1, 0.5), (2, 0.5)])
+    assert noted(curve, note)
 
 
 LOG = [
@@ -182,11 +152,7 @@ def test_a_panel_export_is_one_curve_a_run(tmp_path: Path) -> None:
     assert (first.name, second.name) == ("a - b", "c")
     assert points(first) == [(1, 0.1), (2, 0.2)]
     assert points(second) == [(2, 0.7), (3, 0.8)]
-
-
-def test_runs_of_an_export_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    rows = ["1,0.1,", "2,0.2,0.9"]
-    (curve,) = read_curves(write(tmp_path / "e.csv", "\n".join(["Step,a - score,b - loss", *rows])))
+    (curve,) = read_curves(write(tmp_path / "e.csv", "Step,a - score,b - loss\n1,0.1,\n2,0.2,0.9"))
     assert curve.name == "a"
     assert noted(curve, "1 of 2 runs left out: no column of 'b'")
 
@@ -209,11 +175,6 @@ def test_event_files(tmp_path: Path) -> None:
     assert points(only(file, x="step", y="train/reward")) == [(0, 0.5), (1, 0.5), (2, 0.5), (3, 0.5)]
 
 
-def test_more_events_than_tensorboard_shows(tmp_path: Path) -> None:
-    folder = events(tmp_path, [(float(step), step, "reward", 0.5) for step in range(1500)])
-    assert only(folder).x.size == 1500
-
-
 def test_a_restarted_event_log_is_spliced_without_its_pause(tmp_path: Path) -> None:
     def attempt(start: float, first: int, last: int, score: float) -> list[tuple[float, int, str, float]]:
         rows = [(start + 10 * (step - first), step, "reward", score) for step in range(first, last)]
@@ -232,35 +193,23 @@ def test_scores_that_tensorflow_wrote_as_tensors(tmp_path: Path) -> None:
     assert points(only(tensor_events(tmp_path, "score", [0.25, 0.5]), x="step")) == [(0, 0.25), (1, 0.5)]
 
 
-def test_a_tag_reported_twice_at_a_step_is_kept_twice(tmp_path: Path) -> None:
-    rows = [(1.0, 1, "score", 0.25), (2.0, 1, "score", 0.5), (3.0, 2, "score", 0.75)]
-    assert points(only(events(tmp_path, rows), x="step")) == [(1, 0.25), (1, 0.5), (2, 0.75)]
-
-
-def test_an_event_log_cut_off_in_the_middle(tmp_path: Path) -> None:
-    folder = events(tmp_path, [(float(step), step, "score", 0.5) for step in range(10)])
+def test_every_whole_event_counts_however_many_of_a_step_there_are(tmp_path: Path) -> None:
+    rows = [(float(at), at // 2, "score", at % 2 / 2) for at in range(1500)]
+    folder = events(tmp_path, rows)
+    curve = only(folder, x="step")
+    assert points(curve)[:4] == [(0, 0), (0, 0.5), (1, 0), (1, 0.5)]
+    assert curve.x.size == 1500
     (file,) = folder.iterdir()
     file.write_bytes(file.read_bytes()[:-20])
-    assert only(folder, x="step").x.size == 9
+    assert only(folder, x="step").x.size == 1499
+    with pytest.raises(InputError, match="must contain 'tfevents'"):
+        read_curves(file.rename(tmp_path / "log.bin"))
 
 
 def test_event_files_further_down_are_one_curve_a_folder(tmp_path: Path) -> None:
     for run in ("a", "b"):
         events(tmp_path / "runs" / run, [(1.0, 1, "score", 0.25), (2.0, 2, "score", 0.5)])
     assert [curve.name for curve in read_curves(tmp_path / "runs")] == ["runs/a", "runs/b"]
-
-
-def test_an_event_file_under_another_name(tmp_path: Path) -> None:
-    (file,) = events(tmp_path, [(1.0, 1, "score", 0.25)]).iterdir()
-    renamed = file.rename(tmp_path / "log.bin")
-    with pytest.raises(InputError, match="must contain 'tfevents'"):
-        read_curves(renamed)
-
-
-def test_importing_the_readers_leaves_tensorboard_alone() -> None:
-    program = "import planner.curves.reading, sys; print('tensorboard' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 # --- directories ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.preparation import prepare
-from planner.curves.verdicts import NOTABLE, State, Verdict, before_collapse, judge, states
+from planner.curves.verdicts import State, Verdict, before_collapse, judge, states
 
 X = np.arange(1, 201) / 200
 
@@ -16,10 +16,6 @@ X = np.arange(1, 201) / 200
 def noisy(mean, seed: int = 0, sd: float = 0.01) -> Curve:
     scores = np.clip(mean + sd * np.random.default_rng(seed).normal(size=mean.size), 0, 1)
     return Curve.of("c", 100 * X[: mean.size], scores, bounded=True)
-
-
-def verdict_on(curve: Curve) -> Verdict:
-    return fit_curves([curve])[0].verdict
 
 
 def rise(middle: float, exponent: float, gain: float = 0.6) -> np.ndarray:
@@ -38,14 +34,8 @@ SHAPES = {
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("verdict", SHAPES)
 def test_constructed_curves_get_their_verdict(verdict, seed):
-    assert verdict_on(noisy(SHAPES[verdict], seed)) is verdict
-
-
-@pytest.mark.parametrize("points", [1, 2, 3, 4])
-def test_too_few_points_do_not_identify_a_curve(points):
-    assert (
-        verdict_on(Curve.of("c", np.arange(1, points + 1), np.linspace(0.1, 0.5, points))) is Verdict.NOT_IDENTIFIABLE
-    )
+    curve = noisy(SHAPES[verdict], seed)
+    assert {fit_curves([curve], level=level)[0].verdict for level in (0.1, 0.9)} == {verdict}
 
 
 def state(*, now: float = 0.5, start: float = 0.1, peak: float | None = None, error: float = 0.005, bins: int = 20):
@@ -93,13 +83,6 @@ any_state = st.builds(
 SETTLED = {Verdict.COLLAPSED, Verdict.DECLINING, Verdict.FLAT}
 
 
-@given(any_state, levels, st.floats(0, 3), st.sampled_from([1.0, 2.0]))
-def test_every_state_gets_one_verdict_with_evidence(seen, chance, width, span):
-    verdict, sentence = judge(seen, chance, width, span)
-    assert verdict in Verdict
-    assert sentence
-
-
 @given(any_state, st.floats(1, 10))
 def test_more_noise_never_turns_flat_into_a_move(seen, factor):
     louder = replace(
@@ -110,11 +93,6 @@ def test_more_noise_never_turns_flat_into_a_move(seen, factor):
     )
     for fact in ("risen", "fallen"):
         assert getattr(louder, fact)() <= getattr(seen, fact)()
-
-
-@given(any_state, st.floats(0, 1))
-def test_a_higher_peak_never_heals_a_fall(seen, higher):
-    assert replace(seen, peak=seen.peak + higher).fallen() >= seen.fallen()
 
 
 @given(any_state, levels, levels, st.floats(0, 3))
@@ -132,61 +110,36 @@ def test_what_fell_or_never_moved_does_not_depend_on_the_asymptote(seen, chance,
         assert first is second
 
 
-def test_states_measure_start_peak_and_present_level():
-    mean = np.select([X < 0.1, X < 0.6], [0.2, 0.7], 0.4)
-    (found,) = states(prepare([noisy(mean, sd=0.005)]))
-    assert found.start == pytest.approx(0.2, abs=0.01)
-    assert found.peak == pytest.approx(0.7, abs=0.01)
-    assert found.now == pytest.approx(0.4, abs=0.01)
-    assert found.rise == pytest.approx(found.now - found.start)
-    assert found.fall == pytest.approx(found.peak - found.now)
-    assert found.fallen()
-    assert found.risen()
-    assert not found.collapsed
-
-
-def test_errors_of_a_state_are_those_of_means_of_white_noise():
-    curves = [noisy(np.full(200, 0.5), seed, sd=0.03) for seed in range(300)]
-    found = states(prepare(curves))
-    deviation = np.array([(each.now - 0.5) / each.now_error for each in found])
-    assert np.std(deviation) == pytest.approx(1, abs=0.15)
-    assert np.mean([each.risen() or each.collapsed for each in found]) < 0.02
-
-
-@pytest.mark.parametrize("sd", [0.01, 0.05])
-def test_noise_alone_is_seldom_called_a_decline(sd):
-    curves = [noisy(np.full(200, 0.5), seed, sd=sd) for seed in range(200)]
-    assert np.mean([each.fallen() for each in states(prepare(curves))]) < 0.05
-
-
-def test_a_verdict_does_not_depend_on_the_level_of_the_intervals():
-    curve = noisy(SHAPES[Verdict.RISING])
-    assert {fit_curves([curve], level=level)[0].verdict for level in (0.1, 0.5, 0.99)} == {verdict_on(curve)}
-
-
-def test_small_differences_are_not_notable():
-    assert not state(now=0.1 + NOTABLE * 0.9, error=1e-6).risen()
-    assert state(now=0.1 + NOTABLE * 1.1, error=1e-6).risen()
-
-
 SLOW_SLIDE = [0.2, 0.5, 0.6, *np.linspace(0.6, 0.2, 20)]
 
 
 @pytest.mark.parametrize(
-    ("scores", "kept"),
+    ("level", "sd", "points"), [(0.5, 0.01, 200), (0.5, 0.05, 200), (0.3, 0.15, 10), (0.3, 0.15, 20), (0.3, 0.15, 200)]
+)
+def test_noise_alone_is_seldom_called_a_rise_a_decline_or_a_collapse(level, sd, points):
+    found = states(prepare([noisy(np.full(points, level), seed, sd=sd) for seed in range(200)]))
+    assert np.mean([each.risen() for each in found]) < (0.02 if points == 200 else 0.05)
+    assert np.mean([each.fallen() for each in found]) < 0.05
+    assert np.mean([each.collapsed for each in found]) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("scores", "errors", "kept"),
     [
-        ([0.2, 0.4, 0.5, 0.0, 0.0, 0.0], 3),
-        ([0.2, 0.4, 0.5, 0.1, 0.02], 3),
-        ([0.2, 0.4, 0.5, 0.0], 4),  # one low score is no collapse
-        ([0.2, 0.5, 0.0, 0.0, 0.5, 0.5], 6),  # it came back
-        (SLOW_SLIDE, len(SLOW_SLIDE)),
-        ([0.0, 0.02, 0.0, 0.0, 0.0], 5),  # never rose
-        ([0.5], 1),
-        ([0.0, 0.0, 0.0], 3),
+        ([0.2, 0.4, 0.5, 0.0, 0.0, 0.0], None, 3),
+        ([0.2, 0.4, 0.5, 0.1, 0.02], None, 3),
+        ([0.2, 0.4, 0.5, 0.1, 0.1], [0.02] * 5, 3),
+        ([0.2, 0.4, 0.5, 0.1, 0.1], [0.1] * 5, 5),  # within noise
+        ([0.2, 0.4, 0.5, 0.0], None, 4),  # one low score is no collapse
+        ([0.2, 0.5, 0.0, 0.0, 0.5, 0.5], None, 6),  # it came back
+        (SLOW_SLIDE, None, len(SLOW_SLIDE)),
+        ([0.0, 0.02, 0.0, 0.0, 0.0], None, 5),  # never rose
+        ([0.5], None, 1),
+        ([0.0, 0.0, 0.0], None, 3),
     ],
 )
-def test_only_what_comes_before_a_collapse_is_kept(scores: list[float], kept: int) -> None:
-    assert before_collapse(scores) == kept
+def test_only_what_comes_before_a_collapse_is_kept(scores: list[float], errors: list[float] | None, kept: int) -> None:
+    assert before_collapse(scores, errors) == kept
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
@@ -195,18 +148,6 @@ def test_the_highest_score_is_never_cut_and_never_a_single_one(scores: list[floa
     assert max(scores[:kept]) == max(scores)
     assert len(scores) - kept != 1
     assert all(score <= 0.3 * max(scores) for score in scores[kept:])
-
-
-def test_with_noise_a_collapse_is_more_than_that() -> None:
-    low = [0.2, 0.4, 0.5, 0.1, 0.1]
-    assert before_collapse(low, [0.02] * 5) == 3
-    assert before_collapse(low, [0.1] * 5) == 5
-
-
-@pytest.mark.parametrize("points", [10, 20, 200])
-def test_noise_alone_is_never_called_a_collapse(points):
-    curves = [noisy(np.full(points, 0.3), seed, sd=0.15) for seed in range(200)]
-    assert np.mean([each.collapsed for each in states(prepare(curves))]) < 0.02
 
 
 def test_a_reward_below_zero_that_falls_declines():
