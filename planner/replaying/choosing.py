@@ -56,14 +56,14 @@ class HighestExpected:
             return highest_seen(view)
         worlds = self._pool.worlds(view)
         rows = choosable(view, worlds)
+        configurations: list[Configuration] = [worlds.configurations[row] for row in rows]
         expected = worlds.at_target[:, rows].mean(axis=0)
         leader = int(expected.argmax())
         runs = by_configuration(view.trials.values())
         alike = np.flatnonzero(expected >= expected[leader] - NEAR).tolist()
-        levels = ((place, _at_target(runs.get(worlds.configurations[rows[place]], ()), view)) for place in alike)
+        levels = ((place, _at_target(runs.get(configurations[place], ()), view)) for place in alike)
         ended = {place: level for place, level in levels if level is not None}
-        place = max(ended, key=ended.__getitem__) if leader in ended else leader
-        return worlds.configurations[rows[place]]
+        return configurations[max(ended, key=ended.__getitem__) if leader in ended else leader]
 
 
 def _at_target(trials: Iterable[TrialView], view: View) -> float | None:
