@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from budgets.allocation import steps_for_budget
-from budgets.cost import StepCost, step_cost
+from budgets.cost import step_cost
 from budgets.errors import RlplanError
 from budgets.memory import fewest_gpus
 from planner.proposals.grid import PricedGrid, price_cells
@@ -63,10 +63,11 @@ def split_on(request: Request) -> tuple[Request, PricedGrid, Split | None]:
 
 def layouts(request: Request, grid: PricedGrid, best: PricedCell, split: Split) -> Iterator[Layout]:
     """Yield what the best cell takes on each number of GPUs that it may get, in turn and split."""
-    hardware = request.hardware
+    hardware, variant = request.hardware, best.variant
     budget = (1 - split.fraction) * request.budget_gpu_hours
     for gpus in sorted({*offered_gpus(request), hardware.gpus_per_trial}, reverse=True):
-        cost = _cost(request, best, gpus)
+        each = on_gpus(request, gpus).hardware
+        cost = step_cost(variant.workload, each, variant.traits, *best.key, variant.coefficients)
         time = None if request.within_hours is None else gpus * (request.within_hours - split.pilot_wall_hours)
         left = budget if time is None else max(0.0, min(budget, time))
         steps = grid.useful_steps(best, steps_for_budget(left, cost.gpu_hours_per_step, cost.start_up_gpu_hours))
@@ -90,11 +91,6 @@ def _glance(request: Request) -> Split | None:
     shares = Shares(laid, PricedGrid(price_cells(laid)))
     splits = [split for fraction in fractions if (split := shares.split(fraction)) is not None]
     return max(splits, key=lambda split: split.score, default=None)
-
-
-def _cost(request: Request, cell: PricedCell, gpus: int) -> StepCost:
-    variant, hardware = cell.variant, on_gpus(request, gpus).hardware
-    return step_cost(variant.workload, hardware, variant.traits, *cell.key, variant.coefficients)
 
 
 def _otherwise(request: Request, cell: PricedCell, gpus: int) -> float | None:

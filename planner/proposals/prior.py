@@ -158,7 +158,8 @@ def kept_of_gain(epochs: Values) -> Values:
 
 def weights_of(circumstances: Circumstances) -> Values:
     """Return what each world counts in some circumstances, in all 1."""
-    raw = np.array([world.share * _nearness(world.studied, circumstances) for world in WORLDS])
+    away = (0.0 if world.studied is None else distance(world.studied, circumstances) for world in WORLDS)
+    raw = np.array([world.share / (1 + far**2) for world, far in zip(WORLDS, away, strict=True)])
     weights: Values = raw / raw.sum()
     return weights
 
@@ -173,10 +174,6 @@ def distance(studied: Studied, circumstances: Circumstances) -> float:
         + (math.log2(circumstances.response_tokens / studied.response_tokens) / LENGTH_OCTAVES) ** 2
         + (EXPERTS_APART if circumstances.experts and not studied.experts else 0.0) ** 2
     )
-
-
-def _nearness(studied: Studied | None, circumstances: Circumstances) -> float:
-    return 1.0 if studied is None else 1 / (1 + distance(studied, circumstances) ** 2)
 
 
 def within_sd(circumstances: Circumstances, rollouts: Values) -> Values:

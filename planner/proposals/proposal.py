@@ -120,7 +120,6 @@ class Proposal:
     candidates: tuple[Candidate, ...]
     outlooks: tuple[Outlook, ...]
     layouts: tuple[Layout, ...]  # the widest first
-    ranked_by: str
     world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
     sharing: Sharing
     grounds: tuple[Ground, ...]  # the weightiest first

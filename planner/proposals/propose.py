@@ -3,20 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from typing import Final
 
 from budgets.allocation import steps_for_budget
+from budgets.cost import Z90
 from budgets.errors import BudgetError, InputError
 from budgets.memory import fewest_gpus, memory_share
+from budgets.signal import BetaPassRates, signal_fraction
+from budgets.workload import Workload
 from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
 from planner.proposals.deadline import deadline_of, too_late
-from planner.proposals.doubt import doubt_of
-from planner.proposals.elsewhere import other_budgets, other_workloads
 from planner.proposals.final_layout import layouts, with_final_layout
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import TIGHT_MEMORY, with_layout
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
-from planner.proposals.proposal import Candidate, Proposal
+from planner.proposals.proposal import Candidate, Doubt, Elsewhere, Outlook, Proposal
 from planner.proposals.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
@@ -25,7 +28,8 @@ from planner.proposals.published import (
     STUDIED_ROLLOUTS,
 )
 from planner.proposals.request import PilotGrant, PricedCell, Request, Standing
-from planner.proposals.sharing import SHARES, Shares, Split, rounded_up
+from planner.proposals.sharing import ALIKE, SHARES, Shares, rounded_up
+from planner.proposals.worlds import logit, published_group
 from planner.view import Configuration
 
 
@@ -105,15 +109,16 @@ def propose(request: Request) -> Proposal:
     request = request.with_share(split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
     left = request.budget_gpu_hours - pilot_gpu_hours
-    final_gpu_hours = left if request.within_hours is None else split.final_gpu_hours
+    within = request.within_hours
+    final_gpu_hours = left if within is None else split.final_gpu_hours
+    in_time = math.inf if within is None else request.hardware.gpus_per_trial * (within - split.pilot_wall_hours)
     return Proposal(
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
         candidates=_candidates(request, split.ranked, split.grants, standings(split.ranked, weights, request.usual)),
-        outlooks=tuple(other_budgets(request, grid, split.fraction, _most_in_time(request, split))),
+        outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
         layouts=tuple(layouts(request, grid, split.ranked[0], split)),
-        ranked_by="expected score",
         world_weights=weights,
         sharing=sharing,
         grounds=grounds(split.ranked, weights),
@@ -122,12 +127,6 @@ def propose(request: Request) -> Proposal:
         doubt=doubt_of(grid, split.ranked, final_gpu_hours),
         deadline=deadline_of(asked, split),
     )
-
-
-def _most_in_time(request: Request, split: Split) -> float:
-    """Return the GPU-hours that a final run can take by the deadline, whatever the budget."""
-    within = request.within_hours
-    return math.inf if within is None else request.hardware.gpus_per_trial * (within - split.pilot_wall_hours)
 
 
 def smallest_budget(request: Request, costs: list[CellCost]) -> float:
@@ -206,17 +205,14 @@ def _too_small(request: Request, costs: list[CellCost]) -> str:
         cheapest.pilot_cost.gpu_hours_per_step,
         cheapest.pilot_cost.start_up_gpu_hours,
     )
+    named = f", {said(cheapest.variant.axes)}" if cheapest.variant.axes else ""
     return (
         f"{request.budget_gpu_hours:g} GPU-hours are too few for any comparison: two pilots of {rules.fewest_steps} "
         f"steps are the least, and the pilot part ({rules.fraction:.0%}) buys {steps} steps of the cheapest, "
-        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}{_named(cheapest)}, on "
+        f"n={cheapest.rollouts_per_prompt}, B={cheapest.prompts_per_batch}{named}, on "
         f"{rules.gpus} {hardware.gpu.name}. The smallest budget that would do is {needed:,.10g} "
         f"GPU-hours{_on_fewer_gpus(request)}"
     )
-
-
-def _named(cell: CellCost) -> str:
-    return f", {said(cell.variant.axes)}" if cell.variant.axes else ""
 
 
 def _on_fewer_gpus(request: Request) -> str:
@@ -236,3 +232,73 @@ def _on_fewer_gpus(request: Request) -> str:
     )
     needed = rounded_up(smallest_budget(narrow, price_cells(narrow)))
     return f", or {needed:,.10g} with --gpus-per-trial {share}"
+
+
+OUTLOOK_FACTORS: Final = (0.25, 1.0, 4.0)
+MORE_PROMPTS: Final = 10
+OTHER_RATES: Final = (-1.5, 1.5)  # in log odds: from 0.45 to 0.15 and 0.79
+
+
+def other_budgets(request: Request, grid: PricedGrid, share: float, most: float) -> Iterator[Outlook]:
+    """Yield what smaller and larger budgets would be best spent on, with the same share for pilots.
+
+    `most` are the GPU-hours that a final run can take by the deadline.
+    """
+    for factor in OUTLOOK_FACTORS:
+        budget = factor * request.budget_gpu_hours
+        best = next(iter(grid.ranked(min(most, budget * (1 - share)))), None)
+        law = published_group(best.variant.workload.pass_rates.mean, best.allocation.rollouts) if best else None
+        yield Outlook(factor, budget, best, law)
+
+
+def other_workloads(costs: Sequence[CellCost], gpu_hours: float) -> Iterator[Elsewhere]:
+    """Yield what the same GPU-hours would be best spent on in other circumstances, at the same prices."""
+    workload = costs[0].variant.workload
+    prompts = MORE_PROMPTS * workload.prompt_set_size
+    others = [(f"{prompts:,} prompts", replace(workload, prompt_set_size=prompts))]
+    for odds in OTHER_RATES:
+        rate = 1 / (1 + math.exp(-logit(workload.pass_rates.mean) - odds))
+        others.append((f"a mean pass rate of {rate:.2g}", replace(workload, pass_rates=BetaPassRates(rate))))
+    for what, other in others:
+        ranked = PricedGrid(_moved(costs, other)).ranked(gpu_hours)
+        if ranked:
+            yield Elsewhere(what, ranked[0])
+
+
+def _moved(costs: Sequence[CellCost], other: Workload) -> list[CellCost]:
+    """Return the same cells of the first variant, at the same prices, with another workload."""
+    variant = replace(costs[0].variant, workload=other)
+    return [
+        replace(cell, variant=variant, signal_fraction=signal_fraction(other.pass_rates, cell.rollouts_per_prompt))
+        for cell in costs
+        if cell.variant is costs[0].variant
+    ]
+
+
+def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -> Doubt:
+    """Rank the cells again at either end of the price's 90 % interval, of which all cells share the most.
+
+    A price that is so many times as high is a budget that is so many times as small. A row stands firm while at either
+    end nothing in its place would be expected to score higher, to what expectations can be told apart by.
+    """
+    factor = math.exp(Z90 * ranked[0].cost.log_sd)
+    dear, cheap = grid.ranked(gpu_hours / factor), grid.ranked(gpu_hours * factor)
+    by_dear, by_cheap = ({each.configuration: each for each in end} for end in (dear, cheap))
+
+    def lost(place: int) -> float:
+        """Return what the row falls short at the worse end of what would be in its place there."""
+        own = ranked[place].configuration
+        if own not in by_dear:
+            return math.inf
+        ends = ((dear, by_dear), (cheap, by_cheap))
+        return max(end[place].expected_score.median - by[own].expected_score.median for end, by in ends)
+
+    first = ranked[0].configuration
+    return Doubt(
+        fewest_steps=by_dear[first].allocation.update_steps if first in by_dear else 0,
+        most_steps=by_cheap[first].allocation.update_steps,
+        firm=sum(1 for _ in takewhile(lambda place: lost(place) <= ALIKE, range(len(dear)))),
+        lost=lost(0),
+        first_if_dear=dear[0].configuration if dear else None,
+        first_if_cheap=cheap[0].configuration,
+    )

@@ -41,7 +41,9 @@ def score_after_pilots(
     spread = _covariance(cells, np.asarray(weights), likeness)
     # Between two cells of the grid, as of a table's: by what is expected of them, and by what is not known of them.
     between = math.sqrt(means.var() + spread.diagonal().mean())
-    errors = between * np.array([error_at(_distance(cells[place], grants)) for place in piloted])
+    longer = [cells[place].allocation.update_steps / grants[cells[place].configuration].steps for place in piloted]
+    distances, errors_there = np.array(ERRORS).T
+    errors = between * np.interp(np.log(np.maximum(1.0, longer)), np.log(distances), errors_there)
     draws = _normal(len(cells) + len(piloted))
     apart = draws[:, : len(cells)] @ np.linalg.cholesky(spread).T
     surprise = apart[:, piloted] + draws[:, len(cells) :] * errors
@@ -68,16 +70,6 @@ def _moved(surprise: Values, together: Values, piloted: Sequence[int], errors: V
     level = surprise @ counts / counts.sum()
     moved: Values = (surprise - level[:, np.newaxis]) @ np.linalg.solve(seen, together)
     return moved
-
-
-def error_at(distance: float) -> float:
-    """Return the error of what a pilot shows for a final run so many times as long, over the cells' spread."""
-    distances, errors = np.array(ERRORS).T
-    return float(np.interp(np.log(max(1.0, distance)), np.log(distances), errors))
-
-
-def _distance(cell: PricedCell, grants: Mapping[Configuration, PilotGrant]) -> float:
-    return cell.allocation.update_steps / grants[cell.configuration].steps
 
 
 def _covariance(cells: Sequence[PricedCell], weights: Values, likeness: Values) -> Values:

@@ -53,7 +53,7 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "recipe": recipe_names(proposal),
         "difficulty": proposal.request.difficulty,
         **({"axes": axes} if axes else {}),
-        "ranked_by": proposal.ranked_by,
+        "ranked_by": "expected score",
         "baseline": baseline_data(proposal),
         "rests_on": [asdict(ground) for ground in proposal.grounds],
         "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],

@@ -72,7 +72,7 @@ def test_a_budget_that_pays_for_no_comparison_is_refused_as_before(rules: PilotR
         propose(request(50.0, pilots=rules))
 
 
-@pytest.mark.parametrize("changes", [{}, {"gpus_per_trial": 8}, {"difficulty": "hard"}, {"model": "qwen2.5-1.5b"}])
+@pytest.mark.parametrize("changes", [{}, {"gpus_per_trial": 8, "difficulty": "hard", "model": "qwen2.5-1.5b"}])
 def test_a_larger_budget_is_never_expected_to_end_lower_whatever_its_share(changes: dict[str, Any]) -> None:
     told = [shared(600.0 * 3.0**power, **changes) for power in range(6)]
     assert all(each.expected_score >= each.score_without for each in told)
