@@ -31,6 +31,8 @@ while not start.exists():
 
 OPEN = PRELUDE + "open_store(path).close()"
 
+OPEN_SEVERAL = PRELUDE + "for number in range(10): open_store(path.with_name(f'{number}.db')).close()"
+
 WRITE = (
     PRELUDE
     + """
@@ -72,10 +74,10 @@ def spawned(code: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_processes_that_make_the_same_file_at_once(tmp_path: Path) -> None:
-    for attempt in range(3):
-        together(OPEN, tmp_path / f"{attempt}.db", 3)
-        with open_store(tmp_path / f"{attempt}.db", read_only=True) as store:
+def test_processes_that_make_the_same_files_at_once(tmp_path: Path) -> None:
+    together(OPEN_SEVERAL, tmp_path / "rlplan.db", 3)
+    for path in [tmp_path / f"{number}.db" for number in range(10)]:
+        with open_store(path, read_only=True) as store:
             assert samples.look(store, results.ranked_allocations) == []
 
 

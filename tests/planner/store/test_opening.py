@@ -209,10 +209,12 @@ create_engine("sqlite://")  # imports all it needs while it may
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
-try:
-    open_store(sys.argv[1], read_only=sys.argv[2] == "ro").close()
-except StoreError as error:
-    print(error)
+for path, mode in zip(sys.argv[1::2], sys.argv[2::2]):
+    try:
+        open_store(path, read_only=mode == "ro").close()
+        print("opened")
+    except StoreError as error:
+        print(error)
 """
 
 
@@ -224,33 +226,31 @@ def public() -> Iterator[Path]:
         yield Path(folder)
 
 
-def said_to_nobody(path: Path, mode: str = "rw") -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", OPEN_AS_NOBODY, str(path), mode], capture_output=True, text=True, check=False
-    )
+def said_to_nobody(*tries: tuple[Path, str]) -> list[str]:
+    """Return in a line what each attempt to open a path, for writing or reading, says."""
+    given = [str(each) for attempt in tries for each in attempt]
+    done = subprocess.run([sys.executable, "-c", OPEN_AS_NOBODY, *given], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.splitlines()
 
 
-def test_a_file_that_may_not_be_written(public: Path) -> None:
-    path = stored(public / "rlplan.db")
-    path.chmod(0o444)
-    message = said_to_nobody(path)
-    assert f"{path} cannot be used" in message
-    assert "make it readable and writable" in message
-    path.chmod(0o000)
-    assert "make it readable, or" in said_to_nobody(path, "ro")
-
-
-def test_a_directory_that_may_not_be_written(public: Path) -> None:
-    folder = public / "archive"
+def test_a_file_or_a_directory_that_may_not_be_read_or_written(public: Path) -> None:
+    readable, hidden, folder = stored(public / "readable.db"), stored(public / "hidden.db"), public / "archive"
     folder.mkdir()
-    path = stored(folder / "rlplan.db")
-    path.chmod(0o666)
+    beside = stored(folder / "rlplan.db")
+    readable.chmod(0o444)
+    hidden.chmod(0o000)
+    beside.chmod(0o666)
     folder.chmod(0o555)
-    for mode in ("rw", "ro"):
-        assert "SQLite must be able to write beside it" in said_to_nobody(path, mode)
-    assert "this user may not write there" in said_to_nobody(folder / "new.db")
+    said = said_to_nobody((readable, "rw"), (hidden, "ro"), (beside, "rw"), (beside, "ro"), (folder / "new.db", "rw"))
+    wanted = [
+        f"{readable} cannot be used: this user may not; make it readable and writable, or",
+        f"{hidden} cannot be used: this user may not; make it readable, or",
+        f"{beside} cannot be opened: SQLite must be able to write beside it",
+        f"{beside} cannot be opened: SQLite must be able to write beside it",
+        f"{folder / 'new.db'} cannot be made: this user may not write there",
+    ]
+    assert [line[: len(start)] for line, start in zip(said, wanted, strict=True)] == wanted
     folder.chmod(0o755)
 
 

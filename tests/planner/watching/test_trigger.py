@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.watching.trigger import FEWEST_IN_WINDOW, LEAST_FALL, RewardTrigger
 
 MOST_FALSE = 1 / 500  # of runs whose reward is merely noisy
-RUNS = {10: 100, 40: 1000, 100: 1000, 400: 500}  # by their updates
+RUNS = {10: 100, 40: 500, 100: 500, 400: 500}  # by their updates
 
 
 def asked(rates: Sequence[float], every: int) -> list[int]:
@@ -26,7 +26,7 @@ def asked(rates: Sequence[float], every: int) -> list[int]:
 
 
 @pytest.mark.parametrize("updates", RUNS)
-@pytest.mark.parametrize("prompts", [4, 16, 64])
+@pytest.mark.parametrize("prompts", [4, 16])
 def test_a_merely_noisy_reward_hardly_ever_asks(updates: int, prompts: int) -> None:
     """Prompts of every difficulty, 8 answers each; flat, and rising throughout."""
     generator = np.random.default_rng([updates, prompts])
