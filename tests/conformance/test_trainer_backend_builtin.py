@@ -6,8 +6,9 @@ import pytest
 
 from planner.recipes import load_recipe
 from runner.backends.builtin import BuiltinBackend
+from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
-from tests.conformance.grpo_backend import *  # noqa: F403
+from tests.conformance.grpo_backend import assert_measured
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.words import save_words, words_config
 
@@ -20,3 +21,11 @@ def new_backend() -> type[BuiltinBackend]:
 @pytest.fixture
 def config(tmp_path_factory: pytest.TempPathFactory) -> TrialConfig:
     return words_config(save_words(Path(tmp_path_factory.mktemp("words"))), load_recipe("dr-grpo"))
+
+
+def test_every_update_is_measured(config: TrialConfig, tmp_path: Path) -> None:
+    backend = BuiltinBackend()
+    backend.start(config, tmp_path)
+    *_, point = backend.advance(Segment(2))
+    backend.close()
+    assert_measured(point)

@@ -13,7 +13,7 @@ from planner.recipes.schema import Filters, Recipe, Schedule
 from runner.backends.split import SplitBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import TrialConfig
-from tests.conformance.grpo_backend import *  # noqa: F403
+from tests.conformance.grpo_backend import assert_measured
 from tests.conformance.trainer_backend import *  # noqa: F403
 from tests.runner.words import save_words, words_config
 
@@ -49,7 +49,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> TrialConfig:
     return words_config(save_words(tmp_path_factory.mktemp("words")), recipe, split=True)
 
 
-def test_staleness_stays_within_the_bound(config: TrialConfig, tmp_path: Path) -> None:
+def test_every_update_is_measured_and_staleness_stays_within_the_bound(config: TrialConfig, tmp_path: Path) -> None:
     recipe = config.recipe.model_copy(update={"schedule": Schedule(staleness_bound=2)})
     backend = SplitBackend()
     backend.start(config.model_copy(update={"recipe": recipe}), tmp_path)
@@ -57,6 +57,7 @@ def test_staleness_stays_within_the_bound(config: TrialConfig, tmp_path: Path) -
     backend.close()
     assert max(point.metrics["staleness"] for point in points) <= 2
     assert {"generator_wait_seconds", "trainer_wait_seconds"} <= points[-1].metrics.keys()
+    assert_measured(points[-1])
 
 
 def test_a_recipe_without_staleness_cannot_be_split(config: TrialConfig, tmp_path: Path) -> None:
