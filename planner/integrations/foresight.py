@@ -6,7 +6,6 @@ is kept on a grid of its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -32,14 +31,6 @@ class Foreseen:
     high: Vector
     mean: Vector
     probability_best: Vector
-
-
-class Foresight(Protocol):
-    """Carries curves, higher scores being better, to one compute."""
-
-    def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
-        """Return what is foreseen."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,7 @@ class EachAlone:
         self._least_scale = 0.0
 
     def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
-        """Return what is foreseen."""
+        """Carry curves, higher scores being better, to one compute."""
         unbounded = [curve for curve in curves if not curve.bounded]
         self._least_scale = common_scale(prepare(unbounded)) if unbounded else 0.0
         keys = [self._key(curve, target) for curve in curves]

@@ -10,7 +10,6 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial, TrialState
 
-from planner.integrations.foresight import Foresight
 from planner.integrations.stopping import Mode, Outlook, Stopping
 from planner.sweeping.chances import ALPHA
 
@@ -37,7 +36,6 @@ class PredictedScorePruner(BasePruner):
         alpha: The probability to be the best below which a trial is pruned.
         compute_at: The compute that a trial has used when it reports at a step; step + 1 if not given, since Optuna's
             steps count from 0.
-        foresight: What carries curves to the target; each curve by itself if not given.
     """
 
     def __init__(
@@ -47,9 +45,8 @@ class PredictedScorePruner(BasePruner):
         bounds: tuple[float, float] | None = None,
         alpha: float = ALPHA,
         compute_at: ComputeAt | None = None,
-        foresight: Foresight | None = None,
     ) -> None:
-        self._make = partial(Stopping, target, bounds=bounds, alpha=alpha, foresight=foresight)
+        self._make = partial(Stopping, target, bounds=bounds, alpha=alpha)
         self._compute_at = compute_at or _steps_done
         self._study: str | None = None
         self._taken: dict[int, tuple[datetime | None, TrialState, int]] = {}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.errors import InputError
-from planner.integrations.foresight import Foresight
 from planner.integrations.stopping import Mode, Outlook, Stopping
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA
@@ -39,7 +38,6 @@ def predicted_score_scheduler(
     bounds: tuple[float, float] | None = None,
     alpha: float = ALPHA,
     hard_stop: bool = True,
-    foresight: Foresight | None = None,
 ) -> "TrialScheduler":
     """Return a scheduler for `tune.TuneConfig(scheduler=…)`; after the run its `reasons` say what was stopped and why.
 
@@ -52,9 +50,8 @@ def predicted_score_scheduler(
             stopped before some trial has come half the way.
         alpha: The probability to be the best below which a trial is stopped.
         hard_stop: False pauses such trials instead (they need checkpoints): they go on when nothing else waits.
-        foresight: What carries curves to the target; each curve by itself if not given.
     """
-    make = partial(Stopping, target, bounds=bounds, alpha=alpha, foresight=foresight)
+    make = partial(Stopping, target, bounds=bounds, alpha=alpha)
     scheduler: TrialScheduler = _scheduler_class()(make, time_attr, metric, mode, hard_stop)
     return scheduler
 

@@ -14,7 +14,7 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.curves.verdicts import Verdict
-from planner.integrations.foresight import EachAlone, Foreseen, Foresight
+from planner.integrations.foresight import EachAlone, Foreseen
 from planner.sweeping.actions import Why
 from planner.sweeping.chances import ALPHA, bar
 
@@ -61,7 +61,6 @@ class Stopping:
             when they are known.
         alpha: A trial is stopped when its probability to be the best falls below this (and below ten times this,
             divided by the number of trials that compete).
-        foresight: What carries curves to the target; each curve by itself if not given.
     """
 
     def __init__(
@@ -71,11 +70,10 @@ class Stopping:
         mode: Mode = "max",
         bounds: tuple[float, float] | None = None,
         alpha: float = ALPHA,
-        foresight: Foresight | None = None,
     ) -> None:
         _check(target, mode, bounds, alpha)
         self.target, self.mode, self.bounds, self.alpha = float(target), mode, bounds, alpha
-        self._foresight = foresight or EachAlone()
+        self._foresight = EachAlone()
         self._trials: dict[Hashable, _Trial] = {}
         self._last: tuple[list[Hashable], Foreseen] | None = None
 

@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,6 +111,11 @@ def test_trials_without_hope_can_be_paused_instead(tmp_path: Path) -> None:
     assert scheduler.reasons
     assert set(used(results).values()) == {STEPS}
     assert "paused" in scheduler.debug_string()
+
+
+def test_importing_the_plug_in_does_not_import_ray() -> None:
+    program = "import planner.integrations.ray_tune, sys; print('ray' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).strip() == "False"
 
 
 def test_metric_and_mode_are_given_once_to_the_scheduler_or_to_tune() -> None:

@@ -1,15 +1,11 @@
 import math
 import pickle
-from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve
-from planner.integrations.foresight import Foreseen
 from planner.integrations.stopping import Stopping
 from tests.planner.integrations.crossing import STEPS, Run
 
@@ -66,20 +62,14 @@ def test_without_bounds_nobody_is_judged_before_one_has_come_half_the_way() -> N
     assert stopping.hopeless("bad") is not None
 
 
-def test_a_curve_that_is_not_identifiable_is_kept() -> None:
-    class Sure:
-        """Says of the first that it is surely the best, and lets the intervals overlap."""
-
-        def foresee(self, curves: Sequence[Curve], target: float) -> Foreseen:
-            del target
-            mean = np.linspace(0.9, 0.1, len(curves))
-            return Foreseen(mean, mean - 0.5, mean + 0.5, mean, (np.arange(len(curves)) == 0).astype(float))
-
-    stopping = Stopping(STEPS, bounds=(0, 1), foresight=Sure())
-    three(stopping, steps=4)
-    assert stopping.hopeless("bad") is None
-    three(stopping)
-    assert stopping.hopeless("bad") is not None
+@pytest.mark.parametrize(("steps", "kept"), [(2, True), (4, True), (24, False)])
+def test_a_curve_that_is_not_identifiable_is_kept(steps: int, kept: bool) -> None:
+    stopping = Stopping(STEPS, bounds=(0, 1), alpha=0.2)
+    told(stopping, GOOD, "good", 34)
+    told(stopping, FAIR, "fair", 34)
+    told(stopping, BAD, "bad", steps)
+    assert stopping.outlooks()["bad"].probability_best < 0.2
+    assert (stopping.hopeless("bad") is None) is kept
 
 
 def test_who_is_dropped_or_finished_is_not_judged_and_only_the_finished_competes() -> None:
