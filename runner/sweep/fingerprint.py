@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,18 @@ def code_fingerprint(root: Path = ROOT) -> str:
     """Return a digest of what the code that makes curves does: comments, docstrings and line breaks do not count."""
     digest = hashlib.sha256()
     for path in _sources(root):
-        tree = ast.parse(path.read_bytes())
-        for node in ast.walk(tree):
-            if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
-                del node.body[0]
-        digest.update(f"{path.relative_to(root)} {_content_of(tree)}".encode())
+        digest.update(f"{path.relative_to(root)} {_code_of(path, path.stat().st_mtime_ns)}".encode())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _code_of(path: Path, _modified: int) -> str:
+    """Return a digest of a file's syntax tree without docstrings, worked out once until somebody writes to the file."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return hashlib.sha256(repr(_content_of(tree)).encode()).hexdigest()
 
 
 def _sources(root: Path) -> Iterator[Path]:
