@@ -1,14 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from planner.curves.curve import Curve
 from planner.curves.fitting import fit_curves
 from planner.integrations.foresight import Distribution, EachAlone, probability_best
-
-MEANS = st.lists(st.floats(-5, 5), min_size=2, max_size=6)
 
 
 def normal(mean: float, sd: float) -> Distribution:
@@ -20,14 +16,6 @@ def curve(name: str, asymptote: float, *, points: int = 20, seed: int = 0, scale
     x = np.arange(1.0, points + 1)
     y = 0.1 + (asymptote - 0.1) / (1 + (10 / x) ** 2) + 0.01 * np.random.default_rng(seed).normal(size=points)
     return Curve.of(name, x, scale * y, bounded=scale == 1)
-
-
-@given(means=MEANS, sds=st.lists(st.floats(0.05, 3), min_size=6, max_size=6))
-def test_probabilities_of_being_best_add_up_and_belong_to_the_runs(means: list[float], sds: list[float]) -> None:
-    distributions = [normal(mean, sd) for mean, sd in zip(means, sds, strict=False)]
-    probability = probability_best(distributions)
-    assert probability.sum() == pytest.approx(1, abs=1e-6)
-    assert probability_best(distributions[::-1]) == pytest.approx(probability[::-1], abs=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, -1e4])

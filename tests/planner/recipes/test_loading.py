@@ -39,10 +39,8 @@ def test_a_shipped_recipe_is_found_in_any_case_and_by_its_path() -> None:
     ("given", "message"),
     [
         ("scale-rl", "unknown recipe 'scale-rl': did you mean 'scalerl'"),
-        ("gpro", "unknown recipe 'gpro': did you mean .*'grpo'"),
         ("zzz", r"unknown recipe 'zzz': known are cispo, dapo, .*scalerl\. The path of a \.toml file works too"),
         ("", "unknown recipe '': known are"),
-        ("schema", "unknown recipe 'schema'"),
     ],
 )
 def test_unknown_names_offer_the_nearest(given: str, message: str) -> None:
@@ -115,23 +113,17 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
     ("text", "message"),
     [
         ("[objective]\nclip_hgh = 1", r"mine.toml: unknown key 'objective.clip_hgh': did you mean 'clip_high'"),
-        ("[objctive]\nkl = 1", r"mine.toml: unknown key 'objctive.*': did you mean 'objective'"),
         ('inherit = "grpo"', r"mine.toml: unknown key 'inherit': did you mean 'inherits'"),
         ('[objective]\nkl = "much"', r"mine.toml: objective.kl = 'much' should be a valid number$"),
-        ("[objective]\nkl = -1", "mine.toml: objective.kl = -1 should be greater than or equal to 0"),
         ('[objective]\nclip_low = "no"', "objective.clip_low = 'no' should be a valid number or 'none'"),
         ('[objective]\nclip = "pop"', "objective.clip = 'pop' should be 'ppo', 'cispo', 'soft', 'gamma' or 'none'"),
-        ("[schedule]\nupdates_per_batch = 1.5", "schedule.updates_per_batch = 1.5 should be a valid integer"),
         ('objective = 3\ninherits = "grpo"', r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
-        ("sources = 3", r"mine.toml: sources = 3 should be a table"),
-        ("name = 3", "mine.toml: name = 3 should be a valid string"),
         ("inherits = 3", "mine.toml: inherits = 3 should be the name of a recipe or the path of a .toml file"),
         ('inherits = "gpro"', "mine.toml: inherits an unknown recipe 'gpro': did you mean .*'grpo'"),
         ('inherits = "no/where.toml"', r"recipe .*no/where.toml does not exist; shipped are cispo, .*scalerl"),
         ('[sources]\n"objective.kll" = "x"', "mine.toml: a source for the unknown key 'objective.kll': did you mean"),
         ('[sources]\n"name" = "x"', "mine.toml: a source for the unknown key 'name'"),
         ("[sources]\n'objective.kl' = 3", "mine.toml: sources.objective.kl = 3 should be a valid string"),
-        ("[objective\n", "mine.toml is not TOML: .*line 1"),
         (
             "[schedule]\nstaleness_bound = 8",
             "mine.toml: schedule.staleness_bound = 8 with objective.against = 'trainer'",
