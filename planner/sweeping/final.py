@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from planner.store.finals import POLICY
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.beliefs import curve_of
+from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
 from planner.view import TrialView, View
 from planner.watching.left import CHANCE, WORTH, Left, left_to_win
@@ -31,7 +32,7 @@ class FinalPolicy:
         if left is not None and left.won:
             seen = {"step": trial.step, "share_left": left.share, "expected": left.expected, "chance": left.chance}
             return _over(trial, Why(said_of_won(left), seen), view)
-        to_step = min(trial.most_steps, (trial.step // trial.segment_steps + 1) * trial.segment_steps)
+        to_step = next_boundary(trial)
         reason = f"the final run goes on from update {trial.step:,} of {trial.most_steps:,}, up to {to_step:,}"
         return [Advance(trial.trial, to_step, Why(reason, {"step": trial.step, "most_steps": trial.most_steps}))]
 

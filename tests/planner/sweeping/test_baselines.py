@@ -5,7 +5,6 @@ import pytest
 
 from budgets.errors import UnknownNameError
 from planner.sweeping.actions import Action, Advance, Finish, Prune, Stop
-from planner.sweeping.baselines import running_averages
 from planner.sweeping.halving import dealt
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import TrialState
@@ -35,16 +34,6 @@ def test_every_name_opens_its_policy() -> None:
         open_policy("ashaa")
 
 
-def test_full_trains_one_after_the_other_while_there_is_money_for_all() -> None:
-    trials = [trial(0), level(1, 0.5, 5), trial(2), level(3, 0.5, 20)]
-    assert advanced("full", view(trials)) == [(1, 10), (0, 5)]
-
-
-def test_full_spreads_what_does_not_suffice() -> None:
-    trials = [level(0, 0.5, 5), trial(1), trial(2)]
-    assert advanced("full", view(trials, left=20.0)) == [(1, 5), (2, 5)]
-
-
 def test_full_closes_what_had_its_pilot_and_makes_a_cut_segment_whole() -> None:
     actions = open_policy("full").decide(view([level(0, 0.5, 20), level(1, 0.5, 12)]))
     assert of_kind(actions, Finish) == [0]
@@ -56,12 +45,6 @@ def test_random_takes_trials_in_an_order_that_only_the_seed_decides() -> None:
     firsts = {advanced("random", view(trials, seed=seed, free=1))[0] for seed in range(30)}
     assert len(firsts) > 4
     assert advanced("random", view(trials, seed=3)) == advanced("random", view([*trials], seed=3))
-
-
-def test_random_finishes_what_it_has_begun() -> None:
-    trials = [trial(i) for i in range(8)]
-    trials[5] = level(5, 0.1, 5)
-    assert advanced("random", view(trials, free=1)) == [(5, 10)]
 
 
 @pytest.mark.parametrize(("best", "pruned"), [(0.39, True), (0.40, False), (0.41, False)])
@@ -86,47 +69,39 @@ def test_median_grants_a_first_segment_and_names_its_numbers() -> None:
     assert "is 0.100, below 0.900" in why.reason
 
 
-def test_running_averages_are_of_the_pilots_fraction_and_leave_out_the_start() -> None:
-    seen = [Seen(0, 0.0, 0.9, None), Seen(5, 5.0, 0.2, None), Seen(10, 10.0, 0.4, None)]
-    averages = running_averages(trial(0, PAUSED, step=10, seen=seen))
-    assert np.isnan(averages[:16]).all()
-    assert averages[16] == averages[31] == pytest.approx(0.2)
-    assert averages[32] == pytest.approx(0.3)
-    assert np.isnan(averages[33:]).all()
+RUNG = [level(i, 0.1 * i, 5) for i in range(1, 7)]
+GONE_ON = trial(1, PAUSED, step=15, seen=[Seen(5, 5.0, 0.9, None), Seen(15, 15.0, 0.1, None)])
+HIGH = [level(i, 0.1 * i, 15) for i in (1, 2, 3)]
+LOW = [level(i, 0.05, 5) for i in (4, 5, 6, 7, 8, 9)]
 
 
-def test_asha_promotes_the_best_third_of_a_rung() -> None:
-    rung = [level(i, 0.1 * i, 5) for i in range(1, 7)]
-    assert advanced("asha", view([*rung, trial(7)], free=3)) == [(6, 15), (5, 15), (7, 5)]
-
-
-def test_asha_starts_a_new_trial_when_none_can_be_promoted() -> None:
-    rung = [level(1, 0.5, 5), level(2, 0.6, 5), trial(3)]
-    assert advanced("asha", view(rung, free=1)) == [(3, 5)]
-
-
-def test_asha_counts_those_that_went_on_and_looks_at_the_score_at_the_rung() -> None:
-    gone = trial(1, PAUSED, step=15, seen=[Seen(5, 5.0, 0.9, None), Seen(15, 15.0, 0.1, None)])
-    rung = [gone, level(2, 0.5, 5), level(3, 0.6, 5), trial(4)]
-    assert advanced("asha", view(rung, free=1)) == [(4, 5)]
-
-
-def test_asha_promotes_from_the_highest_rung_first_and_takes_up_what_was_cut_short() -> None:
-    high = [level(i, 0.1 * i, 15) for i in (1, 2, 3)]
-    low = [level(i, 0.05, 5) for i in (4, 5, 6, 7, 8, 9)]
-    cut = level(10, 0.05, 9)
-    assert advanced("asha", view([*high, *low, cut], free=3)) == [(10, 15), (3, 45)]
+@pytest.mark.parametrize(
+    ("policy", "seen", "expected"),
+    [
+        ("full", view([trial(0), level(1, 0.5, 5), trial(2), level(3, 0.5, 20)]), [(1, 10), (0, 5)]),
+        ("full", view([level(0, 0.5, 5), trial(1), trial(2)], left=20.0), [(1, 5), (2, 5)]),
+        ("asha", view([*RUNG, trial(7)], free=3), [(6, 15), (5, 15), (7, 5)]),
+        ("asha", view([level(1, 0.5, 5), level(2, 0.6, 5), trial(3)], free=1), [(3, 5)]),
+        ("asha", view([GONE_ON, level(2, 0.5, 5), level(3, 0.6, 5), trial(4)], free=1), [(4, 5)]),
+        ("asha", view([*HIGH, *LOW, level(10, 0.05, 9)], free=3), [(10, 15), (3, 45)]),
+    ],
+    ids=[
+        "one after the other while there is money for all",
+        "what does not suffice is spread",
+        "the best third of a rung is promoted",
+        "a new trial starts when none can be promoted",
+        "those that went on count by their score at the rung",
+        "the highest rung goes first, after what was cut short",
+    ],
+)
+def test_trials_go_on_by_the_rule_of_their_policy(policy: str, seen: View, expected: list[tuple[int, int]]) -> None:
+    assert advanced(policy, seen) == expected
 
 
 def test_asha_goes_past_the_pilot_with_money_that_is_left() -> None:
     trials = [level(1, 0.2, 45), level(2, 0.5, 45)]
     assert advanced("asha", view(trials, free=1)) == [(2, 100)]
     assert of_kind(open_policy("asha").decide(view([level(1, 0.2, 100)])), Finish) == [1]
-
-
-def test_asha_waits_for_what_runs_before_it_bends_its_rule() -> None:
-    trials = [level(1, 0.2, 5), level(2, 0.5, 5, RUNNING)]
-    assert open_policy("asha").decide(view(trials)) == []
 
 
 def test_hyperband_deals_trials_to_brackets_in_the_published_shares() -> None:

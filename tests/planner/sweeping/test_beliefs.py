@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from planner.curves.verdicts import Verdict
-from planner.pooling.model import TAIL
 from planner.pooling.pool import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
 from planner.trials import TrialState
@@ -40,21 +39,6 @@ def test_a_prediction_is_that_of_its_own_run() -> None:
         low, high = np.quantile(worlds.at(1.0)[:, place], ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
         assert (belief.score.low, belief.score.high) == pytest.approx((low, high))
         assert belief.score.low - 0.03 < TRUTH[SEEN.trials[number].cell].at(1.0) < belief.score.high + 0.03
-
-
-def test_parameters_are_those_of_the_configuration_under_the_same_model() -> None:
-    """One belief: the curve whose parameters are told is the one that the prediction follows."""
-    seen = sweep(TRUTH, dict.fromkeys(CELLS, 100), noise=0.002)
-    worlds = joint_of(seen)
-    for number, belief in believed(seen).items():
-        truth, told = TRUTH[seen.trials[number].cell], belief.parameters
-        assert set(told) == {"R0", "A", "B", "C_mid"}
-        for name, value in (("R0", truth.start), ("A", truth.asymptote), ("C_mid", 100 * truth.middle)):
-            assert told[name].low - 0.02 * value <= value <= told[name].high + 0.02 * value, name
-        draws = worlds.parameters(worlds.place[seen.trials[number].configuration])
-        grown = 1 + (2 ** (1 / TAIL) - 1) * (50 / draws["C_mid"]) ** draws["B"]
-        by_hand = draws["A"] - (draws["A"] - draws["R0"]) * grown**-TAIL
-        assert by_hand == pytest.approx(worlds.smooth(0.5)[:, worlds.place[seen.trials[number].configuration]])
 
 
 @pytest.mark.parametrize("out", [TrialState.PRUNED, TrialState.FAILED])
@@ -107,8 +91,3 @@ def test_scores_beyond_a_pass_rate_are_taken_at_its_bounds() -> None:
     assert (curve_of(scored([1.2] * 8)).y == 1.0).all()
     belief = believed(view([scored([0.5, *[1.2] * 8])]))[0]
     assert 0.5 < belief.score.low <= belief.score.median <= belief.score.high <= 1
-
-
-def test_a_prediction_narrows_with_the_curve() -> None:
-    found = [believed(view([trial(0, TrialState.PAUSED, step=step)]))[0].score for step in (5, 20, 80)]
-    assert (np.diff([each.high - each.low for each in found]) < 0).all()

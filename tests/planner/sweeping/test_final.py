@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from planner.sweeping.actions import Advance, Finish, Stop
-from planner.sweeping.final import FinalPolicy, end_of, left_of
+from planner.sweeping.final import FinalPolicy
 from planner.trials import TrialState
 from planner.view import TrialView, View
-from tests.planner.sweeping.views import scores, trial
+from tests.planner.sweeping.views import trial
 
 RISEN = {"asymptote": 0.7, "middle": 2.0}  # nearly all of it by a third of the run
 
@@ -55,10 +55,3 @@ def test_it_ends_where_nothing_is_left_to_win_only_when_asked() -> None:
 def test_what_still_rises_goes_on() -> None:
     (action,) = FinalPolicy(stop_when_won=True).decide(seen(paused(40, asymptote=0.9, middle=60.0)))
     assert isinstance(action, Advance)
-
-
-def test_the_end_is_where_measured_prices_put_it() -> None:
-    dearer = trial(0, TrialState.PAUSED, step=40, seen=scores(40, 2.0, 0.7, 8.0), gpu_hours_per_step=2.0)
-    assert end_of(dearer) == 200.0
-    assert left_of(dearer) is not None
-    assert left_of(paused(1)) is None

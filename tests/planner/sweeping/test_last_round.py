@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from planner.axes import named_configuration
 from planner.sweeping.actions import Action, Advance, Prune
 from planner.sweeping.informed import InformedPolicy
@@ -57,14 +59,13 @@ def test_of_one_worker_the_best_goes_first_and_the_others_follow() -> None:
     assert named_configuration(seen.trials[first.trial].configuration) not in others
 
 
-def test_while_more_is_left_than_their_ends_take_what_tells_most_is_bought() -> None:
-    seen = sweep(60, left=1000.0)
-    assert trained(seen)
-    assert not to_the_end(seen, trained(seen))
-
-
-def test_a_sweep_that_pays_for_little_more_than_their_ends_looks_at_others() -> None:
-    seen = sweep(10, left=200.0)  # it has had 50, and their ends take 270
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [(60, 1000.0), (10, 200.0)],
+    ids=["more is left than their ends take", "it has had 50, and their ends take 270"],
+)
+def test_what_tells_most_is_bought_while_the_money_is_not_for_their_ends(step: int, left: float) -> None:
+    seen = sweep(step, left=left)
     assert trained(seen)
     assert not to_the_end(seen, trained(seen))
 

@@ -124,7 +124,7 @@ def test_the_choice_is_better_than_that_of_random_search_where_neighbours_tell_a
     related: bool,
 ) -> None:
     ours, random = (
-        np.array([played(policy, seed, related=related)[0].regret for seed in range(20)])
+        np.array([played(policy, seed, related=related)[0].regret for seed in range(8)])
         for policy in ("rlplan", "random")
     )
     difference, error = float((ours - random).mean()), float((ours - random).std(ddof=1) / np.sqrt(len(ours)))

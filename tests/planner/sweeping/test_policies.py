@@ -13,7 +13,7 @@ from planner.sweeping.informed import DRAWS
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from planner.view import Configuration, OpenCell, Seen, TrialView, View, has_curve
-from tests.planner.sweeping.views import view
+from tests.planner.sweeping.views import trial, view
 
 OPEN = [OpenCell(2**i, 2**j, 5, 0.4, 0.1) for i in range(1, 8) for j in range(2, 9)]
 SEEDS = (0, 1)
@@ -29,22 +29,16 @@ def trial_views(draw: st.DrawFn, number: int) -> TrialView:
     steps = [round((i + 1) * step / count) for i in range(count)] if count else []
     errors = draw(st.sampled_from([None, 0.02]))
     start = (Seen(0, 0.0, 0.2, errors),) if draw(st.booleans()) else ()
-    n, B = 2 ** draw(st.integers(1, 7)), 2 ** draw(st.integers(2, 8))
-    return TrialView(
-        trial=number,
-        name=f"t{number}",
-        rollouts_per_prompt=n,
-        prompts_per_batch=B,
-        seed=draw(st.sampled_from(SEEDS)),
-        state=state,
+    return trial(
+        number,
+        state,
         step=step,
-        pilot_steps=20,
-        segment_steps=5,
-        most_steps=100,
+        cell=(2 ** draw(st.integers(1, 7)), 2 ** draw(st.integers(2, 8))),
+        seen=start + tuple(Seen(s, s * per_step, v, errors) for s, v in zip(steps, values, strict=True)),
+        seed=draw(st.sampled_from(SEEDS)),
         gpu_hours_per_step=per_step,
-        start_up_gpu_hours=draw(st.sampled_from([0.0, 0.3])),
         gpu_hours_spent=step * per_step,
-        scores=start + tuple(Seen(s, s * per_step, v, errors) for s, v in zip(steps, values, strict=True)),
+        start_up_gpu_hours=draw(st.sampled_from([0.0, 0.3])),
         resting=draw(st.booleans()) if state in {TrialState.PLANNED, TrialState.PAUSED} else False,
         proposed=draw(st.integers(0, 9)) == 0,
     )
@@ -77,9 +71,9 @@ def check_legal(seen: View, actions: list[Action]) -> None:
         assert action.why.reason
         assert len(action.why.alternatives) <= 5
         if isinstance(action, Advance):
-            trial = seen.trials[action.trial]
-            assert trial.ready
-            assert trial.step < action.to_step <= trial.most_steps
+            one = seen.trials[action.trial]
+            assert one.ready
+            assert one.step < action.to_step <= one.most_steps
         elif isinstance(action, Prune):
             assert TrialState.PRUNED in MOVES[seen.trials[action.trial].state]
             assert seen.trials[action.trial].state is not TrialState.RUNNING
@@ -128,7 +122,7 @@ def test_what_a_policy_keeps_never_changes_its_answer(policy: str, history: list
         assert list(kept.decide(seen)) == list(open_policy(policy).decide(seen))
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(views(), st.floats(0.0, 0.49))
 def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View, alpha: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -140,6 +134,6 @@ def test_pruning_never_hits_the_leader_and_leaves_two_configurations(seen: View,
         return
     chances = Chances(seen, Pool().worlds(seen, DRAWS))
     leader = chances.candidates[chances.leader]
-    assert leader not in {seen.trials[trial].configuration for trial in pruned}
-    kept = set(chances.candidates) - {seen.trials[trial].configuration for trial in pruned}
+    assert leader not in {seen.trials[number].configuration for number in pruned}
+    kept = set(chances.candidates) - {seen.trials[number].configuration for number in pruned}
     assert len(kept) >= min(2, len(chances.candidates))

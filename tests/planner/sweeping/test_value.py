@@ -12,7 +12,7 @@ from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
 from tests.planner.pooling.sweeps import smooth, sweep
-from tests.planner.sweeping.views import trial, view
+from tests.planner.sweeping.views import view
 
 CELLS = ((4, 16), (8, 32), (16, 64), (32, 128))
 CONFIGURATIONS = tuple(Configuration(*cell) for cell in CELLS)
@@ -71,44 +71,12 @@ def test_the_gain_is_that_of_a_brute_force_simulation(place: int) -> None:
     assert gain == pytest.approx(expected, abs=4 * error + 0.04 * expected)
 
 
-def test_what_is_certain_gains_nothing() -> None:
-    covariance = np.diag([1e-12, 0.01, 0.01])
-    gains = gains_of(normal(MEAN, covariance, NOISE), segment(0), segment(1))
-    assert gains[0] < 1e-6
-    assert gains[1] > 1e-3
-
-
-def test_what_cannot_win_gains_nothing() -> None:
-    gains = gains_of(normal(np.array([0.9, 0.2]), np.diag([1e-4, 1e-4]), NOISE), segment(0), segment(1))
-    assert (gains < 1e-6).all()
-
-
-def test_with_one_configuration_there_is_nothing_to_choose() -> None:
-    assert gains_of(normal(MEAN[:1], COVARIANCE[:1, :1], NOISE), segment(0))[0] < 1e-9
-
-
-def test_more_scores_gain_more_and_no_offers_no_gains() -> None:
-    worlds = normal(MEAN, COVARIANCE, 0.05)
-    gains = gains_of(worlds, segment(0, 1), segment(0, 4), segment(0, 64))
-    assert (np.diff(gains) > 0).all()
-    assert gains_of(worlds).shape == (0,)
-
-
 def test_a_segment_tells_of_what_it_is_correlated_with() -> None:
     mean = np.array([0.5, 0.5])
     together = np.array([[0.01, 0.0099], [0.0099, 0.01]])
     alike = gains_of(normal(mean, together, NOISE), segment(0))[0]
     apart = gains_of(normal(mean, np.diag([0.01, 0.01]), NOISE), segment(0))[0]
     assert alike < 0.1 * apart  # both move alike, so that the choice does not
-
-
-def test_the_same_again_gains_less_and_what_has_no_relation_as_much() -> None:
-    value = SegmentValues(normal(np.full(3, 0.5), np.diag([0.01, 0.01, 0.01]), 0.001), [segment(0), segment(1)])
-    before = value.gains([0, 1])
-    value.expect(0)
-    after = value.gains([0, 1])
-    assert after[0] < 0.5 * before[0]
-    assert after[1] == pytest.approx(before[1], rel=0.15)
 
 
 @pytest.mark.parametrize(("first", "then"), [(0, 0), (1, 2), (2, 2), (2, 0)])
@@ -120,14 +88,6 @@ def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first
     left = COVARIANCE - np.outer(COVARIANCE[first], COVARIANCE[first]) / told
     expected, error = brute_force(then, even, left)
     assert float(value.gains([1])[0]) == pytest.approx(expected, abs=4 * error + 0.08 * expected)
-
-
-def test_only_candidates_are_chosen_among() -> None:
-    worlds = normal(MEAN, COVARIANCE, NOISE)
-    some = SegmentValues(worlds, [segment(1)], candidates=np.array([0, 2], dtype=np.intp))
-    assert some.means == pytest.approx(MEAN[[0, 2]])
-    assert some.gains([0])[0] > 0  # it speaks of the first
-    assert SegmentValues(worlds, [segment(2)], candidates=np.array([2], dtype=np.intp)).gains([0])[0] < 1e-9
 
 
 def seen_sweep() -> tuple[list[Offer], Worlds]:
@@ -178,13 +138,3 @@ def test_a_collapsed_run_gains_nothing() -> None:
     assert offered[0].trial is not None
     assert offered[0].trial.state is TrialState.PAUSED
     assert gains_of(joint_of(seen, 200), *offered) == pytest.approx(0.0, abs=1e-4)
-
-
-def test_a_run_is_told_from_the_one_that_has_not_begun() -> None:
-    curves = smooth(4, CELLS)
-    seen = sweep(curves, {CELLS[0]: 40, CELLS[1]: 40, CELLS[2]: 40})
-    fresh = trial(9, cell=CELLS[0])
-    both = view([*seen.trials.values(), fresh])
-    found = {each.trial.trial for each in offers(both, money_of(both)) if each.trial is not None}
-    assert {1, 9} <= found
-    assert np.isfinite(gains_of(joint_of(both, 200), *offers(both, money_of(both)))).all()
