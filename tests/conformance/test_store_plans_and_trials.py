@@ -206,19 +206,9 @@ def test_settling_charges_the_trial_once(store: Store) -> None:
         assert (row.started_at, row.ended_at, row.attempt, row.worker) == (NOON, at(1), 1, "w1")
 
 
-def test_settling_differently_again_is_refused(store: Store) -> None:
+def test_what_cannot_be_settled_and_settling_differently_again(store: Store) -> None:
     trial_id = samples.started_trial(store)
     segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
-    samples.put(store, results.settle_segment, segment, SegmentOutcome.COMMITTED, 4.5, at(1))
-    for outcome, charge in ((SegmentOutcome.COMMITTED, 4.6), (SegmentOutcome.LOST, 4.5)):
-        with pytest.raises(StoreError, match=r"settled already \(committed, 4.5 GPU-hours\)"):
-            samples.put(store, results.settle_segment, segment, outcome, charge, at(2))
-    with store.read() as session:
-        assert session.get_one(Trial, trial_id).gpu_hours_spent == 4.5
-
-
-def test_what_cannot_be_settled(store: Store) -> None:
-    segment = samples.put(store, results.open_segment, samples.started_trial(store), samples.segment(), NOON)
     with pytest.raises(InputError, match="committed, failed, lost, released"):
         samples.put(store, results.settle_segment, segment, SegmentOutcome.RESERVED, 1.0, at(1))
     for charge in (-1.0, math.nan, math.inf):
@@ -228,6 +218,12 @@ def test_what_cannot_be_settled(store: Store) -> None:
         samples.put(store, results.settle_segment, 77, SegmentOutcome.COMMITTED, 1.0, at(1))
     with pytest.raises(NotFoundError, match="no trial with id 99"):
         samples.put(store, results.open_segment, 99, samples.segment(), NOON)
+    samples.put(store, results.settle_segment, segment, SegmentOutcome.COMMITTED, 4.5, at(1))
+    for outcome, charge in ((SegmentOutcome.COMMITTED, 4.6), (SegmentOutcome.LOST, 4.5)):
+        with pytest.raises(StoreError, match=r"settled already \(committed, 4.5 GPU-hours\)"):
+            samples.put(store, results.settle_segment, segment, outcome, charge, at(2))
+    with store.read() as session:
+        assert session.get_one(Trial, trial_id).gpu_hours_spent == 4.5
 
 
 def test_one_segment_number_per_attempt(store: Store) -> None:
@@ -268,20 +264,13 @@ def test_a_resent_point_is_stored_once_and_the_first_stays(store: Store) -> None
     assert samples.put(store, results.add_points, []) == 0
 
 
-def test_a_score_that_is_not_a_number_is_absent(store: Store) -> None:
-    trial_id = samples.started_trial(store)
-    samples.put(store, results.add_points, [samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)])
-    (point,) = samples.points(store, trial_id)
-    assert (point.score, point.score_standard_error) == (None, None)
-
-
-def test_scores_beside_the_mean_come_back_as_they_were(store: Store) -> None:
+def test_scores_come_back_as_they_were_and_what_is_no_number_is_absent(store: Store) -> None:
     trial_id = samples.started_trial(store)
     further = {"best@4": (0.75, 0.02), "worst@4": (math.nan, 0.1)}
-    rows = [samples.point(trial_id, 1), samples.point(trial_id, 2, further_scores=further)]
-    samples.put(store, results.add_points, rows)
+    none = samples.point(trial_id, 1, score=math.nan, score_standard_error=math.inf)
+    samples.put(store, results.add_points, [none, samples.point(trial_id, 2, further_scores=further)])
     one, other = samples.points(store, trial_id)
-    assert one.further_scores is None
+    assert (one.score, one.score_standard_error, one.further_scores) == (None, None, None)
     assert other.further_scores == {"best@4": [0.75, 0.02], "worst@4": [None, 0.1]}
 
 
