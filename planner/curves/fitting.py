@@ -12,7 +12,6 @@ from planner.curves.posterior import Posterior, over_chunks
 from planner.curves.verdicts import NOTABLE, Verdict, judge, states
 
 LEVEL = 0.90
-LEAST_CELL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,6 @@ def _grid_intervals(posterior: Posterior, level: float) -> tuple[Vector, Vector]
 def _cells(values: Vector) -> Vector:
     """Return the lower and upper ends of the stretches that ascending grid values stand for: halfway to the next."""
     between = (values[1:] + values[:-1]) / 2
-    if not between.size:
-        return np.stack([values - LEAST_CELL, values + LEAST_CELL])
     edges = np.concatenate([[2 * values[0] - between[0]], between, [2 * values[-1] - between[-1]]])
     return np.stack([edges[:-1], edges[1:]])
 

@@ -1,6 +1,5 @@
 """What every trainer's lines have in common: colours, Ray's prefixes, and numbers as Python prints them."""
 
-import math
 import re
 
 Values = dict[str, float]  # by the trainer's own names
@@ -27,16 +26,9 @@ def plain(line: str) -> str:
 def number(text: str) -> float | None:
     """Return the number at the beginning of a text, NaN too; None where there is none."""
     found = _NUMBER.match(text)
-    return _float(found[1]) if found else None
+    return float(found[1]) if found else None
 
 
 def pairs(text: str) -> Values:
     """Return the numbers of a printed dictionary by their keys; lists and texts in it are passed over."""
-    return {found[2]: _float(found[3]) for found in _PAIR.finditer(text)}
-
-
-def _float(text: str) -> float:
-    try:
-        return float(text)
-    except OverflowError:
-        return math.inf
+    return {found[2]: float(found[3]) for found in _PAIR.finditer(text)}

@@ -1,10 +1,13 @@
-"""Files as trainers and trackers write them."""
+"""Files as trainers and trackers write them, and the curves that were read of them in the terms tests compare."""
 
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from planner.curves.curve import Curve
+from planner.curves.reading import read_curves
 
 
 def write(path: Path, text: str, *, encoding: str = "utf-8") -> Path:
@@ -61,3 +64,16 @@ def tensor_events(folder: Path, tag: str, values: Sequence[float]) -> Path:
         writer.close()
         del writer
     return folder
+
+
+def only(path: Path, **named: Any) -> Curve:
+    (curve,) = read_curves(path, **named)
+    return curve
+
+
+def points(curve: Curve) -> list[tuple[float, float]]:
+    return list(zip(curve.x.tolist(), curve.y.tolist(), strict=True))
+
+
+def noted(curve: Curve, part: str) -> bool:
+    return any(part in note for note in curve.notes)

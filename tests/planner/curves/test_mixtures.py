@@ -64,32 +64,3 @@ def test_average_counts_what_lies_beyond_a_bound_at_the_bound(row):
         survival = 1 - (row[0] * stats.norm.cdf((grid[:, None] - row[1]) / row[2])).sum(axis=1)
         expected = bottom + float(integrate.simpson(survival, x=grid))
     assert mixture(row).average()[0] == pytest.approx(expected, abs=1e-5)
-
-
-def spread_out(count: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Two mixtures of many components, on a course as a grid's are; a few carry much of the weight."""
-    rng = np.random.default_rng(seed)
-    weight = rng.random((2, count)) ** 4
-    mean = np.sin(np.arange(count) / 40) + 0.05 * rng.normal(size=(2, count))
-    bounds = np.full(2, -np.inf), np.full(2, np.inf)
-    return weight / weight.sum(axis=1, keepdims=True), mean, rng.uniform(0.05, 0.2, (2, count)), *bounds
-
-
-@pytest.mark.parametrize("count", [100, 1448])
-def test_condensing_keeps_mean_and_variance_and_nearly_every_quantile(count):
-    everything = Mixtures(*spread_out(count, 5))
-    condensed = Mixtures.condensed(*spread_out(count, 5), keep=32)
-    assert condensed.weight.shape[1] < count
-    np.testing.assert_allclose(condensed.weight.sum(axis=1), 1)
-    np.testing.assert_allclose(condensed.average(), everything.average(), atol=1e-9)
-    second = [(each.weight * (each.sd**2 + each.mean**2)).sum(axis=1) for each in (condensed, everything)]
-    np.testing.assert_allclose(*second, rtol=1e-9)
-    for level in (0.01, 0.05, 0.5, 0.95, 0.99):
-        np.testing.assert_allclose(condensed.quantile(level), everything.quantile(level), atol=0.06)
-
-
-@pytest.mark.parametrize(("weights", "shares"), [([1.0, 3.0, 4.0], [0.125, 0.375, 0.5]), ([0.0] * 3, [1 / 3] * 3)])
-def test_fewer_components_than_are_kept_stay_and_their_weights_sum_to_one(weights, shares):
-    low, high = np.array([-np.inf]), np.array([np.inf])
-    every = Mixtures.condensed(np.array([weights]), np.array([[1.0, 2.0, 3.0]]), np.ones((1, 3)), low, high, keep=9)
-    np.testing.assert_allclose(every.weight, [shares])

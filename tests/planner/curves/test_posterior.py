@@ -166,19 +166,6 @@ def test_predictions_are_those_of_the_dense_computation(prior, at):
     assert mixture.average()[0] == pytest.approx(weights(expected) @ mean, rel=1e-7)
 
 
-@PRIORS
-def test_asymptote_and_start_are_those_of_the_sigmoids(prior):
-    curve = a_curve(bounded=False)
-    expected, scale = dense(curve, prior, 1.0), prepare([curve]).scale[0]
-    sigmoids = [each for i, each in enumerate(expected) if i % (prior.grid_size + 2) < prior.grid_size]
-    posterior, weight = posterior_of_one(curve, prior), weights(sigmoids)
-    asymptote, start = (scale * weight @ [sum(each.mean[:size]) for each in sigmoids] for size in (2, 1))
-    assert posterior.asymptote().average()[0] == pytest.approx(asymptote, rel=1e-7)
-    assert posterior.initial_score().average()[0] == pytest.approx(start, rel=1e-7)
-    grid = np.array([weight[i :: prior.grid_size].sum() for i in range(prior.grid_size)])
-    np.testing.assert_allclose(posterior.grid_weights()[0], grid, rtol=1e-6, atol=1e-12)
-
-
 @pytest.mark.parametrize("offset", [1e3, -1e6])
 def test_an_offset_far_above_the_spread_does_not_drown_the_points(offset):
     curve = a_curve(bounded=False)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.reading import read_curves
-from tests.planner.curves.curves_read import noted, only, points
-from tests.planner.curves.reading_samples import csv_file, jsonl
+from tests.planner.curves.reading_samples import csv_file, jsonl, noted, only, points
 
 # --- one score among many, one axis among many ----------------------------------------------------------------------
 

@@ -4,8 +4,17 @@ import pytest
 
 from budgets.errors import InputError
 from planner.curves.reading import read_curves, read_table
-from tests.planner.curves.curves_read import noted, only, points
-from tests.planner.curves.reading_samples import csv_file, events, jsonl, tensor_events, trainer_state, write
+from tests.planner.curves.reading_samples import (
+    csv_file,
+    events,
+    jsonl,
+    noted,
+    only,
+    points,
+    tensor_events,
+    trainer_state,
+    write,
+)
 
 # --- delimited text -------------------------------------------------------------------------------------------------
 
@@ -38,6 +47,7 @@ def test_x_is_the_step_where_compute_is_not_a_total_for_every_score(
         ('\n"step","my, score"\n"1","0.1"\n\n2,0.2\n', [(1, 0.1), (2, 0.2)], "the score is 'my, score'"),
         ("step;score\n1;0,25\n2;0,5\n", [(1, 0.25), (2, 0.5)], ""),
         ("step,score\n3,0.5\n", [(3, 0.5)], ""),
+        ("step,passed\n1,FALSE\n2,true\n", [(1, 0), (2, 1)], ""),
         ("step,score\n1,0.1\n2,\n3,nan\n4,inf\n5,N/A\n6,0.2\n", [(1, 0.1), (6, 0.2)], "1 points dropped: not finite"),
         (
             "step,score,kl\n1,0.1,1\n2,0.2\n3,0.3,1,9\n",
