@@ -75,6 +75,7 @@ def used(results: tune.ResultGrid) -> dict[int, int]:
     return {each.config["run"]: each.metrics["training_iteration"] for each in results}
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("cluster")
 def test_the_late_starter_that_the_median_kills_is_kept(tmp_path: Path) -> None:
     scheduler = predicted_score_scheduler(2 * STEPS, time_attr="gpu_hours", bounds=(0, 1))
@@ -173,6 +174,18 @@ def test_failed_and_removed_trials_are_out_until_they_come_again(scheduler: Any)
     scheduler.on_trial_add(None, trial("t9"))
     scheduler.on_trial_add(None, trial("t7", "ERROR"))
     assert set(scheduler.outlooks()) == {"t9", f"t{LATE}"}
+
+
+def test_what_trials_report_that_grows_is_where_they_are_compared() -> None:
+    scheduler: Any = predicted_score_scheduler(2 * STEPS, time_attr="gpu_hours", bounds=(0, 1))
+    scheduler.set_search_properties("score", "max")
+    for number in (9, 7, LATE, WORST):
+        scheduler.on_trial_add(None, trial(f"t{number}"))
+        for step, score in list(ALL_RUNS[number].scores())[:30]:
+            scheduler.on_trial_result(None, trial(f"t{number}"), {"gpu_hours": 2.0 * step, "score": score})
+    assert set(scheduler.reasons) == {f"t{WORST}"}
+    assert "is best at 72) is " in scheduler.reasons[f"t{WORST}"].reason
+    assert scheduler.debug_string() == "Using PredictedScoreScheduler: 1 trials stopped."
 
 
 def test_results_without_the_metric_or_the_time_are_passed_over(scheduler: Any) -> None:
