@@ -1,9 +1,11 @@
-"""The answer: which allocation to run in full, how sure that is, and what speaks for the others; and as plain data."""
+"""The answer: which allocation to run in full, how sure that is, and what speaks for the others; as data and back."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
+from planner.group_law import OptimalGroupLaw
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Choices
 from planner.recommending.evidence import SEED_SD
@@ -11,8 +13,15 @@ from planner.recommending.facts import Facts, alike, require_choice
 from planner.recommending.frontier import Frontier, FrontierPoint, Pareto, frontier, pareto
 from planner.recommending.prospect import Joint, Prospect
 from planner.recommending.rival import Rival, runner_up
+from planner.recommending.trend import Trend
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
+Document = Mapping[str, Any]
 
 FACTORS = ((-2, 0.25), (-1, 0.5), (0, 1.0), (1, 2.0), (2, 4.0))  # octaves and times the target
 
@@ -182,3 +191,61 @@ def _own(record: Rival | AtBudget | FrontierPoint) -> dict[str, Any]:
 
 def _with_choice(record: AtBudget | FrontierPoint) -> dict[str, Any]:
     return _own(record) | {"choice": record.choice and choice_data(record.choice)}
+
+
+def restored(document: Document, left_out: Facts) -> FinalAnswer | None:
+    """Return the answer that `answer_data` wrote; None for the document of a version that wrote less.
+
+    What cannot be run is in the document by name alone: its facts are given.
+    """
+    try:
+        return _answer(document, left_out)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _answer(document: Document, left_out: Facts) -> FinalAnswer:
+    frontier, pareto, rival = document["frontier"], document["pareto"], document["runner_up"]
+    return FinalAnswer(
+        target_gpu_hours=document["target_gpu_hours"],
+        chosen=_choice(document["recommendation"]),
+        why=document["why"],
+        runner_up=rival and _record_with_choice(Rival, rival, _choice(rival)),
+        equivalent=tuple(map(_choice, document["equivalent"])),
+        ranked=tuple(map(_choice, document["ranking"])),
+        left_out=left_out,
+        budgets=tuple(_record_with_choice(AtBudget, each, _chosen(each)) for each in document["budgets"]),
+        frontier=Frontier(
+            tuple(_record_with_choice(FrontierPoint, each, _chosen(each)) for each in frontier["points"]),
+            _trend(frontier["rollouts_per_prompt"]),
+            _trend(frontier["rollouts_per_step"]),
+        ),
+        pareto=Pareto(tuple(map(_choice, pareto["points"])), pareto["enough"] and _choice(pareto["enough"])),
+        cautions=tuple(_made(Caution, each) for each in document["warnings"]),
+        seed_sd=document["seed_sd"],
+        draws=document["draws"],
+    )
+
+
+def _made(kind: type[Record], values: Document, **others: Any) -> Record:
+    """Make a record of what is written of its fields; what stands beside them is not its own."""
+    known = [each.name for each in fields(kind) if each.name in values]
+    return kind(**{name: values[name] for name in known} | others)
+
+
+def _choice(values: Document) -> Choice:
+    return _made(Choice, values, axes=tuple(values["axes"].items()))
+
+
+def _chosen(values: Document) -> Choice | None:
+    return values["choice"] and _choice(values["choice"])
+
+
+def _record_with_choice(kind: type[Record], values: Document, choice: Choice | None) -> Record:
+    return _made(kind, values, choice=choice)
+
+
+def _trend(values: Document) -> Trend:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list | tuple)}
+    law = values["law"] and _made(OptimalGroupLaw, values["law"])
+    return _made(Trend, values, **lists, law=law)

@@ -26,7 +26,6 @@ class Settled:
 
     row: int
     equivalent: tuple[int, ...]  # to the highest expectation, which is among them; the highest first
-    tied: tuple[int, ...]
     reason: str
 
 
@@ -67,7 +66,7 @@ def settle(prospect: Prospect, rung: int) -> Settled:
         left = kept
         if len(left) == 1:
             break
-    return Settled(left[0], alike, tied, reason)
+    return Settled(left[0], alike, reason)
 
 
 def largest_shortfall(prospect: Prospect, rung: int) -> Vector:

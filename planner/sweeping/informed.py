@@ -1,6 +1,6 @@
 """The policy `rlplan`: buys the segment that tells most about the choice per GPU-hour, and gives up what cannot win."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,16 +13,15 @@ from planner.pooling.features import spread_out
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop, Why
 from planner.sweeping.advancing import advance, at_end, hours, nothing_left
-from planner.sweeping.chances import ALPHA, Chances, bar
+from planner.sweeping.chances import ALPHA, OUT, Chances, bar
 from planner.sweeping.grants import MARGIN, Grant, grant
-from planner.sweeping.last_round import front_runs, is_last_round, to_the_end
 from planner.sweeping.offers import Offer, first_goal, money_of, offers, pending
 from planner.sweeping.reasons import FIRST, alternatives, nothing_to_gain, numbers, reason, why_pruned
 from planner.sweeping.search import check_sampler, propose_cell
 from planner.sweeping.table import TrialTable
 from planner.sweeping.value import SegmentValues
 from planner.trials import TrialState
-from planner.view import Configuration, TrialView, View, has_curve
+from planner.view import Configuration, TrialView, View, by_configuration, has_curve
 
 DRAWS = 300  # for a decision among segments; what is printed and recommended rests on more
 LEAST_GAIN = 1e-6  # in score; less is nothing
@@ -31,6 +30,12 @@ LEAST_FIRST = 0.04  # of the target
 MOST_FIRST = 64  # configurations that are looked at for them
 SEARCH = "tpe"
 MOST_PROPOSED = 0.5  # of the number of trials that the plan had
+# The last round: what is left of the money takes the configurations in front to the length of the final run. What a
+# segment gains per GPU-hour says what to buy while more can follow; with the last of the money nothing follows, and
+# between near-equals only the rest of their runs decides. (Successive halving ends so: Karnin, Koren, Somekh, Almost
+# optimal exploration in multi-armed bandits, 2013.)
+FINALISTS = 3  # configurations, the best by expectation
+MOST_FOR_ENDS = 1 / 3  # of the sweep's GPU-hours: what pays for little more than their ends has to look at others first
 
 
 class InformedPolicy:
@@ -214,3 +219,59 @@ def _best(offered: Sequence[Offer], gains: Vector, rates: Vector, left: float) -
         if granted is not None:
             return int(pick), granted
     return None, None
+
+
+def front_runs(view: View, chances: Chances, given_up: Collection[int], money: float) -> list[TrialView]:
+    """Return of each configuration in front its longest run, where that can go on to the end; the best first.
+
+    None where their ends would take more than a third of the GPU-hours that the sweep had, and none that is given up.
+    """
+    runs = by_configuration(view.trials.values())
+    found = []
+    for place in np.argsort(-chances.mean, kind="stable")[:FINALISTS]:
+        alive = [trial for trial in runs.get(chances.candidates[int(place)], []) if trial.state not in OUT]
+        longest = max(alive, key=lambda trial: (trial.step, -trial.trial), default=None)
+        if longest is not None and longest.ready and longest.trial not in given_up:
+            found.append(longest)
+    return found if ends_price(found) <= MOST_FOR_ENDS * money else []
+
+
+def ends_price(runs: Sequence[TrialView]) -> float:
+    """Return what it takes to train these runs to the end."""
+    return sum(trial.price(trial.most_steps) for trial in runs)
+
+
+def is_last_round(runs: Sequence[TrialView], left: float, next_price: float) -> bool:
+    """Say whether what is left no longer pays for another segment and for the ends of these runs as well."""
+    return bool(runs) and left < MARGIN * (next_price + ends_price(runs))
+
+
+def to_the_end(
+    view: View,
+    chances: Chances,
+    runs: Sequence[TrialView],
+    left: float,
+    busy: Collection[int],
+    beside: Callable[[Configuration], list[dict[str, Any]]],
+) -> list[Advance]:
+    """Train these runs to the end, as far as workers and money go.
+
+    Those that were just bought are busy; `beside` says what else could be bought than a configuration's own.
+    """
+    actions: list[Advance] = []
+    for trial in runs:
+        granted = None if trial.trial in busy else grant(trial, trial.most_steps, left)
+        if granted is not None and len(busy) + len(actions) < view.free_workers:
+            left -= granted.gpu_hours
+            figures = chances.figures(chances.place[trial.configuration])
+            sentence = _why_to_the_end(view, figures, len(runs))
+            actions.append(advance(view, trial, granted.to_step, sentence, figures, beside(trial.configuration)))
+    return actions
+
+
+def _why_to_the_end(view: View, figures: dict[str, float], runs: int) -> str:
+    return (
+        f"it is among the {FINALISTS} in front, and what is left is for their ends, which decide between near-equals "
+        f"({runs} to go); at {hours(view.target_gpu_hours)} GPU-hours it is predicted {figures['median']:.2f} "
+        f"({figures['low']:.2f} to {figures['high']:.2f}) and P(best) is {figures['probability_best']:.2g}"
+    )

@@ -11,11 +11,10 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import BudgetError, InputError
 from planner.axes import said
-from planner.recommending.answer import FinalAnswer, answer_data
+from planner.recommending.answer import FinalAnswer, answer_data, restored
 from planner.recommending.choice import Choice
 from planner.recommending.facts import ConfigurationFacts
 from planner.recommending.prospect import Joint
-from planner.recommending.restoring import restored
 from planner.store import Store, open_store
 from planner.store.finals import pilots_of
 from planner.store.records import RankedRow
@@ -96,7 +95,7 @@ def stored(store: Store, sweep: str | None) -> Stored:
         plan = session.scalars(select(Plan).where(Plan.id == row.plan_id)).one()
         folder, astray = None, None
         try:
-            folder = home_of(session, row, store.location).folder
+            folder = home_of(row, store.location).folder
         except AstrayError as error:
             astray = error.fact
         return Stored(row, plan, _board(session, row.name, folder), astray, stored_answer(session, row.id))

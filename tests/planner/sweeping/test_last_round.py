@@ -6,8 +6,7 @@ import pytest
 
 from planner.axes import named_configuration
 from planner.sweeping.actions import Action, Advance, Prune
-from planner.sweeping.informed import InformedPolicy
-from planner.sweeping.last_round import FINALISTS
+from planner.sweeping.informed import FINALISTS, InformedPolicy
 from planner.view import TrialView, View
 from tests.planner.pooling.sweeps import Curve, along
 from tests.planner.sweeping.test_policies import check_affordable, check_legal

@@ -7,8 +7,7 @@ import pytest
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Propose
 from planner.sweeping.chances import Chances
-from planner.sweeping.search import SAMPLERS, propose_cell
-from planner.sweeping.search_space import Region, possible_region
+from planner.sweeping.search import SAMPLERS, Region, possible_region, propose_cell
 from planner.trials import TrialState
 from planner.view import Configuration, OpenCell, TrialView, View
 from tests.planner.sweeping.views import trial, view
