@@ -10,18 +10,12 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from budgets.errors import RlplanError
-from rlplan.commands.adopt import adopt
-from rlplan.commands.fit import fit
-from rlplan.commands.launch import launch
-from rlplan.commands.preview import preview
-from rlplan.commands.price import price
-from rlplan.commands.propose import propose
+from rlplan.commands.elsewhere import adopt, fit, replay, watch
+from rlplan.commands.planning import preview, price, propose
 from rlplan.commands.reading import dashboard, decisions, export, rank, recommend, report, show, status
-from rlplan.commands.replay import replay
 from rlplan.commands.setting_up import doctor, init
-from rlplan.commands.sweeping import pause, resume, retry, stop, sweep
+from rlplan.commands.sweeping import launch, pause, resume, retry, stop, sweep
 from rlplan.commands.train import train
-from rlplan.commands.watch import watch
 from rlplan.exits import ExitCode, exit_code
 from rlplan.wording.terminal import tell
 

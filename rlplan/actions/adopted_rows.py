@@ -20,31 +20,22 @@ from planner.pooling.pool import Pool
 from planner.proposals import Request, propose
 from planner.store import Store
 from planner.store.costs import replace_costs
-from planner.store.driving import Driver, take_lease
-from planner.store.records import NewCandidate, NewCostRecord, NewDecision, NewPlan, NewPoint, NewSegment, NewSweep
+from planner.store.driving import Driver
+from planner.store.records import NewCandidate, NewCostRecord, NewDecision, NewPlan, NewPoint, NewSegment
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
 from planner.store.schema import CostRecord, Plan, SegmentOutcome, SweepStatus
 from planner.store.standing import standing
-from planner.store.sweeps import (
-    add_cost_records,
-    add_trial,
-    create_sweep,
-    move_trial,
-    plan_named,
-    save_plan,
-    sweep_named,
-)
+from planner.store.sweeps import add_cost_records, add_trial, move_trial, plan_named, save_plan
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.actions.adopted_costs import source_of
 from rlplan.actions.calibrating import calibration_of
+from rlplan.actions.sweeping import create, hold
 from rlplan.reading.plan_data import hardware_data, new_candidates, workload_data
 from runner.ports.trial import TaskChoice
 from runner.processes import this_driver
 from runner.sweep.board import Board
 from runner.sweep.concluding import Conclusions
-from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.home import mark_folder, new_folder
 from runner.sweep.journal import Journal
 from runner.sweep.on_ray.executor import RealClock
 from runner.sweep.planning import SweepChoice, new_trial, sweep_spec
@@ -182,11 +173,8 @@ def store_sweep(
         plan_name = save_plan(session, *plan, clock.now())
         row = plan_named(session, plan_name)
         spec = _spec(row, choice)
-        new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
-        name = create_sweep(session, plan_name, new, clock.now())
-        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name))})
-        sweep = sweep_named(session, name)
-        sweep.config, sweep.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+        sweep, own = create(session, plan_name, spec, clock.now(), Path(spec.folder))
+        name = sweep.name
         candidates = {(c.rollouts_per_prompt, c.prompts_per_batch, c.axes): c for c in row.candidates}
         for entry, costs in curves:
             candidate = candidates[(*entry.allocation, entry.axes)]
@@ -197,8 +185,7 @@ def store_sweep(
             said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
             record_decision(session, name, NewDecision(clock.now(), "adopt", said, trial_id=trial))
             store_costs(session, entry, [replace(cost, trial_id=trial) for cost in costs])
-        take_lease(session, name, driver, clock.now())
-        mark_folder(Path(own.folder), sweep, store.location)
+        hold(session, sweep, own, driver, clock.now(), store.location)
     _conclude(store, name, own, driver, clock, ends)
     return plan_name, name, names
 

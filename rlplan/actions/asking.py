@@ -30,9 +30,7 @@ class Asked:
     taken_at: datetime | None  # None while its driver has not answered
 
 
-def ask(
-    database: str, sweep: str | None, kind: RequestKind, *, by: str | None = None, patience: float = PATIENCE_SECONDS
-) -> Asked:
+def ask(database: str, sweep: str | None, kind: RequestKind, *, patience: float = PATIENCE_SECONDS) -> Asked:
     """Ask a sweep's driver, the newest's without a name; RequestRefusedError when nobody drives it or it is so already.
 
     A database of an older version is not upgraded under a driver, and one that is not there not made.
@@ -43,7 +41,7 @@ def ask(
         with store.write() as session:
             row = sweep_named(session, name)
             now = datetime.now(UTC)
-            asked = request(session, name, kind, by or this_user(), now, driver_is_dead=is_dead(row))
+            asked = request(session, name, kind, this_user(), now, driver_is_dead=is_dead(row))
         return Asked(name, kind, asked.by, asked.at, _taken(store, asked.id, patience))
 
 

@@ -1,22 +1,24 @@
-"""Brings measured steps from the database to the cost model, and says whose they are."""
+"""Brings measured steps from the database to the cost model, says whose they are, and takes them back."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from budgets.coefficients import RECOMPUTING, Coefficients
+from budgets.errors import NotFoundError
 from budgets.hardware import Gpu
 from budgets.memory import Placement
 from budgets.work import Phase
 from budgets.workload import RecipeTraits, Workload
 from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
-from planner.store import Store
-from planner.store.costs import sweeps_of
+from planner.store import Store, open_store
+from planner.store.costs import forget_costs, sweeps_of
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
+from rlplan.actions.configuring import absent
 
 if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
@@ -178,3 +180,19 @@ def _as_it_ran(record: CostRecord, traits: RecipeTraits, timed: Mapping[Phase, f
         staleness_bound=max(1, traits.staleness_bound) if overlaps else 0,
         updates_per_batch=record.updates_per_step or 1,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A run or a sweep whose measured costs were removed, as it was stored, and how many records that were."""
+
+    run: str
+    records: int
+
+
+def forget_prices(run: str, database: str) -> Forgotten:
+    """Remove the measured costs of an adopted run, by its path or name, or of a sweep; its curve stays."""
+    if (place := absent(database)) is not None:
+        raise NotFoundError(f"nothing was measured of '{run}': there is no database {place}; give --db")
+    with open_store(database) as store, store.write() as session:
+        return Forgotten(*forget_costs(session, run))

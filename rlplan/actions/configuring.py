@@ -47,6 +47,14 @@ class AskedSection(Section):
             raise explained(error, cls, {name: flag_of(name) for name in cls.model_fields}, "a flag") from error
 
 
+def absent(database: str) -> Path | None:
+    """Return the place of an SQLite database that is not there yet; None of any other."""
+    from planner.store.engine import locate  # noqa: PLC0415  (takes longer to import than all else)
+
+    place = locate(database)
+    return place if isinstance(place, Path) and not place.exists() else None
+
+
 def flag_of(name: str) -> str:
     """Return the flag that sets an argument."""
     return f"--{name.replace('_', '-')}"

@@ -17,18 +17,18 @@ from planner.recommending.kept import Width
 from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
-from planner.store.driving import Driver, is_driven, take_lease
+from planner.store.driving import Driver, is_driven
 from planner.store.finals import ENDED, POLICY, PROMISED, NewFinal, add_final, finals_of, switch_of
-from planner.store.records import NewDecision, NewSweep
+from planner.store.records import NewDecision
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
-from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
+from planner.store.sweeps import add_trial, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.sweep_request import machine
-from rlplan.actions.sweeping import Began, DriversSeat, Finished, drive, finished
+from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished, hold
 from rlplan.actions.train_signals import Interrupts
 from rlplan.reading.finals import width_for
 from rlplan.reading.launching import pilot_of
@@ -48,8 +48,6 @@ from runner.sweep.finals import (
     take_over,
     trial_of_final,
 )
-from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
-from runner.sweep.home import mark_folder, mark_storage, new_folder, token_of
 from runner.sweep.keeping import FromPilot, copy_pilot
 from runner.sweep.learnt import pool_of
 from runner.sweep.planned import pilot_gpus
@@ -326,12 +324,8 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             _require_new(session, row, run.configuration)
         taken = list(session.scalars(select(Sweep.name)))
         name = name_of_final(known.sweep.name, taken)
-        new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
-        create_sweep(session, known.plan.name, new, now, name=name)
-        row = sweep_named(session, name)
-        storage = spec.storage and f"{spec.storage.rpartition('/')[0]}/{name}-{token_of(row)[:8]}"
-        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder).parent, name)), "storage": storage})
-        row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+        storage = spec.storage and spec.storage.rpartition("/")[0]
+        row, own = create(session, known.plan.name, spec, now, Path(spec.folder).parent, storage, name=name)
         new_trial = trial_of_final(board, run)
         trial = session.get_one(Trial, add_trial(session, name, new_trial, now))
         if run.pilot is not None:
@@ -340,11 +334,7 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
         add_final(session, name, known.sweep.name, _row(planned, request), now)
         if planned.width.said:
             record_decision(session, name, NewDecision(now, PROMISED, planned.width.said, seen=planned.width.seen))
-        if driver is not None:
-            take_lease(session, name, driver, now)
-        if own.storage is not None:
-            mark_storage(own.storage, Path(own.folder), row, store.location)
-        mark_folder(Path(own.folder), row, store.location)
+        hold(session, row, own, driver, now, store.location)
     return name
 
 

@@ -6,14 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy import select
+
 from budgets.errors import InputError, NotFoundError
 from planner.experience.experience import Experience
-from planner.experience.extracting import experience_of_runs
+from planner.experience.extracting import FEWEST, experience_of_runs
 from planner.experience.plain import ALLOWED, read_document
 from planner.pooling.priors import NONE
 from planner.replaying.reading import read_recorded
-from planner.store.engine import locate
-from rlplan.reading.experience_reading import every_experience_in, experience_in
+from planner.store import open_store
+from planner.store.schema import Sweep
+from rlplan.actions.configuring import absent
+from rlplan.reading.recommend_reading import stored
+from runner.sweep.learnt import left_behind, tells
 
 BELIEVES: Final = "rlplan"  # the policy whose decisions rest on beliefs, which sources inform
 SQLITE: Final = b"SQLite format 3"
@@ -62,9 +67,29 @@ def learnt_from(
     return found
 
 
+def experience_in(database: str, sweep: str | None) -> Experience:
+    """Return what a sweep, by default the newest, has learnt so far."""
+    with open_store(database, read_only=True) as store:
+        return left_behind(stored(store, sweep).board)
+
+
+def _every_experience_in(database: str) -> tuple[Experience, ...]:
+    """Return what each sweep of a database has learnt, but for those with too few curves to learn anything."""
+    with open_store(database, read_only=True) as store:
+        with store.read() as session:
+            names = list(session.scalars(select(Sweep.name).order_by(Sweep.id)))
+        boards = [stored(store, name).board for name in names]
+    found = tuple(left_behind(board) for board in boards if tells(board))
+    if not found:
+        raise NotFoundError(
+            f"'{database}' has no sweep with scores of {FEWEST} configurations or more ({len(names)} sweeps in all): "
+            "there is nothing to learn from; give another database, or a table of recorded runs"
+        )
+    return found
+
+
 def _of_sweep(database: str, name: str) -> Experience:
-    place = locate(database)
-    if isinstance(place, Path) and not place.exists():
+    if (place := absent(database)) is not None:
         raise InputError(f"--learn-from {name}: there is no such file, and no database {place}; give {ALLOWED}")
     try:
         return experience_in(database, name)
@@ -77,7 +102,7 @@ def _read(path: Path) -> tuple[Experience, ...]:
     with path.open("rb") as file:
         start = file.read(BEGINNING)
     if start.startswith(SQLITE):
-        found = every_experience_in(str(path))
+        found = _every_experience_in(str(path))
     elif start.lstrip().startswith(b"{"):
         found = read_document(_text(path), str(path))
     else:

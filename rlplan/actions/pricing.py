@@ -12,6 +12,7 @@ from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
 from planner.pricing.runs import PricedRun, priced_runs
+from rlplan.actions.configuring import absent
 from rlplan.wording.numbers import count
 
 NEEDED = ("model_shape", "gpu_kind", "gpu_count", "rollouts_per_prompt")  # columns that nothing can be assumed for
@@ -41,11 +42,9 @@ def _measured(asked: Asked, database: str, *, given_mean: bool) -> Asked:
     if "://" not in database and not os.path.exists(os.path.expanduser(database)):
         return asked  # without the store, which takes longer to import than all else
     from planner.store import open_store  # noqa: PLC0415
-    from planner.store.engine import locate  # noqa: PLC0415
     from rlplan.actions.calibrating import known_of  # noqa: PLC0415
 
-    place = locate(database)
-    if isinstance(place, Path) and not place.exists():
+    if absent(database):
         return asked
     with open_store(database, read_only=True) as store:
         terms = (asked.workload, asked.hardware.gpu, asked.traits, asked.coefficients)

@@ -4,16 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 
 from planner.config import Assumption, Resolved, assumptions, build_request, resolved_values
 from planner.config.layers import DEFAULT
 from planner.experience.experience import Experience
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
-from planner.store.engine import locate
 from planner.store.schema import Candidate, Plan
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
+from rlplan.actions.configuring import absent
 from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
 from rlplan.reading.plan_data import new_candidates, new_plan
 
@@ -44,7 +43,7 @@ def make_plan(
     named = _named(learn_from, database)
     request = build_request(resolved)
     request = replace(request, pilots=replace(request.pilots, required=for_sweep))
-    if _is_new(database):  # there is nothing to learn yet, and a refused proposal should leave no file behind
+    if absent(database):  # there is nothing to learn yet, and a refused proposal should leave no file behind
         draft = _Draft(propose(request), resolved, require, named)
         with open_store(database) as store:
             return draft.stored(store)
@@ -83,11 +82,6 @@ class _Draft:
         """Store it."""
         name = store.save_plan(self._plan, self._candidates, created_at=datetime.now(UTC))
         return StoredPlan(name, self._proposal, self._assumptions, list(store.notices))
-
-
-def _is_new(database: str) -> bool:
-    place = locate(database)
-    return isinstance(place, Path) and not place.exists()
 
 
 def _named(names: Sequence[str] | None, database: str) -> tuple[Experience, ...] | None:

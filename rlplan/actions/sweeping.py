@@ -139,7 +139,7 @@ def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFou
     noted = ""
     if folder is not None:
         with store.write() as session:
-            home = home_of(session, row, store.location, folder)
+            home = home_of(row, store.location, folder)
             _settle(session, row.name, home, store.location)
         noted = f"; its folder is {home.folder} from now on"
     return NotFoundError(
@@ -181,7 +181,7 @@ def _go_on(
 ) -> Finished:
     begun = SweepSpec.model_validate(row.config)
     with store.read() as session:
-        home = home_of(session, row, store.location, folder)
+        home = home_of(row, store.location, folder)
         plan = plan_named(session, session.get_one(Plan, row.plan_id).name)
     changes = _changes(row, begun)
     if changes and not accept_changes:
@@ -268,20 +268,39 @@ def _store(store: Store, plan: Plan, spec: SweepSpec, driver: Driver | None) -> 
     """Store a sweep with its trials; its driver, if it has one already, holds it from its first moment."""
     now = datetime.now(UTC)
     with store.write() as session:
-        new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
-        name = create_sweep(session, plan.name, new, now)
-        row = sweep_named(session, name)
-        storage = spec.storage and f"{spec.storage.rstrip('/')}/{name}-{token_of(row)[:8]}"
-        own = spec.model_copy(update={"folder": str(new_folder(Path(spec.folder), name)), "storage": storage})
-        row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+        row, own = create(session, plan.name, spec, now, Path(spec.folder), spec.storage and spec.storage.rstrip("/"))
         for trial in new_trials(own, plan):
-            add_trial(session, name, trial, now)
-        if driver is not None:
-            take_lease(session, name, driver, now)
-        if own.storage is not None:
-            mark_storage(own.storage, Path(own.folder), row, store.location)
-        mark_folder(Path(own.folder), row, store.location)
-    return name, own
+            add_trial(session, row.name, trial, now)
+        hold(session, row, own, driver, now, store.location)
+        return row.name, own
+
+
+def create(
+    session: Session,
+    plan: str,
+    spec: SweepSpec,
+    now: datetime,
+    above: Path,
+    storage: str | None = None,
+    *,
+    name: str | None = None,
+) -> tuple[Sweep, SweepSpec]:
+    """Make the row of a sweep that has no trials yet, with a folder and a place of storage of its own."""
+    new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
+    row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
+    place = storage and f"{storage}/{row.name}-{token_of(row)[:8]}"
+    own = spec.model_copy(update={"folder": str(new_folder(above, row.name)), "storage": place})
+    row.config, row.config_hash = own.model_dump(mode="json"), configuration_fingerprint(own)
+    return row, own
+
+
+def hold(session: Session, row: Sweep, own: SweepSpec, driver: Driver | None, now: datetime, database: str) -> None:
+    """Have a driver, if there is one already, hold a new sweep, and mark folder and storage as the sweep's."""
+    if driver is not None:
+        take_lease(session, row.name, driver, now)
+    if own.storage is not None:
+        mark_storage(own.storage, Path(own.folder), row, database)
+    mark_folder(Path(own.folder), row, database)
 
 
 def _require_room(spec: SweepSpec, plan: Plan, cpus: float, gpus: float) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from rlplan.actions.train_folder import RunFolder, stored_run
-from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run
-from rlplan.actions.train_resuming import resumed_run
+from rlplan.actions.train_request import TrainingRun, TrainRequest, new_run, resumed_run
 from rlplan.actions.train_signals import Interrupts
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend

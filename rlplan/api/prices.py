@@ -80,7 +80,7 @@ def forget_prices(run: str | Path, *, db: str | Path | None = None) -> int:
         NotFoundError: Nothing was measured of it; the message names what was.
         InputError: The name is that of several runs.
     """
-    from rlplan.actions.forgetting import forget_prices as forget  # noqa: PLC0415
+    from rlplan.actions.calibrating import forget_prices as forget  # noqa: PLC0415
 
     with arguments_named():
         return forget(str(run), database_at(db)).records

@@ -1,1 +1,1 @@
-"""One module per command; what is heavy is imported inside the functions that need it."""
+"""The commands, by what a person is doing; what is heavy is imported inside the functions that need it."""

@@ -274,8 +274,7 @@ def export(
     Example: rlplan export runs.csv --for replay
     """
     from budgets.errors import InputError  # noqa: PLC0415
-    from rlplan.printing.experience_output import export_experience  # noqa: PLC0415
-    from rlplan.printing.export_output import ExportRequest  # noqa: PLC0415
+    from rlplan.printing.export_output import ExportRequest, export_experience  # noqa: PLC0415
     from rlplan.printing.export_output import export as write  # noqa: PLC0415
 
     if experience is not None:

@@ -1,4 +1,4 @@
-"""`rlplan sweep` runs the pilots of a plan; `resume`, `retry`, `pause` and `stop` say how it goes on."""
+"""`rlplan sweep` runs the pilots of a plan, `launch` its final run; the others say how these go on."""
 
 from functools import partial
 from pathlib import Path
@@ -88,7 +88,7 @@ def sweep(
         from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
 
         return print_rehearsal(tried(request, db), format)
-    if for_slurm(slurm, sbatch, ray_address):
+    if _for_slurm(slurm, sbatch, ray_address):
         from rlplan.actions.submitting import submit_new  # noqa: PLC0415
         from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def resume(
     """
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    if for_slurm(slurm, sbatch, ray_address, dry_run):
+    if _for_slurm(slurm, sbatch, ray_address, dry_run):
         return _submitted(sweep, changes | {"sbatch": sbatch or (), "write_only": dry_run}, db, format)
     if wait:
         changes["wait"] = wait
@@ -127,7 +127,7 @@ def resume(
 
         asked = let_go_on(db, sweep, {f"--{name.replace('_', '-')}": value for name, value in changes.items()})
         if asked is not None:
-            from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+            from rlplan.printing.sweep_output import print_asked  # noqa: PLC0415
 
             return print_asked(asked, db, format)
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415
@@ -158,7 +158,7 @@ def retry(
     """
     changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder}
     changes |= {"ray_address": ray_address, "workers": workers}
-    if for_slurm(slurm, sbatch, ray_address, dry_run):
+    if _for_slurm(slurm, sbatch, ray_address, dry_run):
         changes |= {"sbatch": sbatch or (), "write_only": dry_run, "again": tuple(trial or ())}
         return _submitted(sweep, changes, db, format)
     from rlplan.actions.sweeping import retry as run_again  # noqa: PLC0415
@@ -191,7 +191,64 @@ def stop(
     return _asked("stop", sweep, db, format)
 
 
-def for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
+def launch(
+    sweep: options.SweepArgument = None,
+    allocation: Annotated[
+        str | None, typer.Option(metavar="n=<int>,B=<int>", help="Another allocation than the recommended one.")
+    ] = None,
+    validations: Annotated[
+        int, options.whole("--validations", "Times that it is scored, each with a checkpoint.")
+    ] = 40,
+    stop_when_won: Annotated[
+        bool, typer.Option("--stop-when-won", help="End it where nothing is left to win, and keep the rest.")
+    ] = False,
+    switch: Annotated[
+        bool, typer.Option("--switch", help="End the final run that there is, and run what promises more now.")
+    ] = False,
+    from_best: Annotated[
+        bool, typer.Option("--from-best", help="End the final run that there is, and go on from its best checkpoint.")
+    ] = False,
+    learning_rate: Annotated[
+        float | None, options.plain("--learning-rate", "With --from-best: the rate from there on.")
+    ] = None,
+    ray_address: options.RayAddressOption = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Try cluster, folder and trainer for a minute, and spend nothing.")
+    ] = False,
+    slurm: options.SlurmOption = False,
+    sbatch: options.SbatchOption = None,
+    dry_run: options.DryRunOption = False,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
+) -> int:
+    """Run what a sweep recommends, in full, held against its promise; Ctrl-C saves, `rlplan resume` goes on.
+
+    Exit code 5 when it ended and a warning stands. Example: rlplan launch sweep-1 --stop-when-won
+    """
+    from rlplan.actions.launching import LaunchRequest, describe  # noqa: PLC0415
+    from rlplan.actions.launching import launch as run  # noqa: PLC0415
+    from rlplan.live.sweep_running import run_sweep  # noqa: PLC0415
+    from rlplan.printing.final_output import print_planned  # noqa: PLC0415
+
+    request = LaunchRequest(
+        sweep, allocation, validations, stop_when_won, switch, ray_address, from_best, learning_rate
+    )
+    if rehearse:
+        from rlplan.actions.rehearsing import rehearse_final  # noqa: PLC0415
+        from rlplan.printing.doctor_output import print_rehearsal  # noqa: PLC0415
+
+        return print_rehearsal(rehearse_final(request, db), format)
+    if _for_slurm(slurm, sbatch, ray_address):
+        from rlplan.actions.submitting import submit_final  # noqa: PLC0415
+        from rlplan.printing.submitted_output import print_submitted  # noqa: PLC0415
+
+        return print_submitted(submit_final(request, db, sbatch=sbatch or (), write_only=dry_run), db, format)
+    if dry_run:
+        return print_planned(describe(request, db), format)
+    return run_sweep(partial(run, request, db), db, format)
+
+
+def _for_slurm(slurm: bool, sbatch: list[str] | None, ray_address: str | None, dry_run: bool = False) -> bool:
     """Whether a job is to be submitted; refused is what makes no sense with it, or without it."""
     from budgets.errors import InputError  # noqa: PLC0415
 
@@ -215,6 +272,6 @@ def _submitted(sweep: str | None, given: dict[str, Any], db: str, format: Format
 def _asked(kind: str, sweep: str | None, db: str, format: Format) -> int:
     from planner.store.schema import RequestKind  # noqa: PLC0415
     from rlplan.actions.asking import ask  # noqa: PLC0415
-    from rlplan.printing.asking_output import print_asked  # noqa: PLC0415
+    from rlplan.printing.sweep_output import print_asked  # noqa: PLC0415
 
     return print_asked(ask(db, sweep, RequestKind(kind)), db, format)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
+from planner.experience.plain import document as experience_document
 from planner.store import open_store
 from planner.store.sweeps import sweep_named
+from rlplan.actions.learning import experience_in
 from rlplan.reading.export_tables import TABLES, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
@@ -52,7 +54,7 @@ def export(database: str, request: ExportRequest) -> None:
     if what != ALL:
         _put(request, content(tables[what], format, {"sweep": sweep, "what": what}))
     elif _one_document(request, format):
-        _put(request, document({"sweep": sweep, **{name: plain_rows(table) for name, table in tables.items()}}))
+        _put(request, document({"sweep": sweep, **{name: _plain(table) for name, table in tables.items()}}))
     else:
         files = {
             f"{name}.{format.value}": content(table, format, {"sweep": sweep, "what": name})
@@ -62,6 +64,23 @@ def export(database: str, request: ExportRequest) -> None:
     if request.out != STDOUT:
         counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
         tell(f"wrote {counted} of {sweep} to {request.out}")
+
+
+def export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
+    """Write what a sweep has learnt into a file that `--learn-from` reads, or to stdout for -."""
+    path = Path(out).expanduser()
+    if out != STDOUT:
+        require_room(path, force=force)
+    experience = experience_in(database, sweep)
+    text = experience_document([experience])
+    if out == STDOUT:
+        sys.stdout.write(text)
+        return
+    write_file(path, text.encode(), force=force)
+    tell(
+        f"wrote what {experience.name} has learnt of {experience.configurations} configurations "
+        f"({experience.curves} curves) to {out}"
+    )
 
 
 def _put(request: ExportRequest, written: bytes) -> None:
@@ -139,18 +158,13 @@ def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> bytes
     if format is FileFormat.CSV:
         return _csv(table)
     if format is FileFormat.JSON:
-        return document({**about, "columns": list(table.columns), "rows": [_plain(row) for row in table.rows]})
+        return document({**about, "columns": list(table.columns), "rows": _plain(table)})
     return _parquet(table)
 
 
 def document(data: Mapping[str, Any]) -> bytes:
     """Return one JSON document."""
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def plain_rows(table: Table) -> list[Row]:
-    """Return rows as JSON can hold them."""
-    return [_plain(row) for row in table.rows]
 
 
 def _csv(table: Table) -> bytes:
@@ -188,5 +202,9 @@ def _flat(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
-def _plain(row: Row) -> Row:
-    return {name: value if isinstance(value, dict | list) else _flat(value) for name, value in row.items()}
+def _plain(table: Table) -> list[Row]:
+    """Return rows as JSON can hold them."""
+    return [
+        {name: value if isinstance(value, dict | list) else _flat(value) for name, value in row.items()}
+        for row in table.rows
+    ]

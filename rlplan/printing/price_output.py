@@ -8,17 +8,15 @@ from planner.pricing import Change, PhasePrice, Price
 from planner.pricing.runs import PricedRun, Summary, summary
 from rlplan.actions.pricing import Priced
 from rlplan.reading.price_data import price_data, runs_data
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, some_of
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from planner.config import Assumption
-    from rlplan.actions.forgetting import Forgotten  # opens the store, which takes longer to import than all else
+    from rlplan.actions.calibrating import Forgotten  # opens the store, which takes longer to import than all else
 
 
 def print_price(priced: Priced, format: Format) -> None:
@@ -67,7 +65,7 @@ def _row(run: PricedRun) -> dict[str, object]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _table(runs: Sequence[PricedRun], canvas: Canvas) -> "Iterator[RenderableType]":
+def _table(runs: Sequence[PricedRun], canvas: Canvas) -> Iterator[Part]:
     yield table_of([run for run in runs if run.predicted], RUNS, canvas)
     yield ""
     refused: dict[str, list[str]] = {}
@@ -97,7 +95,7 @@ def _told(found: Summary, rows: int) -> str:
     )
 
 
-def _drawn(priced: Priced, canvas: Canvas) -> "Iterator[RenderableType]":
+def _drawn(priced: Priced, canvas: Canvas) -> Iterator[Part]:
     price = priced.price
     yield canvas.line(_title(price), "bold")
     yield from canvas.lines(_summary(price))

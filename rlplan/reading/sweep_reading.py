@@ -54,19 +54,17 @@ class Granted:
         return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
 
 
-def picture(
-    store: Store, sweep: str | None = None, *, now: datetime | None = None, memory: Memory | None = None
-) -> Picture:
-    """Return how a sweep, by default the newest, stands; NotFoundError when there is none of that name.
-
-    Who asks again and again about one sweep keeps a `memory`, an empty dict at first: what it holds is not read again.
-    """
+def picture(store: Store, sweep: str | None = None, *, now: datetime | None = None) -> Picture:
+    """Return how a sweep, by default the newest, stands; NotFoundError when there is none of that name."""
     with store.read() as session:
-        return read_picture(session, sweep_named(session, sweep), now or datetime.now(UTC), memory)
+        return read_picture(session, sweep_named(session, sweep), now or datetime.now(UTC))
 
 
 def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory | None = None) -> Picture:
-    """Read the picture of a sweep in a transaction that is open already."""
+    """Read the picture of a sweep in a transaction that is open already.
+
+    Who reads again and again of one sweep keeps a `memory`, an empty dict at first: what it holds is not read again.
+    """
     plan = session.execute(
         select(Plan.name, Plan.pilot_gpu_hours, Plan.workload, Plan.hardware).where(Plan.id == sweep.plan_id)
     ).one()

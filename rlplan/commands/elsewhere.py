@@ -1,0 +1,177 @@
+"""What was made elsewhere: `rlplan fit` and `watch` read its logs, `adopt` takes its runs, `replay` plays them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.commands import options
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
+
+
+def fit(
+    files: Annotated[
+        list[Path], typer.Argument(help="CSV, JSONL, TensorBoard, any trainer's log as it is, or a run's folder.")
+    ],
+    x: options.XColumnOption = None,
+    y: options.YColumnOption = None,
+    by: options.ByColumnOption = None,
+    percent: options.PercentOption = False,
+    answers: options.AnswersOption = None,
+    fit_fraction: Annotated[
+        float | None, options.plain("--fit-fraction", "Fit only the first part of the x range.")
+    ] = None,
+    fit_until: Annotated[
+        float | None, options.plain("--fit-until", "Fit only the points up to an x.", metavar="<x>")
+    ] = None,
+    cut: Annotated[
+        str | None, typer.Option(metavar="<x>|auto|published", help="Leave out the points before an x.")
+    ] = None,
+    predict_at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="<x>|end", help="Where to predict; may be repeated. By default 2 and 4 × the last x."),
+    ] = None,
+    level: Annotated[float, options.plain("--level", "How much of the probability an interval holds.")] = 0.9,
+    law: Annotated[
+        str | None,
+        typer.Option(metavar="<law>", help="Fit a law: sigmoid, power, model-size, group-size or value-based."),
+    ] = None,
+    compare_by: Annotated[
+        str | None, typer.Option(metavar="<column>", help="Rank what a column tells apart by asymptote, then midpoint.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="<file>", help="Draw the fits into a .html or .png.")] = None,
+    format: options.FormatOption = Format.TABLE,
+) -> int:
+    """Fit learning curves and predict where they go, with intervals and a verdict; or a law; or compare recipes.
+
+    Example: rlplan fit run.csv --fit-fraction 0.25 --predict-at end --plot fit.html
+    """
+    asked = dict(locals())
+    from rlplan.actions.fit_request import FitRequest  # noqa: PLC0415
+    from rlplan.actions.fitting import fit_files  # noqa: PLC0415
+    from rlplan.printing.fit_output import print_comparison, print_fits, print_laws  # noqa: PLC0415
+
+    request = FitRequest.of(asked)
+    if law is None and compare_by is None:
+        return print_fits(fit_files(files, request), format, plot)
+    from rlplan.actions.law_fitting import compare_recipes, fit_law, read_tables  # noqa: PLC0415
+
+    tables, failures = read_tables(files)
+    if compare_by is not None:
+        return print_comparison(*compare_recipes(tables, request, failures), format)
+    return print_laws(fit_law(tables, request, failures), format, plot)
+
+
+def watch(
+    run: Annotated[Path, typer.Argument(help="A log, a table or a folder that `rlplan fit` reads.")],
+    x: options.XColumnOption = None,
+    y: options.YColumnOption = None,
+    by: options.ByColumnOption = None,
+    percent: options.PercentOption = False,
+    answers: options.AnswersOption = None,
+    end: Annotated[
+        float | None, options.plain("--end", "Where the run is to end, in x: what is left to win is told.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    every: Annotated[float, options.plain("--every", "Seconds between two looks.")] = 10.0,
+    format: options.FormatOption = Format.TABLE,
+) -> int:
+    """Follow a run: a line a validation, or JSON lines. Exit code 5 on a warning, at which it ends.
+
+    Example: rlplan watch runs/verl.log --answers 2000 --end 400
+    """
+    asked = dict(locals())
+    from rlplan.actions.watching import WatchRequest, followed  # noqa: PLC0415
+    from rlplan.printing.watch_output import print_watched  # noqa: PLC0415
+
+    return print_watched(followed(WatchRequest.of(asked)), format)
+
+
+def adopt(
+    runs: Annotated[list[Path], typer.Argument(help="A run's folder with its log and settings, or its log alone.")],
+    rollouts_per_prompt: Annotated[int | None, options.whole("--rollouts-per-prompt", "n, where it is unread.")] = None,
+    prompts_per_batch: Annotated[int | None, options.whole("--prompts-per-batch", "B, where it is unread.")] = None,
+    learning_rate: Annotated[float | None, options.plain("--learning-rate", "Where it is unread.")] = None,
+    recipe: Annotated[str | None, typer.Option(metavar="<name>|<file>", help="Of all runs.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="<name>|<folder>", help="Of all runs, by the catalogue.")] = None,
+    gpus: Annotated[int | None, options.whole("--gpus", "GPUs of each run, where that is unread.")] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="<name>", help="Which GPU they ran on; no log says it.")] = None,
+    settings: Annotated[
+        Path | None, typer.Option(metavar="<file>", help="Settings of all runs: YAML, TOML, JSON or a shell script.")
+    ] = None,
+    score: Annotated[
+        list[str] | None, typer.Option(metavar="<series>", help="What serves as the score; one for each trainer.")
+    ] = None,
+    percent: Annotated[bool, typer.Option("--percent", help="Scores are percentages: divide them by 100.")] = False,
+    seconds_per_step: Annotated[float | None, options.plain("--seconds-per-step", "Where no log times them.")] = None,
+    validation_problems: Annotated[
+        int | None, options.whole("--validation-problems", "Problems behind each score; its error is then known.")
+    ] = None,
+    validation_samples: Annotated[int | None, options.whole("--validation-samples", "Answers to each of them.")] = None,
+    budget: Annotated[float | None, options.money("--budget", "GPU-hours in all, with those of the runs.")] = None,
+    target: Annotated[float | None, options.money("--target", "GPU-hours of the final run.")] = None,
+    problems: Annotated[
+        str | None, typer.Option(metavar="<file>", help="What further trials train on: JSONL of {prompt, answer}.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="<folder>", help="The base model that further trials start from.")
+    ] = None,
+    reward: options.RewardOption = None,
+    validation: options.ValidationOption = None,
+    trainer: options.TrainerOption = None,
+    folder: Annotated[Path | None, typer.Option(metavar="<folder>", help="Checkpoints of further trials.")] = None,
+    config: options.ConfigOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was read, and store nothing.")] = False,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
+) -> int:
+    """Take runs that exist, of any trainer, as finished trials of a sweep: a ranking without training anything.
+
+    Example: rlplan adopt runs/* --gpu h100 --validation-problems 500
+    """
+    asked = dict(locals())
+    from rlplan.actions.adopting import AdoptRequest  # noqa: PLC0415
+    from rlplan.actions.adopting import adopt as adopted  # noqa: PLC0415
+    from rlplan.printing.adopt_output import print_adopted  # noqa: PLC0415
+
+    return print_adopted(adopted(AdoptRequest.of(asked), db), db, format)
+
+
+def replay(
+    table: Annotated[
+        Path,
+        typer.Argument(help="A CSV of run, rollouts_per_prompt, prompts_per_batch, seed, gpu_hours, score."),
+    ],
+    budget: Annotated[
+        str, typer.Option(metavar="<gpu-hours>|<percent>%", help="What all pilots may spend; % of the full grid.")
+    ],
+    target: Annotated[float, options.plain("--target", "Compute of the final run.", metavar="<gpu-hours>")],
+    policy: options.PolicyOption = "rlplan",
+    seed: options.SeedOption = 0,
+    workers: Annotated[int, options.whole("--workers", "Trials that are trained at once.")] = 1,
+    repeat: Annotated[
+        int, options.whole("--repeat", "Play it so often, each with the next seed; reports the mean.")
+    ] = 1,
+    learn_from: options.LearnFromOption = None,
+    format: options.FormatOption = Format.TABLE,
+) -> None:
+    """Play a policy over recorded runs: what would it have chosen, and how far short of the best is that?
+
+    Example: rlplan replay runs.csv --budget 10% --target 100 --policy asha --repeat 20
+    """
+    from rlplan.actions.replaying import ReplayRequest, budget_of, replay_table  # noqa: PLC0415
+    from rlplan.printing.replay_output import print_replays  # noqa: PLC0415
+
+    amount, is_share = budget_of(budget)
+    request = ReplayRequest(
+        table=table,
+        budget=amount,
+        budget_is_share=is_share,
+        target=target,
+        policy=policy,
+        seed=seed,
+        workers=workers,
+        repeat=repeat,
+        learn_from=tuple(learn_from or ()),
+    )
+    print_replays(replay_table(request), format)

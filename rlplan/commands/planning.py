@@ -1,0 +1,137 @@
+"""Before anything runs: `rlplan propose` makes a plan, `preview` simulates its sweep, `price` prices a step."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlplan.commands import options
+from rlplan.commands.completing import trainers
+from rlplan.wording.formats import DEFAULT_DATABASE, Format
+
+
+def propose(
+    budget: Annotated[float | None, options.money("--budget", "GPU-hours for pilots and final run together.")] = None,
+    model: options.CatalogueModelOption = None,
+    gpu: options.GpuOption = None,
+    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs there are.")] = None,
+    gpus_per_trial: Annotated[
+        int | None, options.whole("--gpus-per-trial", "How many GPUs the final run gets.")
+    ] = None,
+    within: options.WithinOption = None,
+    response_tokens: options.ResponseTokensOption = None,
+    mean_response_tokens: options.MeanResponseOption = None,
+    recipe: options.RecipeOption = None,
+    recipes: options.RecipesOption = None,
+    models: options.ModelsOption = None,
+    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
+    pass_rate: Annotated[float | None, options.plain("--pass-rate", "Mean pass rate of the base model.")] = None,
+    pass_rates_file: Annotated[str | None, typer.Option(help="A file with one pass rate per prompt.")] = None,
+    pilot_fraction: options.PilotFractionOption = None,
+    pilot_gpus: options.PilotGpusOption = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="What you would choose otherwise, always a row: n=16,B=128 unless you say so.")
+    ] = None,
+    learn_from: options.LearnFromOption = None,
+    task: options.TaskOption = None,
+    config: options.ConfigOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
+    top: Annotated[int, typer.Option(min=1, help="How many rows the table shows; JSON and CSV have all.")] = 12,
+) -> None:
+    """Price and rank every allocation for a budget, split pilot and final, and store the plan.
+
+    Example: rlplan propose --budget 5000 --model qwen3-8b --gpu h100 --gpus 64
+    """
+    asked = dict(locals())
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.proposing import make_plan  # noqa: PLC0415
+    from rlplan.printing.plan_output import print_plan  # noqa: PLC0415
+
+    plan = make_plan(load_configuration(config, task, flagged(asked)), db, learn_from=learn_from)
+    print_plan(plan, format, top, db)
+
+
+def preview(
+    plan: options.PlanArgument = None,
+    policy: options.PolicyOption = "rlplan",
+    draws: Annotated[
+        int | None, options.whole("--draws", "Worlds to draw; as many as fit into 12 s without this.")
+    ] = None,
+    pilot_fractions: Annotated[
+        str, typer.Option(metavar="<float>,…", help="Shares of the budget for pilots that are compared; 0: none.")
+    ] = "0,0.05,0.1,0.2,0.4",
+    learn_from: options.LearnFromOption = None,
+    seed: options.SeedOption = 0,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
+) -> None:
+    """Simulate the sweep of a plan: expected regret, spend and wall time for several shares of pilots.
+
+    Example: rlplan preview plan-1 --pilot-fractions 0,0.05,0.1,0.2 --draws 100
+    """
+    from rlplan.actions.previewing import PreviewRequest  # noqa: PLC0415
+    from rlplan.actions.previewing import preview as run  # noqa: PLC0415
+    from rlplan.printing.preview_output import print_preview  # noqa: PLC0415
+    from rlplan.wording.typed_numbers import plain_number  # noqa: PLC0415
+
+    request = PreviewRequest(
+        plan=plan,
+        policy=policy,
+        draws=draws,
+        fractions=tuple(plain_number(text, "--pilot-fractions") for text in pilot_fractions.split(",")),
+        seed=seed,
+        learn_from=None if learn_from is None else tuple(learn_from),
+    )
+    print_preview(run(request, db), format)
+
+
+def price(
+    runs: Annotated[
+        Path | None, typer.Argument(metavar="[RUNS.csv]", help="A table of runs instead; see docs/costs-table.md.")
+    ] = None,
+    rollouts_per_prompt: Annotated[
+        int | None, options.whole("--rollouts-per-prompt", "Rollouts per prompt; 16 without it.", short="-n")
+    ] = None,
+    prompts_per_batch: Annotated[
+        int | None, options.whole("--prompts-per-batch", "Prompts per batch; 128 without it.", short="-B")
+    ] = None,
+    model: options.CatalogueModelOption = None,
+    gpu: options.GpuOption = None,
+    gpus: Annotated[int | None, options.whole("--gpus", "How many GPUs the run has.")] = None,
+    response_tokens: options.ResponseTokensOption = None,
+    mean_response_tokens: options.MeanResponseOption = None,
+    prompt_tokens: Annotated[float | None, options.plain("--prompt-tokens", "Mean tokens of a prompt.")] = None,
+    recipe: options.RecipeOption = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(metavar="<name>", help="Whose trainer: how fast it is was measured.", autocompletion=trainers),
+    ] = None,
+    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or mixed problems.")] = None,
+    task: options.TaskOption = None,
+    forget: Annotated[
+        str | None, typer.Option(metavar="<run>", help="Take back what an adopted run, or a sweep, taught of prices.")
+    ] = None,
+    config: options.ConfigOption = None,
+    db: options.DatabaseOption = DEFAULT_DATABASE,
+    format: options.FormatOption = Format.TABLE,
+) -> None:
+    """Price a step: seconds and GPU-hours with an interval, by phase, memory and layout, and what one change would do.
+
+    Example: rlplan price -n 16 -B 128 --model qwen3-8b --gpu h100 --gpus 64 --mean-response-tokens 2400
+    """
+    asked = dict(locals())
+    from rlplan.actions.configuring import flagged, load_configuration  # noqa: PLC0415
+    from rlplan.actions.pricing import price_one, price_table  # noqa: PLC0415
+    from rlplan.printing.price_output import print_forgotten, print_price, print_runs  # noqa: PLC0415
+
+    if forget is not None:
+        from rlplan.actions.calibrating import forget_prices  # noqa: PLC0415
+
+        print_forgotten(forget_prices(forget, db), format)
+        return
+    if runs is not None:
+        print_runs(price_table(runs), format)
+        return
+    resolved = load_configuration(config, task, flagged(asked) | {"trainer.name": ("--trainer", trainer)})
+    print_price(price_one(resolved, rollouts_per_prompt, prompts_per_batch, db), format)
