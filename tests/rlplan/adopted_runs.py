@@ -2,18 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import select
-
-from planner.store import Store
-from planner.store.schema import Point, Sweep, Trial
-from planner.sweeping.policies import open_policy
-from runner.ports.simulation import SimulationChoice
 from tests.planner.curves.reading_samples import write
-from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
 SERIES = "val-core/openai/gsm8k/reward/mean@4"
@@ -27,41 +20,6 @@ class Trained:
     B: int
     learning_rate: float
     steps: tuple[tuple[int, float, float | None], ...]
-
-
-WORLD = SimulationChoice(rollouts_scale=0.02, seed=3)
-
-
-class OfAPlan(SimulatedSweep):
-    """A sweep of the newest plan of a database, with room for what its trials really take."""
-
-    def planned(self, store: Store) -> str:
-        """Take the plan as it stands there."""
-        return store.plan().name
-
-
-def trained(path: Path, *, pilots: int = 5) -> list[Trained]:
-    """Return what the trials of a sweep did that trained all its pilots in a simulated world."""
-    sweep = SimulatedSweep(path, budget=40.0, flags={"pilot.most_pilots": ("", pilots)}, choice=WORLD)
-    sweep.run(open_policy("full"))
-    with sweep.store() as store, store.read() as session:
-        found = []
-        chosen = select(Trial).join(Sweep, Sweep.id == Trial.sweep_id).where(Sweep.name == sweep.name)
-        for trial in session.scalars(chosen.order_by(Trial.id)):
-            points = session.scalars(select(Point).where(Point.trial_id == trial.id).order_by(Point.optimizer_step))
-            steps = tuple(_each(points))
-            found.append(Trained(trial.rollouts_per_prompt, trial.prompts_per_batch, trial.learning_rate, steps))
-    return found
-
-
-def _each(points: Iterable[Point]) -> Iterator[tuple[int, float, float | None]]:
-    """Yield every step between the points, each with its share of the seconds."""
-    last, before = -1, 0.0
-    for point in points:
-        share = (point.seconds - before) / (point.optimizer_step - last)
-        for step in range(last + 1, point.optimizer_step + 1):
-            yield step, share, point.score if step == point.optimizer_step else None
-        last, before = point.optimizer_step, point.seconds
 
 
 SECONDS = 90.0

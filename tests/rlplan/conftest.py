@@ -1,8 +1,13 @@
+import csv
+import io
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +22,15 @@ class Ran:
     code: int
     out: str
     err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """Return the rows of CSV."""
+        return list(csv.DictReader(io.StringIO(self.out)))
 
 
 Run = Callable[..., Ran]
@@ -51,6 +65,36 @@ def process(tmp_path: Path) -> Run:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let sweeps run in an empty directory, with simulated workers instead of Ray."""
+    from tests.rlplan.test_sweeping import Simulated, simulate
+
+    monkeypatch.chdir(tmp_path)
+    simulate(monkeypatch)
+    Simulated.made.clear()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "rlplan.db")
+
+
+@pytest.fixture(scope="session")
+def swept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a simulated sweep that has ended, and its database: what tests take copies of."""
+    from tests.rlplan.test_sweeping import swept_in
+
+    return swept_in(tmp_path_factory.mktemp("swept"))
+
+
+@pytest.fixture
+def swept(simulated_workers: None, swept_folder: Path, tmp_path: Path) -> str:
+    """The database of a copy of that sweep which is the test's own, in the directory where it runs."""
+    shutil.copytree(swept_folder, tmp_path, dirs_exist_ok=True)
+    return str(tmp_path / "rlplan.db")
 
 
 @pytest.fixture

@@ -1,16 +1,12 @@
 """What `rlplan fit` answered."""
 
-import json
-
-import pytest
-
 from tests.rlplan.conftest import Run
 
 
 def curves(run: Run, *args: str) -> list[dict[str, object]]:
     ran = run("fit", *args, "--format", "json")
     assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))["curves"]
+    return ran.json["curves"]
 
 
 def only(run: Run, *args: str) -> dict:

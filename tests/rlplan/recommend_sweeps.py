@@ -13,6 +13,7 @@ from planner.store.schema import Sweep, Trial
 from planner.sweeping.policies import open_policy
 from planner.view import TrialView
 from runner.sweep.answering import stored_board
+from runner.sweep.home import mark_folder
 from runner.training.trial import METRICS
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import PLAIN
@@ -30,6 +31,8 @@ def ended(path: Path, *, real: bool = True, saved: bool = False, **training: Any
             row.config["training"] = {**row.config["training"], "simulation": None, **training}
             for trial in session.scalars(select(Trial)):
                 trial.config = {**trial.config, "simulation": None, **training}
+        if saved:
+            mark_folder(path.parent / "trials", row, store.location)
     if saved:
         for trial in trials(path):
             _save(path.parent / "trials" / trial.name, trial)

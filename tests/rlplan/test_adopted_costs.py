@@ -21,9 +21,9 @@ from planner.config.layers import flag_layer
 from planner.proposals import Request
 from planner.store.records import NewCostRecord
 from planner.store.schema import CostRecord
-from rlplan.actions.adopted_costs import cost_rows, stretches
-from rlplan.actions.adopted_prices import oddities, ratios
-from rlplan.actions.calibrating import calibration_of, evidence, measured_steps
+from rlplan.actions.adopted_costs import cost_rows
+from rlplan.actions.adopted_prices import oddities
+from rlplan.actions.calibrating import calibration_of, measured_steps
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TIMED = {"generate": 60.0, "logprob": 5.0, "update": 25.0, "sync": 2.0, "step": 100.0}
@@ -59,14 +59,6 @@ def entry(
 
 def rows(request: Request, each: Entry, **more: Any) -> list[NewCostRecord]:
     return cost_rows(each, request, NOW, **({"validations": False} | more))
-
-
-@pytest.mark.parametrize(("steps", "expected"), [(1, 1), (4, 1), (10, 2), (29, 5), (60, 10), (1000, 10)])
-def test_a_run_is_cut_into_stretches_that_lose_no_step(steps: int, expected: int) -> None:
-    found = stretches(entry(steps).run)
-    assert len(found) == expected
-    assert [step.step for stretch in found for step in stretch] == list(range(1, steps + 1))
-    assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
 def test_a_step_is_stored_whole_and_by_phase_and_validations_only_where_their_size_is_known(request_: Request) -> None:
@@ -130,19 +122,6 @@ def test_the_passes_of_a_run_are_those_that_it_timed(
     assert bool(step.together) == together
 
 
-def test_whose_steps_they_are_is_told(request_: Request) -> None:
-    mine, others = rows(request_, entry()), rows(request_, entry(400, name="other"))
-    records = [CostRecord(**vars(row)) for row in (*mine, *others)]
-    own = [CostRecord(**vars(replace(mine[0], source=None, steps=1240, trial_id=7)))]
-    h100 = request_.hardware.gpu
-    assert evidence(records[:10], h100, {}) == "60 steps of verl.log, 8 h100"
-    told = evidence([*records, *own], h100, {7: "sweep-1"})
-    assert told == "1,240 steps of sweep-1, 8 h100; 400 steps of other, 8 h100; 60 steps of verl.log, 8 h100"
-    assert (
-        evidence([CostRecord(**vars(replace(mine[0], source=None, steps=None)))], h100, {}) == "1 measured step, 8 h100"
-    )
-
-
 @pytest.mark.parametrize(
     ("lengths", "expected"), [((1000.0, 1000.0), 1000.0), ((500.0, 2000.0), 1600.0), ((2000.0, 500.0), 850.0)]
 )
@@ -152,6 +131,8 @@ def test_the_mean_response_is_that_of_the_later_steps(
     records = [CostRecord(**vars(row)) for row in rows(request_, entry(lengths=lengths))]
     found = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits)
     assert found.mean_response == pytest.approx(expected, rel=0.05)
+    growing = [each for each in oddities(records, request_, request_.coefficients) if each.startswith("responses grow")]
+    assert len(growing) == (lengths[0] < lengths[1])
 
 
 # What is odd
@@ -186,24 +167,3 @@ def test_what_is_odd_of_a_run_is_told(request_: Request, times: dict[str, float]
     found = oddities(records, request_, request_.coefficients)
     assert len(found) == (says is not None)
     assert says is None or re.fullmatch(says, found[0])
-
-
-def test_responses_that_grow_are_told(request_: Request) -> None:
-    records = [CostRecord(**vars(row)) for row in rows(request_, entry(lengths=(500.0, 2000.0)))]
-    said = [each for each in oddities(records, request_, request_.coefficients) if each.startswith("responses")]
-    assert len(said) == 1
-    assert re.match(r"responses grow from 5\d\d to 1,9\d\d tokens: plans take the later half's 1,\d\d\d", said[0])
-
-
-def test_prices_are_compared_by_phase_before_and_after_they_learnt(request_: Request) -> None:
-    records = [CostRecord(**vars(row)) for row in rows(request_, slow(request_, sync=30.0))]
-    before = request_.coefficients
-    after = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits, before).coefficients
-    found = {each.phase: each for each in ratios(records, request_, before, after)}
-    assert list(found) == ["generate", "old_log_probs", "train", "sync", "whole step"]
-    assert found["sync"].before == pytest.approx(1 / 30)
-    assert 0.6 < found["sync"].after < 1.2
-    assert found["whole step"].after == pytest.approx(1, abs=0.05)
-    assert found["whole step"].measured_seconds == pytest.approx(
-        sum(found[name].measured_seconds for name in found) / 2
-    )

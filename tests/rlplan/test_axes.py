@@ -1,7 +1,5 @@
 """Recipes, base models and learning rates on the command line: a plan's document and table, a sweep of it."""
 
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -12,14 +10,14 @@ from typer.testing import CliRunner
 
 from planner.store import open_store, sweeps
 from planner.store.schema import Candidate, Plan, Trial
-from rlplan.actions.sweep_request import SweepRequest, describe
+from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import resume, start
 from rlplan.cli import app
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
-from tests.rlplan.test_sweeping import Stopping, database, on_simulated_workers, request, stored, trials
+from tests.rlplan.test_sweeping import Stopping, request, stored, trials
 
-__all__ = ["database", "on_simulated_workers"]  # fixtures
+pytestmark = pytest.mark.usefixtures("simulated_workers")
 
 BOTH = ("--recipes", "easy,dapo")
 
@@ -27,7 +25,7 @@ BOTH = ("--recipes", "easy,dapo")
 def plan(run: Run, *args: str) -> dict[str, Any]:
     ran = run("propose", "--task", "sum-easy", "--budget", "0.5", "--format", "json", *args)
     assert ran.code == 0, ran.err
-    return dict(json.loads(ran.out))
+    return ran.json
 
 
 def test_the_document_has_axes_where_there_are_any(run: Run) -> None:
@@ -38,18 +36,8 @@ def test_the_document_has_axes_where_there_are_any(run: Run) -> None:
     assert all("axes" in outlook for outlook in both["outlook"])
     pilots = [candidate for candidate in both["candidates"] if candidate["pilot_steps"]]
     assert {candidate["axes"]["recipe"] for candidate in pilots} == {"easy", "dapo"}
+    assert "axes" not in plan(run, "--recipes", "dapo")
     assert math.fsum(candidate["pilot_gpu_hours"] for candidate in pilots) <= both["pilot_gpu_hours"]
-
-
-def test_one_recipe_is_the_same_document_as_ever(run: Run) -> None:
-    one, same = plan(run, "--recipes", "dapo"), plan(run, "--recipe", "dapo")
-    assert "axes" not in one
-    assert all("axes" not in candidate for candidate in one["candidates"])
-    sources = {entry["what"]: entry.pop("source") for entry in one["assumptions"]}
-    assert sources["recipe"] == "--recipes"
-    for entry in same["assumptions"]:
-        del entry["source"]
-    assert one | {"plan": ""} == same | {"plan": ""}
 
 
 def test_a_range_of_learning_rates_from_the_file(run: Run, tmp_path: Path) -> None:
@@ -63,19 +51,12 @@ def test_a_range_of_learning_rates_from_the_file(run: Run, tmp_path: Path) -> No
     assert assumed["value"].endswith("times 0.3 to 3, to be searched")
 
 
-def test_tables_and_csv_name_the_axes(run: Run) -> None:
+def test_tables_and_csv_name_the_axes_and_values_without_a_pilot(run: Run, tmp_path: Path) -> None:
     ran = run("propose", "--task", "sum-easy", "--budget", "0.5", *BOTH)
     assert "recipes easy, dapo" in ran.out.replace("\n", " ")
     assert max(map(len, ran.out.splitlines())) <= 80
-    rows = list(
-        csv.DictReader(
-            io.StringIO(run("propose", "--task", "sum-easy", "--budget", "0.5", *BOTH, "--format", "csv").out)
-        )
-    )
+    rows = run("propose", "--task", "sum-easy", "--budget", "0.5", *BOTH, "--format", "csv").rows
     assert {row["axis_recipe"] for row in rows} == {"easy", "dapo"}
-
-
-def test_a_value_without_a_pilot_is_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rlplan.toml").write_text("[pilot]\nmost_pilots = 2\n")
     ran = run("propose", "--task", "sum-easy", "--budget", "0.5", "--recipes", "easy,dapo,grpo,dr-grpo", width=200)
     assert ran.out.count("no pilot of ") == 2
@@ -83,10 +64,10 @@ def test_a_value_without_a_pilot_is_told(run: Run, tmp_path: Path) -> None:
 
 def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Path) -> None:
     names = ("--budget", "5000", "--models", "qwen3-4b,qwen3-8b", "--format", "json")
-    before = json.loads(run("propose", *names).out)
+    before = run("propose", *names).json
     with open_store(tmp_path / "rlplan.db") as store:
         samples.put(store, sweeps.add_cost_records, [samples.cost_record(model="qwen3-4b")] * 20)
-    after = json.loads(run("propose", *names).out)
+    after = run("propose", *names).json
 
     def spread(document: dict[str, Any], model: str) -> float:
         cell = next(c for c in document["candidates"] if c["axes"]["model"] == model)
@@ -94,21 +75,6 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
 
     assert spread(after, "qwen3-4b") < 0.75 * spread(before, "qwen3-4b")
     assert spread(after, "qwen3-8b") == pytest.approx(spread(before, "qwen3-8b"), rel=1e-3)  # its first row may move
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--recipes", "easy,daapo"), "unknown recipe 'daapo': did you mean 'dapo'"),
-        (("--recipes", "easy,dapo", "--recipe", "grpo"), "they say the same thing twice"),
-        (("--recipes", ","), "axes.recipes is empty"),
-    ],
-)
-def test_mistakes_get_one_line(run: Run, args: tuple[str, ...], message: str) -> None:
-    ran = run("propose", "--task", "sum-easy", "--budget", "0.5", *args)
-    assert ran.code == 2
-    assert message in ran.err
-    assert ran.err.count("\n") == 1
 
 
 def compared(**changes: Any) -> SweepRequest:
@@ -132,13 +98,7 @@ def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> Non
     table = CliRunner().invoke(app, ["status", "--db", database], env={"COLUMNS": "80"}).stdout
     assert "with" in table
     assert max(map(len, table.splitlines())) <= 80
-    assert any("dapo" in line and "finished" in line for line in table.splitlines())
-
-
-def test_a_dry_run_names_the_trials_by_their_axes(database: str) -> None:
-    names = [trial.name for trial in describe(compared(), database).trials]
-    assert len(set(names)) == len(names)
-    assert {name.split("-")[2] for name in names} == {"easy", "dapo"}
+    assert any(line.split()[3:4] == ["dapo"] for line in table.splitlines())
 
 
 @pytest.mark.parametrize(("asked", "used"), [(None, "tpe"), ("none", None), ("qmc", "qmc")])
@@ -155,12 +115,6 @@ def test_a_range_is_searched_unless_that_is_not_wanted(database: str, asked: str
         candidate = session.get_one(Candidate, trial.candidate_id)
         assert (trial.axes, trial.learning_rate) == (candidate.axes, candidate.learning_rate)
     assert stored(database).config["search"] == used
-
-
-def test_without_axes_nothing_is_searched(database: str) -> None:
-    interrupts = Stopping()
-    start(request(policy="rlplan"), database, interrupts=interrupts, began=interrupts.began)
-    assert all(trial.axes == () for trial in trials(database).values())
 
 
 def test_an_embedded_tasks_model_is_not_compared(run: Run) -> None:

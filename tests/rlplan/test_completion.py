@@ -1,18 +1,13 @@
 """Shell completion: names from the database and values of flags, silently nothing where there are none."""
 
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from budgets import catalogue
-from planner.config import embedded_tasks
 from planner.config.trainer import TRAINERS
-from planner.recipes import recipe_names
 from planner.store import sweeps
 from planner.sweeping.policies import POLICIES
 from planner.trials import TrialState
@@ -56,36 +51,23 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> "Run":
     [
         ("rlplan stat", ["status"]),
         ("rlplan status s", ["sweep-2", "sweep-1"]),
-        ("rlplan resume sweep-1", ["sweep-1"]),
         ("rlplan rank ", ["sweep-2", "sweep-1", "plan-1"]),
         ("rlplan sweep p", ["plan-1"]),
         ("rlplan show n", ["n16-B128-s0"]),
         ("rlplan show --sweep sweep-1 n5", ["n512-B32-s0"]),
-        ("rlplan show sw", ["sweep-2", "sweep-1"]),
         ("rlplan decisions sweep-1 --trial n1", ["n128-B64-s0", "n16-B128-s0", "n1024-B1024-s0"]),
-        ("rlplan export --sweep sweep-1", ["sweep-1"]),
         ("rlplan export --what tr", ["trials"]),
-        ("rlplan status --format ", ["table", "json", "csv"]),
         ("rlplan export --format p", ["parquet"]),
         ("rlplan status --status paused,pr", ["paused,pruned"]),
-        ("rlplan rank --status prop", ["proposed"]),
         ("rlplan rank --sort p", ["p-best"]),
         ("rlplan decisions --action st", ["start", "stop"]),
         ("rlplan sweep --policy me", ["median"]),
-        ("rlplan preview --policy h", ["hyperband"]),
         ("rlplan propose --gpu h", ["h100", "h200", "h20", "h800"]),
         ("rlplan propose --recipes easy,da", ["easy,dapo"]),
     ],
 )
 def test_a_shell_is_offered(offered: "Run", line: str, names: list[str]) -> None:
     assert offered(line) == names
-
-
-def test_what_comes_along_is_offered_whole(offered: "Run") -> None:
-    assert offered("rlplan propose --recipe ") == recipe_names()
-    assert offered("rlplan propose --model ") == catalogue.names("models")
-    assert offered("rlplan train --task ") == embedded_tasks()
-    assert offered("rlplan sweep --policy ") == list(POLICIES)
 
 
 def test_what_is_written_down_here_is_what_there_is() -> None:
@@ -120,20 +102,6 @@ def test_what_cannot_be_read_offers_nothing_and_says_nothing(
     assert content is not None or not (tmp_path / "rlplan.db").exists()
 
 
-def test_a_database_that_is_locked_is_not_waited_for(
-    offered: "Run", database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connect, waited = sqlite3.connect, []
-
-    def watched(*args: Any, **options: Any) -> sqlite3.Connection:
-        waited.append(options["timeout"])
-        return connect(*args, **options)
-
-    monkeypatch.setattr(completing.sqlite3, "connect", watched)
-    assert offered("rlplan status s") == ["sweep-2", "sweep-1"]
-    assert max(waited) <= 0.5
-
-
 def test_it_imports_nothing_slow(database: Path) -> None:
     heavy = {"sqlalchemy", "numpy", "scipy", "rich.table", "planner.store"}
     code = (
@@ -147,13 +115,6 @@ def test_it_imports_nothing_slow(database: Path) -> None:
         check=True,
     )  # fmt: skip
     assert (done.stdout.split(), done.stderr) == (["sweep-2", "sweep-1"], "set()\n")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_its_script(process: Run, shell: str) -> None:
-    ran = process("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert (ran.code, ran.err) == (0, "")
-    assert "_RLPLAN_COMPLETE" in ran.out
 
 
 def test_bash_completes_with_the_script(database: Path) -> None:

@@ -1,17 +1,19 @@
-import csv
-import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bench.synthetic import draw
 from planner.curves.verdicts import Verdict
-from rlplan.printing.fit_output import compute, score
+from rlplan.actions.fit_request import FitRequest
+from rlplan.actions.fitting import fit_files
+from rlplan.charts.fit_panels import BAND_POINTS, MOST_POINTS, curve_panels
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import curves, only
-from tests.rlplan.fit_samples import rising, write
+from tests.rlplan.fit_samples import write
 
-CONTRACT_KEYS = {
+KEYS = {
     "curve",
     "points",
     "used_points",
@@ -26,7 +28,7 @@ CONTRACT_KEYS = {
 
 def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:
     curve = only(run, one)
-    assert set(curve) >= CONTRACT_KEYS
+    assert set(curve) >= KEYS
     assert (curve["curve"], curve["points"], curve["used_points"]) == ("one", 60, 60)
     assert (curve["x"], curve["y"], curve["file"]) == ("gpu_hours", "score", one)
     assert curve["verdict"] in {verdict.value for verdict in Verdict}
@@ -47,7 +49,7 @@ def test_csv_has_a_row_for_every_prediction(run: Run, tmp_path: Path, one: str) 
     two = str(write(tmp_path / "two.csv"))
     asked = ["--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100"]
     found = curves(run, one, two, *asked)
-    rows = list(csv.DictReader(io.StringIO(run("fit", one, two, *asked, "--format", "csv").out)))
+    rows = run("fit", one, two, *asked, "--format", "csv").rows
     assert [(row["curve"], float(row["x"])) for row in rows] == [
         (curve["curve"], prediction["x"]) for curve in found for prediction in curve["predictions"]
     ]
@@ -68,28 +70,6 @@ def test_the_table_fits_the_terminal_and_says_more_where_there_is_room(run: Run,
     assert "\x1b[" not in out
 
 
-def test_the_table_of_long_names_still_fits(run: Run, tmp_path: Path) -> None:
-    paths = [str(write(tmp_path / f"{'qwen2.5-math-7b-' * 4}{i}.csv")) for i in range(6)]
-    out = run("fit", *paths, "--fit-fraction", "0.4", "--predict-at", "end").out
-    assert max(len(line) for line in out.splitlines()) <= 80
-    assert "6 curves of 6 files" in out
-    assert "Why" not in out
-    assert "…" not in out
-
-
-def test_no_column_is_cut_off_at_80_columns(run: Run, tmp_path: Path) -> None:
-    x, y = rising(1200)
-    long = write(tmp_path / "a-name-that-takes-several-lines.csv", x=x, y=30 * y)
-    short = write(tmp_path / "a-name-like-that-for-few-points.csv", x=x[:8], y=y[:8])
-    out = run("fit", str(long), str(short), "--fit-fraction", "0.4", "--predict-at", "end").out
-    assert "480/1,200" in out
-    assert "identifiable" in out
-    rows = [line for line in out.splitlines() if re.search(r" \d+/\d", line)]
-    assert len(rows) == 2
-    assert all(row.endswith((")", "not yet known")) for row in rows)
-    assert next(line for line in out.splitlines() if line.startswith("curve")).endswith(" A")
-
-
 def test_names_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "run[red]$x$<b>.csv"))
     assert "run[red]$x$<b>" in run("fit", path, width=200).out
@@ -98,19 +78,48 @@ def test_names_are_shown_as_they_are(run: Run, tmp_path: Path) -> None:
     assert "run[red]$x$&lt;b&gt;: " in (tmp_path / "odd.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [(0.0, "0.00"), (0.634, "0.63"), (-1.5, "-1.50"), (0.0012, "0.0012"), (0.00004, "4.0e-05"), (42.13, "42.1")],
-)
-def test_scores_have_the_digits_they_deserve(value: float, written: str) -> None:
-    assert score(value) == written
+PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 
 
-def test_large_scores_and_computes_stay_within_a_column() -> None:
-    assert (score(1234.5), score(2.5e7), compute(0.25), compute(60), compute(16_670_720)) == (
-        "1,234",
-        "2.5e+07",
-        "0.25",
-        "60",
-        "16.7M",
-    )
+@pytest.mark.parametrize("flags", [[], ["--fit-fraction", "0.5", "--predict-at", "end", "--cut", "3"]])
+def test_a_png_is_drawn(run: Run, tmp_path: Path, one: str, flags: list[str]) -> None:
+    ran = run("fit", one, *flags, "--plot", "fit.png")
+    assert (ran.code, ran.err) == (0, "drew fit.png\n")
+    assert (tmp_path / "fit.png").read_bytes().startswith(PNG_HEADER)
+
+
+def test_a_page_is_drawn_that_needs_nothing_else(run: Run, tmp_path: Path, one: str) -> None:
+    ran = run("fit", one, "--fit-fraction", "0.5", "--predict-at", "end", "--cut", "3", "--plot", "fit.html")
+    assert (ran.code, ran.err) == (0, "drew fit.html\n")
+    page = (tmp_path / "fit.html").read_text()
+    assert re.search(r"<(script|link|img|iframe)[^>]*\s(src|href)=", page) is None
+    for name in ("used", "not used", "90 % band", "median of the fit", "prediction", "observed", "cut"):
+        assert f'"name":"{name}"' in page
+
+
+def test_very_many_points_are_read_fitted_and_drawn(run: Run, tmp_path: Path) -> None:
+    x = np.arange(1, 200_001)
+    y = 0.3 + 0.4 * x / (x + 20_000) + 0.02 * np.sin(x)
+    path = tmp_path / "many.csv"
+    path.write_text("step,score\n" + "\n".join(f"{at},{value:.4f}" for at, value in zip(x, y, strict=True)) + "\n")
+    fits = fit_files([path], FitRequest())
+    assert fits.curves[0].fit.used_points == 200_000
+    assert fits.curves[0].fit.verdict.value in ("rising", "saturated")
+    assert curve_panels(fits)[0].lines[0].used.x.size <= MOST_POINTS
+
+
+@pytest.mark.parametrize("shape", ["sigmoid", "collapse", "reward-scale"])
+def test_the_band_holds_its_median_and_meets_the_predictions(tmp_path: Path, shape: str) -> None:
+    curve = draw(shape, np.random.default_rng(3)).curve
+    fits = fit_files([write(tmp_path / "drawn.csv", x=curve.x, y=curve.y)], FitRequest(fit_fraction=0.5))
+    (panel,) = curve_panels(fits)
+    (line,) = panel.lines
+    band = line.band
+    assert band is not None
+    assert band.x.size == BAND_POINTS
+    assert np.all(np.diff(band.x) >= 0)
+    assert np.all((band.low <= band.median) & (band.median <= band.high))
+    last = line.predictions[-1]
+    assert (band.x[-1], band.low[-1], band.high[-1]) == pytest.approx((last.x, last.low, last.high))
+    assert line.used.x.size + line.unused.x.size == curve.x.size
+    assert panel.leftmost < line.used.x[line.used.x > 0].min()

@@ -1,35 +1,24 @@
-import csv
-import io
 import json
 import math
 import re
 import sqlite3
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.store import open_store, sweeps
-from planner.store.records import NewCostRecord
+from planner.store.schema import CostRecord
+from rlplan.actions.calibrating import calibration_of
+from tests.planner.proposals.requests import request
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
 
-CANDIDATE_KEYS = {
-    "rank",
-    "rollouts_per_prompt",
-    "prompts_per_batch",
-    "update_steps",
-    "pilot_steps",
-    "gpu_hours_per_step",
-    "pilot_gpu_hours",
-    "learning_rate",
-    "epochs",
-    "signal_fraction",
-    "expected_score",
-    "notes",
-}
+CANDIDATE_KEYS = (
+    "rank rollouts_per_prompt prompts_per_batch update_steps pilot_steps gpu_hours_per_step pilot_gpu_hours "
+    "learning_rate epochs signal_fraction expected_score notes"
+)
 
 CONTRACT_COLUMNS = (
     "sweep rank rollouts_per_prompt prompts_per_batch update_steps learning_rate recipe expected_score score_low "
@@ -40,7 +29,7 @@ CONTRACT_COLUMNS = (
 def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
     ran = run("propose", "--budget", "5000", "--format", "json")
     assert (ran.code, ran.err) == (0, "")
-    plan = json.loads(ran.out)
+    plan = ran.json
     assert plan["plan"] == "plan-1"
     assert plan["budget_gpu_hours"] == 5000
     assert plan["workload"]["model"] == "qwen3-8b"
@@ -51,7 +40,7 @@ def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
     assert plan["difficulty"] == "easy"
     assert all(set(entry) == {"what", "value", "source"} for entry in plan["assumptions"])
     for candidate in plan["candidates"]:
-        assert set(candidate) >= CANDIDATE_KEYS
+        assert set(candidate) >= set(CANDIDATE_KEYS.split())
         assert set(candidate["expected_score"]) == {"median", "low", "high"}
         assert candidate["update_steps"] * candidate["gpu_hours_per_step"] <= plan["final_gpu_hours"]
     assert math.fsum(c["pilot_gpu_hours"] for c in plan["candidates"]) <= plan["pilot_gpu_hours"]
@@ -62,40 +51,7 @@ def test_json_is_one_document_with_the_fields_of_the_contract(run: Run) -> None:
 def proposed(run: Run, *args: str) -> dict[str, Any]:
     ran = run("propose", "--format", "json", *args)
     assert ran.code == 0, ran.err
-    return dict(json.loads(ran.out))
-
-
-@pytest.mark.parametrize(
-    "workload", [(), ("--model", "qwen2.5-3b", "--response-tokens", "1024", "--gpus", "16")], ids=["default", "3B"]
-)
-def test_a_larger_budget_gets_no_worse_answer_and_no_thousands_of_passes(run: Run, workload: tuple[str, ...]) -> None:
-    firsts = [
-        proposed(run, "--budget", budget, "--pilot-fraction", "0.2", *workload)["candidates"][0]
-        for budget in ("20000", "100000", "150000", "1000000")
-    ]
-    scores = [first["expected_score"]["median"] for first in firsts]
-    assert scores == sorted(scores)
-    assert all(first["epochs"] < 100 for first in firsts)
-    assert any("stops early" in note for note in firsts[-1]["notes"])
-    told = " ".join(run("propose", "--budget", "1000000", "--pilot-fraction", "0.2", *workload).out.split())
-    assert "passes over the prompts it is expected to lose more than it gains; more prompts would use the rest" in told
-
-
-@pytest.mark.parametrize(
-    ("flag", "one", "other", "apart"),
-    [
-        ("--pass-rate", "0.30", "0.31", 0.02),
-        ("--pass-rate", "0.60", "0.62", 0.02),
-        ("--model", "qwen3-14b", "qwen3-32b", 0.1),  # these two also buy fewer updates
-        ("--response-tokens", "16384", "32768", 0.1),
-    ],
-)
-def test_nearly_the_same_workload_gets_nearly_the_same_answer(
-    run: Run, flag: str, one: str, other: str, apart: float
-) -> None:
-    first, second = (proposed(run, "--budget", "5000", flag, value)["candidates"][0] for value in (one, other))
-    assert abs(math.log2(first["rollouts_per_prompt"] / second["rollouts_per_prompt"])) <= 1
-    assert second["expected_score"]["median"] == pytest.approx(first["expected_score"]["median"], abs=apart)
+    return ran.json
 
 
 def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
@@ -122,9 +78,9 @@ def test_a_plan_says_what_its_ranking_can_bear(run: Run) -> None:
 
 
 def test_csv_has_a_row_for_every_candidate(run: Run) -> None:
-    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    plan = run("propose", "--budget", "5000", "--format", "json").json
     ran = run("propose", "--budget", "5000", "--format", "csv")
-    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    rows = ran.rows
     assert len(rows) == len(plan["candidates"])
     assert float(rows[0]["expected_score"]) == plan["candidates"][0]["expected_score"]["median"]
     assert ran.err.strip() == "stored as plan-2 in rlplan.db"
@@ -141,14 +97,11 @@ def test_the_table_fits_the_terminal_and_starts_with_the_ranking(run: Run, width
     heading = next(line for line in out.splitlines() if "GPU-h/step" in line)
     assert ("notes" in heading) == (width == 200)
     assert "\x1b[" not in out
-
-
-def test_what_stands_in_brackets_is_text_and_no_markup(run: Run) -> None:
-    assert "assumed; see [gpus]" in run("propose", "--budget", "5000").out
+    assert "assumed; see [gpus]" in out  # what stands in brackets is text and no markup
 
 
 def test_the_table_shows_every_pilot_and_says_how_to_see_the_rest(run: Run) -> None:
-    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    plan = run("propose", "--budget", "5000", "--format", "json").json
     out = run("propose", "--budget", "5000", "--top", "2").out
     assert out.count(" steps\n") >= sum(candidate["pilot_steps"] > 0 for candidate in plan["candidates"])
     assert f"--top {len(plan['candidates'])}" in out
@@ -156,7 +109,7 @@ def test_the_table_shows_every_pilot_and_says_how_to_see_the_rest(run: Run) -> N
 
 
 def test_the_plan_is_stored_and_ranked_allocations_answers(run: Run, tmp_path: Path) -> None:
-    plan = json.loads(run("propose", "--budget", "5000", "--format", "json").out)
+    plan = run("propose", "--budget", "5000", "--format", "json").json
     with sqlite3.connect(tmp_path / "rlplan.db") as database:
         cursor = database.execute("select * from ranked_allocations")
         names = [column[0] for column in cursor.description]
@@ -185,91 +138,30 @@ def test_the_stored_plan_holds_the_resolved_configuration_and_its_sources(run: R
     assert config["sources"]["hardware.gpus"] == "rlplan.toml"
 
 
-@pytest.mark.parametrize("database", ["rlplan.db", "~/rlplan.db", "sqlite:///rlplan.db"])
-def test_measured_steps_in_the_database_narrow_the_cost(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    def proposed() -> dict[str, Any]:
-        plan: dict[str, Any] = json.loads(run("propose", "--budget", "5000", "--db", database, "--format", "json").out)
-        return plan
-
-    before = proposed()["candidates"]
-    record = NewCostRecord(
-        at=datetime.now(UTC),
-        gpu="h100",
-        generator_gpus=64,
-        trainer_gpus=64,
-        colocated=True,
-        model="qwen3-8b",
-        recipe="easy",
-        rollouts_per_prompt=64,
-        prompts_per_batch=64,
-        generated_rollouts=64 * 64,
-        trained_rollouts=64 * 64,
-        mean_prompt_tokens=256,
-        mean_response_tokens=3300,
-        longest_response_tokens=8192,
-        seconds={"generate": 200.0, "reference": 20.0, "train": 80.0, "sync": 1.0},
-    )
-    with open_store(tmp_path / "rlplan.db") as store:
-        samples.put(store, sweeps.add_cost_records, [record] * 20)
-    plan = proposed()
-    after = plan["candidates"]
-
-    def spread(candidates: list[dict[str, float]]) -> float:
-        cell = next(c for c in candidates if (c["rollouts_per_prompt"], c["prompts_per_batch"]) == (64, 64))
-        return cell["gpu_hours_per_step_high"] / cell["gpu_hours_per_step_low"]
-
-    assert spread(after) < 0.5 * spread(before)
-    cost = next(entry for entry in plan["assumptions"] if entry["what"] == "cost of a step")
-    assert cost["source"] == "calibrated by 20 measured steps, 64 h100"
-
-
-@pytest.mark.parametrize("database", ["~/new.db", "sqlite:///new.db"])
-def test_a_refused_proposal_leaves_no_file_behind_however_it_is_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert run("propose", "--budget", "3", "--db", database).code == 4
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_task_is_planned_for_this_machine(run: Run) -> None:
-    plan = json.loads(run("propose", "--task", "sum-easy", "--budget", "0.03", "--format", "json").out)
+def test_a_task_is_planned_for_this_machine(run: Run, tmp_path: Path) -> None:
+    plan = proposed(run, "--task", "sum-easy", "--budget", "0.03")
     assert plan["hardware"]["gpu"] == "cpu"
     assert plan["hardware"]["gpus_per_trial"] == 1
     assert all(32 <= c["rollouts_per_prompt"] * c["prompts_per_batch"] <= 1024 for c in plan["candidates"])
     assert "GPU-s/step" in run("propose", "--task", "sum-easy", "--budget", "0.03").out
-
-
-def test_the_task_may_stand_in_the_file(run: Run, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[workload]\ntask = "sum-hard"\n[budget]\ngpu_hours = 0.05\n')
-    plan = json.loads(run("propose", "--config", "own.toml", "--format", "json").out)
+    plan = proposed(run, "--config", "own.toml")
     assert (plan["difficulty"], plan["budget_gpu_hours"]) == ("hard", 0.05)
 
 
 def test_a_local_config_json_is_a_model(run: Run, tmp_path: Path) -> None:
-    shape = {
-        "hidden_size": 2048,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "intermediate_size": 8192,
-        "vocab_size": 128256,
-        "max_position_embeddings": 131072,
-        "tie_word_embeddings": True,
-    }
+    shape = {"hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8}
+    shape |= {"intermediate_size": 8192, "vocab_size": 128256, "max_position_embeddings": 131072}
+    shape |= {"tie_word_embeddings": True}
     folder = tmp_path / "my-model"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(shape))
-    plan = json.loads(run("propose", "--budget", "5000", "--model", "./my-model", "--format", "json").out)
+    plan = run("propose", "--budget", "5000", "--model", "./my-model", "--format", "json").json
     assert plan["workload"]["model"] == "my-model"
     assert plan["workload"]["parameters"] == pytest.approx(1.236e9, rel=0.001)
 
 
-@pytest.mark.parametrize("further", [[], ["--gpus", "24"], ["--model", "qwen2.5-14b", "--recipe", "scalerl"]])
+@pytest.mark.parametrize("further", [["--gpus", "24"], ["--model", "qwen2.5-14b", "--recipe", "scalerl"]])
 def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str]) -> None:
     refused = run("propose", "--budget", "10", "--gpus-per-trial", "24" if "24" in further else "64", *further)
     offer = re.search(r"or ([\d,]+) with --gpus-per-trial (\d+)", refused.err)
@@ -283,13 +175,13 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
     ("args", "code", "message"),
     [
         (["--budget", "0"], 2, "rlplan: --budget '0' is not a number of GPU-hours above zero"),
-        (["--budget", "-5"], 2, "rlplan: --budget '-5' is not a number of GPU-hours above zero"),
         (["--budget", "nan"], 2, "rlplan: --budget 'nan' is not a number"),
-        (["--budget", "inf"], 2, "rlplan: --budget 'inf' is not a number"),
         (["--budget", "5k"], 2, "rlplan: --budget '5k' is not a number of GPU-hours above zero: write it out"),
         (["--budget", "1e12"], 2, "at most 1,000,000,000"),
         ([], 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
         (["--budget", "3"], 4, "The smallest budget that would do is"),
+        (["--budget", "3", "--db", "~/new.db"], 4, "The smallest budget that would do is"),
+        (["--budget", "3", "--db", "sqlite:///new.db"], 4, "The smallest budget that would do is"),
         (["--budget", "5000", "--gpu", "h10"], 2, "unknown GPU 'h10': did you mean 'h100'"),
         (["--budget", "5000", "--model", "qwen3-9b"], 2, "unknown model 'qwen3-9b': did you mean 'qwen3.5-9b'"),
         (["--budget", "5000", "--response-tokens", "99999"], 2, "exceed the context of qwen3-8b, 40,960"),
@@ -298,7 +190,6 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
         (["--budget", "5000", "--config", "none.toml"], 2, "none.toml does not exist; `rlplan init` writes one"),
         (["--budget", "5000", "--budgett", "1"], 2, "No such option: --budgett"),
         (["--budget", "5000", "--gpus", "many"], 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
-        (["--budget", "5000", "--gpus", "8.5"], 2, "--gpus '8.5' is not a whole number"),
         (["--budget", "5000", "--baseline", "16x128"], 2, "--baseline: '16x128' does not name n (2 or more) and B"),
         (["--budget", "5000", "--format", "xml"], 2, "'xml' is not one of 'table', 'json', 'csv'"),
         (["--budget", "5000", "--pass-rate", "1.5"], 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
@@ -307,8 +198,9 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
     ],
 )
 def test_every_mistake_gets_one_line_that_says_what_to_do(
-    run: Run, tmp_path: Path, args: list[str], code: int, message: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], code: int, message: str
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     ran = run("propose", *args)
     assert ran.code == code
     assert ran.out == ""
@@ -319,35 +211,18 @@ def test_every_mistake_gets_one_line_that_says_what_to_do(
     assert not list(tmp_path.iterdir()), "a refused proposal leaves no file behind"
 
 
-@pytest.mark.parametrize("content", [b"not a database at all, just text", b"SQLite format 3\x00" + b"\x00" * 200])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(run: Run, tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "notes.db"
-    file.write_bytes(content)
-    ran = run("propose", "--budget", "5000", "--db", "notes.db")
-    assert ran.code == 2
-    assert "notes.db" in ran.err
-    assert file.read_bytes() == content
-
-
-def test_somebody_elses_database_is_refused_and_left_alone(run: Run, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "other.db") as database:
-        database.execute("create table songs (title text)")
-    database.close()
-    before = (tmp_path / "other.db").read_bytes()
-    ran = run("propose", "--budget", "5000", "--db", "other.db")
-    assert ran.code == 2
-    assert "other.db" in ran.err
-    assert (tmp_path / "other.db").read_bytes() == before
-
-
-def test_measured_steps_say_how_long_responses_are_unless_that_is_given(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["~/rlplan.db", "sqlite:///rlplan.db"])
+def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     with open_store(tmp_path / "rlplan.db") as store:
         record = replace(samples.cost_record(), source="/runs/verl.log", steps=40)
         growing = [replace(record, mean_response_tokens=tokens) for tokens in (500.0, 600, 1400, 1450, 1500, 1550)]
         samples.put(store, sweeps.add_cost_records, growing)
 
     def assumed(*flags: str) -> dict[str, Any]:
-        plan = json.loads(run("propose", "--budget", "5000", "--format", "json", *flags).out)
+        plan = proposed(run, "--budget", "5000", "--db", database, *flags)
         told = {each["what"]: (each["value"], each["source"]) for each in plan["assumptions"]}
         return told | {"mean": plan["workload"]["mean_response_tokens"]}
 
@@ -358,8 +233,60 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(run: Run
     assert measured["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
     assert (given["mean"], given["responses"][1]) == (2400, "--mean-response-tokens")
     assert given["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
-    price = json.loads(run("price", "--format", "json").out)
+    price = run("price", "--format", "json", "--db", database).json
     told = {each["what"]: each["source"] for each in price["assumptions"]}
     assert told["cost of a step"] == "calibrated by 240 steps of verl.log, 8 h100"
     assert told["responses"] == measured["responses"][1]
-    assert run("preview").code == 0
+    quick = ("--draws", "1", "--policy", "full", "--pilot-fractions", "0.1")
+    assert run("preview", *quick, "--db", database).code == 0
+
+
+def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('inherits = "grpo"\n[objective]\nkl = 0.0\n')
+    own, shipped, cheaper = (
+        proposed(run, "--budget", "5000", "--recipe", name) for name in ("my.toml", "grpo", "dr-grpo")
+    )
+    assert own["recipe"] == "my"
+    priced = [entry["candidates"][0]["gpu_hours_per_step"] for entry in (own, shipped, cheaper)]
+    assert priced[0] == pytest.approx(priced[2])
+    assert priced[0] < priced[1]
+    assumed = next(entry for entry in own["assumptions"] if entry["what"] == "recipe")
+    assert (assumed["value"], assumed["source"]) == ("my (synchronous)", "--recipe")
+    (tmp_path / "rlplan.toml").write_text('[recipe]\nname = "my.toml"\n')
+    assert proposed(run, "--budget", "5000")["recipe"] == "my"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "recipe my.toml does not exist; shipped are cispo, dapo"),
+        ("[objective]\nclip_hgh = 0.1\n", "my.toml: unknown key 'objective.clip_hgh': did you mean 'clip_high'"),
+        ('[optimizer]\nlearning_rate_schedule = "cosine"\n', "depends on the run's length"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(
+    run: Run, tmp_path: Path, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / "my.toml").write_text(text)
+    ran = run("propose", "--budget", "5000", "--recipe", "my.toml")
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / "rlplan.db").exists()
+
+
+def measured(recipe: str) -> CostRecord:
+    values = asdict(samples.cost_record()) | {"recipe": recipe, "seconds": {"generate": 30.0, "train": 10.0}}
+    return CostRecord(**values)
+
+
+def test_a_measured_step_counts_as_its_own_recipe_and_an_unknown_one_as_the_requested() -> None:
+    def learned(recorded: str, requested: str) -> list[float]:
+        asked = request(recipe=requested)
+        learned_from = calibration_of([measured(recorded)], asked.workload, asked.hardware.gpu, asked.traits)
+        return list(learned_from.coefficients.log_mean.values())
+
+    assert learned("dapo", "grpo") == learned("dapo", "dapo") != learned("grpo", "grpo")
+    assert learned("ours.toml", "dapo") == learned("dapo", "dapo")
+    assert learned("ours.toml", "grpo") == learned("grpo", "grpo")

@@ -1,8 +1,5 @@
 """`rlplan recommend`: what it prints, what it refuses, and that its command starts the run that it promises."""
 
-import csv
-import io
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,15 +7,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from typer.main import get_command
 
-import rlplan.actions.training
 from planner.store import open_store
-from planner.store.schema import Recommendation, SweepStatus
+from planner.store.schema import Recommendation
 from rlplan.actions.train_request import TrainRequest, new_run
+from rlplan.cli import app
 from runner.sweep.answering import stored_board
 from tests.rlplan.conftest import Run, Use
 from tests.rlplan.recommend_sweeps import SWEEP, ended, trials
-from tests.rlplan.sweep_rows import seeded
 from tests.rlplan.train_backend import Scripted, curve_steps
 
 
@@ -26,26 +23,14 @@ def document(run: Run, *args: str) -> dict[str, Any]:
     ran = run("recommend", "--format", "json", *args)
     assert ran.code == 0, ran.err
     assert not ran.err
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return ran.json
 
 
-def asked(run: Run, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> TrainRequest:
+def asked(arguments: list[str]) -> TrainRequest:
     """Return what the real command line makes of a command."""
-    seen: list[TrainRequest] = []
-
-    class EnoughError(Exception):
-        pass
-
-    def train(request: TrainRequest, **_: Any) -> None:
-        seen.append(request)
-        raise EnoughError
-
-    monkeypatch.setattr(rlplan.actions.training, "train", train)
-    assert arguments[0] == "rlplan"
-    with pytest.raises(EnoughError):
-        run(*arguments[1:], "--debug")
-    return seen[0]
+    assert arguments[:2] == ["rlplan", "train"]
+    with get_command(app).commands["train"].make_context("train", arguments[2:]) as context:
+        return TrainRequest.of(context.params)
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -73,14 +58,9 @@ def test_the_document_is_the_whole_answer(run: Run, tmp_path: Path) -> None:
     assert found["launch"]["command"] == shlex.join(found["launch"]["arguments"])
     assert found["recommendation"]["score_low"] < found["recommendation"]["expected_score"]
     assert len(found["budgets"]) == 5
-
-
-def test_the_csv_is_the_ranking(run: Run, tmp_path: Path) -> None:
-    ended(tmp_path / "rlplan.db")
-    rows = list(csv.DictReader(io.StringIO(run("recommend", SWEEP, "--format", "csv").out)))
-    ranking = document(run)["ranking"]
-    assert [int(row["rank"]) for row in rows] == list(range(1, len(ranking) + 1))
-    assert float(rows[0]["expected_score"]) == ranking[0]["expected_score"]
+    rows = run("recommend", SWEEP, "--format", "csv").rows
+    assert [int(row["rank"]) for row in rows] == [row["rank"] for row in found["ranking"]]
+    assert float(rows[0]["expected_score"]) == found["ranking"][0]["expected_score"]
 
 
 def test_another_target_and_a_whole_budget(run: Run, tmp_path: Path) -> None:
@@ -93,12 +73,10 @@ def test_another_target_and_a_whole_budget(run: Run, tmp_path: Path) -> None:
     assert whole["target_gpu_hours"] == pytest.approx(1000 - plain["spent_gpu_hours"])
 
 
-def test_the_command_trains_what_the_sweep_has_trained(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_trains_what_the_sweep_has_trained(run: Run, tmp_path: Path) -> None:
     ended(tmp_path / "rlplan.db")
     found = document(run)
-    request = asked(run, found["launch"]["arguments"], monkeypatch)
+    request = asked(found["launch"]["arguments"])
     asked_for, folder = new_run(request)
     with open_store(tmp_path / "rlplan.db", read_only=True) as store, store.read() as session:
         spec = stored_board(session, SWEEP).spec
@@ -110,7 +88,7 @@ def test_the_command_trains_what_the_sweep_has_trained(
     assert request.from_pilot is None
 
 
-def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path) -> None:
     task = {
         "name": str(tmp_path / "my problems.jsonl"),
         "model": str(tmp_path / "models/mine"),
@@ -122,22 +100,18 @@ def test_a_task_of_ones_own_is_named_in_full(run: Run, tmp_path: Path, monkeypat
         "max_response_tokens": 300,
     }
     ended(tmp_path / "rlplan.db", task=task)
-    request = asked(run, document(run)["launch"]["arguments"], monkeypatch)
+    request = asked(document(run)["launch"]["arguments"])
     trial = new_run(request)[0].trial
     assert trial.task.model_dump() == task
     assert (trial.machine.device, trial.machine.weights, trial.machine.threads) == ("cpu", "float32", 1)
 
 
 def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(run: Run, tmp_path: Path) -> None:
-    """Versions that stored less of it, or nothing, left databases that stay readable."""
     ended(tmp_path / "rlplan.db")
     stored = document(run)
     assert (stored["source"], stored["so_far"]) == ("stored", False)
     assert "the answer stored at its end, 2026-01-01 " in " ".join(run("recommend").out.split())
     assert (document(run, "--target", "0.6")["source"], document(run, "--budget", "3")["source"]) == ("now", "now")
-    assert "worked out now: another final run than the sweep's own" in " ".join(
-        run("recommend", "--target", "0.6").out.split()
-    )
     with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
         row = session.scalars(select(Recommendation)).one()
         row.details = {"reason": row.details["reason"]}
@@ -176,37 +150,3 @@ def test_a_pilot_that_has_gone_all_the_way_is_the_final_run(run: Run, tmp_path: 
     found = document(run, "--target", str(longest.gpu_hours_per_step * 3))
     assert found["launch"]["command"] is None
     assert "it is the final run" in found["launch"]["note"]
-
-
-def test_a_simulated_sweep_has_nothing_to_train(run: Run, tmp_path: Path) -> None:
-    ended(tmp_path / "rlplan.db", real=False)
-    assert document(run)["launch"]["command"] is None
-    assert "The sweep is of a simulated world: there is nothing to train." in run("recommend").out
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (("sweep-9",), 3, "sweep-9"),
-        (("--target", "0"), 2, "target '0' is not a number of GPU-hours above zero"),
-        (("--target", "much"), 2, "such as --target 5000"),
-        (("--target", "3", "--budget", "4"), 2, "leave one of them out"),
-        (("--budget", "0.001"), 4, "leaves nothing for a final run"),
-        (("--target", "0.0000001"), 4, "do not pay for one update step"),
-    ],
-)
-def test_what_cannot_be_answered_is_refused(run: Run, tmp_path: Path, args: Any, code: int, said: str) -> None:
-    ended(tmp_path / "rlplan.db")
-    ran = run("recommend", *args)
-    assert (ran.code, ran.out) == (code, "")
-    assert said in ran.err
-
-
-def test_without_a_sweep_or_a_curve_there_is_nothing_to_recommend(run: Run, tmp_path: Path) -> None:
-    assert run("recommend").code == 3
-    seeder = seeded(tmp_path / "rlplan.db")  # its settings are none of a sweep
-    seeder.end(SweepStatus.FINISHED)
-    seeder.store.close()
-    ran = run("recommend")
-    assert ran.code == 2
-    assert "the settings of sweep-1 are none that this version of rlplan can read" in ran.err

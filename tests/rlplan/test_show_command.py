@@ -1,9 +1,5 @@
 """`rlplan show`: one trial with everything about it, one sweep, one plan; and what a name stands for."""
 
-import csv
-import io
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +36,7 @@ def database(tmp_path: Path) -> str:
 def document(run: Run, *args: str) -> Any:
     ran = run("show", *args, "--format", "json")
     assert ran.code == 0, ran.err
-    return json.loads(ran.out)
+    return ran.json
 
 
 @pytest.mark.parametrize(
@@ -49,7 +45,6 @@ def document(run: Run, *args: str) -> Any:
         (None, None, Named(Kind.SWEEP, "sweep-2")),
         (None, "sweep-1", Named(Kind.SWEEP, "sweep-1")),
         ("plan-2", None, Named(Kind.PLAN, "plan-2")),
-        ("sweep-1", None, Named(Kind.SWEEP, "sweep-1")),
         ("n512-B32-s0", None, Named(Kind.TRIAL, "n512-B32-s0", "sweep-1")),
         ("n16-B128-s0", None, Named(Kind.TRIAL, "n16-B128-s0", "sweep-2", ("sweep-1",))),
         ("n16-B128-s0", "sweep-1", Named(Kind.TRIAL, "n16-B128-s0", "sweep-1")),
@@ -97,6 +92,18 @@ def test_a_trial_is_told_from_its_plan_to_its_end(run: Run, database: str) -> No
         "0.74 (0.68–0.79), 90 % interval, P(best) 0.62 (answered 2026-03-01 "
     ) in " ".join(out.split())
     assert "Its curve up to 30: rising." in " ".join(out.split())
+    failed = run("show", "n1024").out
+    assert "What its log says last (out-of-memory)" in failed
+    assert "torch.OutOfMemoryError: 81 GiB wanted" in failed
+    ran = run("show", "n16-B128-s0")
+    assert ran.out.startswith("n16-B128-s0 of sweep-2")
+    assert ran.err == "n16-B128-s0 is of sweep-2; --sweep shows that of sweep-1\n"
+
+
+@pytest.mark.parametrize("name", ["n512", "n1024", "sweep-1", "plan-1"])
+def test_it_fits_whatever_it_is_drawn_on(run: Run, database: str, name: str) -> None:
+    for width in (40, 200):
+        assert max(map(len, run("show", name, width=width).out.splitlines())) <= width
 
 
 def test_a_trial_as_data(run: Run, database: str) -> None:
@@ -111,22 +118,8 @@ def test_a_trial_as_data(run: Run, database: str) -> None:
     assert found["config"] == {"kl": 0.0}
     assert found["train_on"]["arguments"] is None
     assert "are none that this version of rlplan can read" in found["train_on"]["note"]
-    rows = list(csv.DictReader(io.StringIO(run("show", "n512-B32-s0", "--format", "csv").out)))
+    rows = run("show", "n512-B32-s0", "--format", "csv").rows
     assert [float(row["score"]) for row in rows] == [each["score"] for each in found["points"]]
-
-
-def test_a_failure_shows_the_end_of_its_log(run: Run, database: str) -> None:
-    out = run("show", "n1024").out
-    assert "n1024-B1024-s0 of sweep-1, plan-1: failed (out-of-memory) at step 0/40" in out
-    assert "No score yet." in out
-    assert "What its log says last (out-of-memory)" in out
-    assert "torch.OutOfMemoryError: 81 GiB wanted" in out
-
-
-def test_other_sweeps_with_a_trial_of_that_name_are_named(run: Run, database: str) -> None:
-    ran = run("show", "n16-B128-s0")
-    assert ran.out.startswith("n16-B128-s0 of sweep-2")
-    assert ran.err == "n16-B128-s0 is of sweep-2; --sweep shows that of sweep-1\n"
 
 
 def test_the_command_goes_on_from_the_checkpoint_of_the_trial(run: Run, tmp_path: Path) -> None:
@@ -140,13 +133,6 @@ def test_the_command_goes_on_from_the_checkpoint_of_the_trial(run: Run, tmp_path
     out = run("show", "n2-B64").out
     command = out[out.index("rlplan train") :].split("\nIt goes on")[0]
     assert command.replace(" \\\n   ", "").split() == arguments
-
-
-def test_without_its_checkpoint_a_trial_starts_over(run: Run, tmp_path: Path) -> None:
-    ended(tmp_path / "rlplan.db")
-    found = document(run, "n2-B64")["train_on"]
-    assert "--from-pilot" not in found["arguments"]
-    assert "its checkpoint is not where it was saved" in found["note"]
     ended(tmp_path / "rlplan.db", real=False)
     assert document(run, "n2-B64")["train_on"] == {
         "arguments": None,
@@ -159,45 +145,24 @@ def test_a_sweep_as_a_whole(run: Run, database: str) -> None:
     assert out.startswith("sweep-1 of plan-1: qwen3-8b, policy rlplan, interrupted\nstopped after ")
     assert "7 trials (1 planned, 1 running, 2 paused, 2 pruned, 1 failed)" in " ".join(out.split())
     assert "Recommended for the remaining 3,997 GPU-hours: n = 512" in out
-    assert "`rlplan rank sweep-1`" in out
-    assert re.search(r"scored by +mean@1\n", out)
     assert f"`rlplan rank sweep-1 --db {database}`" in run("show", "sweep-1", "--db", database, width=200).out
     found = document(run, "sweep-1")
     assert (found["kind"], found["config"]["target_gpu_hours"], len(found["trials"])) == ("sweep", 4000.0, 7)
     assert len(run("show", "sweep-1", "--format", "csv").out.splitlines()) == 8
-    assert "no trials yet" not in run("show").out
 
 
 def test_a_plan_as_a_whole(run: Run, database: str) -> None:
     assert "Run by sweep-1, sweep-2; `rlplan show sweep-2` shows it." in run("show", "plan-1").out
     out = run("show", "plan-2").out
-    assert (
-        out
-        == """\
-plan-2: 5,000 GPU-hours for qwen3-8b on 64 h100, hard problems, recipe grpo
-1,000 GPU-hours for pilots, of which 2 take 1,000; 4,000 for the final run. Made
-2026-03-01 12:00 UTC.
-
-#   n   B    M  GPU-h/step             score     pilot
-1   8  64  400        10.0  0.50 (0.40–0.60)  50 steps
-2  16  32  400        10.0                 –  50 steps
-
-What it takes for granted
-tokens/s  2000.0 (measured)
-
-No sweep has run it yet: `rlplan sweep plan-2`.
-"""
+    assert out.startswith(
+        "plan-2: 5,000 GPU-hours for qwen3-8b on 64 h100, hard problems, recipe grpo\n1,000 GPU-hours"
     )
+    assert "tokens/s  2000.0 (measured)\n" in out
+    assert out.endswith("No sweep has run it yet: `rlplan sweep plan-2`.\n")
     found = document(run, "plan-2")
     assert (found["kind"], found["plan"], found["sweeps"]) == ("plan", "plan-2", [])
     assert [each["rank"] for each in found["candidates"]] == [1, 2]
     assert len(run("show", "plan-2", "--format", "csv").out.splitlines()) == 3
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-@pytest.mark.parametrize("name", ["n512", "n1024", "sweep-1", "plan-1"])
-def test_it_fits_whatever_it_is_drawn_on(run: Run, database: str, width: int, name: str) -> None:
-    assert max(map(len, run("show", name, width=width).out.splitlines())) <= width
 
 
 def test_a_plain_terminal_gets_plain_signs(process: Run, database: str) -> None:
@@ -207,10 +172,3 @@ def test_a_plain_terminal_gets_plain_signs(process: Run, database: str) -> None:
     assert "?" not in ran.out
     assert "*****" in ran.out
     assert "\x1b[" not in ran.out
-
-
-def test_nothing_is_shown_of_an_empty_database(run: Run, tmp_path: Path) -> None:
-    assert run("show").code == 3
-    open_store(tmp_path / "rlplan.db").close()
-    ran = run("show")
-    assert (ran.code, "rlplan propose" in ran.err) == (3, True)

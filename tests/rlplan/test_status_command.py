@@ -1,8 +1,5 @@
 """`rlplan status`: the list of all sweeps, and the trials that are asked for."""
 
-import csv
-import io
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,33 +29,20 @@ def database(tmp_path: Path) -> str:
 def test_all_sweeps_are_listed_with_what_they_say(run: Run, database: str) -> None:
     ran = run("status", "--all")
     assert ran.code == 0
-    assert (
-        ran.out
-        == """\
-sweep    plan    of        state      GPU-hours    n   B             score
-sweep-2  plan-1  qwen3-8b  created   0.00/1,000    –   –                 –
-sweep-1  plan-1  qwen3-8b  finished   326/1,000  512  32  0.74 (0.68–0.79)
-Plans that no sweep has run: plan-2
-"""
-    )
-    wide = run("status", "--all", width=200).out
-    assert "asha" in wide
-    assert "2026-03-01 12:00" in wide
-
-
-def test_the_list_as_data(run: Run, database: str) -> None:
-    document = json.loads(run("status", "--all", "--format", "json").out)
-    assert [each["sweep"] for each in document["sweeps"]] == ["sweep-2", "sweep-1"]
+    *_, row, unrun = ran.out.splitlines()
+    assert row.split() == ["sweep-1", "plan-1", "qwen3-8b", "finished", "326/1,000", "512", "32", "0.74", "(0.68–0.79)"]
+    assert unrun == "Plans that no sweep has run: plan-2"
+    document = run("status", "--all", "--format", "json").json
     first = document["sweeps"][1]
     assert (first["trials"], first["spent_gpu_hours"], first["rollouts_per_prompt"]) == (7, 326.5, 512)
     assert document["plans_without_sweep"] == ["plan-2"]
-    rows = list(csv.DictReader(io.StringIO(run("status", "--all", "--format", "csv").out)))
+    rows = run("status", "--all", "--format", "csv").rows
     assert [row["expected_score"] for row in rows] == ["", "0.74"]
 
 
 def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     def names(*args: str) -> list[str]:
-        document = json.loads(run("status", "--all", *args, "--format", "json").out)
+        document = run("status", "--all", *args, "--format", "json").json
         return [each["sweep"] for each in document["sweeps"]]
 
     assert names("--sort", "score") == ["sweep-1", "sweep-2"]
@@ -67,12 +51,6 @@ def test_the_list_is_sorted_and_filtered(run: Run, database: str) -> None:
     assert names("--status", "finished") == ["sweep-1"]
     assert "1 more sweeps are not shown" in run("status", "--all", "--top", "1").out
     assert "No sweep is what is asked for" in run("status", "--all", "--status", "failed").out
-
-
-def test_a_sweep_whose_driver_is_gone_says_so(run: Run, tmp_path: Path) -> None:
-    seeded(tmp_path / "rlplan.db").store.close()
-    assert "without a driver" in run("status", "--all").out
-    assert "sweep-1" in run("status", "--all", "--status", "without a driver").out
 
 
 def test_a_sweep_that_somebody_paused_says_so(run: Run, tmp_path: Path) -> None:
@@ -93,13 +71,6 @@ def test_a_sweep_that_somebody_paused_says_so(run: Run, tmp_path: Path) -> None:
     assert states == ["running", "paused", "running"]
 
 
-def test_without_a_sweep_or_a_plan_there_is_nothing_to_list(run: Run, tmp_path: Path) -> None:
-    assert run("status", "--all").code == 3
-    open_store(tmp_path / "rlplan.db").close()
-    ran = run("status", "--all")
-    assert (ran.code, "Run: rlplan sweep" in ran.err) == (3, True)
-
-
 @pytest.mark.parametrize(
     ("args", "names"),
     [
@@ -114,36 +85,15 @@ def test_without_a_sweep_or_a_plan_there_is_nothing_to_list(run: Run, tmp_path: 
 def test_trials_are_sorted_and_filtered_in_every_format(
     run: Run, database: str, args: tuple[str, ...], names: list[str]
 ) -> None:
-    document = json.loads(run("status", "sweep-1", *args, "--format", "json").out)
+    document = run("status", "sweep-1", *args, "--format", "json").json
     assert [trial["trial"] for trial in document["trials"]] == names
-    rows = list(csv.DictReader(io.StringIO(run("status", "sweep-1", *args, "--format", "csv").out)))
+    rows = run("status", "sweep-1", *args, "--format", "csv").rows
     assert [row["trial"] for row in rows] == names
     if args:
         lines = run("status", "sweep-1", *args, width=200).out.splitlines()
         assert [line.split()[0] for line in lines if line.startswith("n") and line[1].isdigit()] == names
-
-
-def test_what_is_not_shown_is_counted(run: Run, database: str) -> None:
-    shown = run("status", "sweep-1", "--status", "pruned").out
-    assert "not shown: 1 planned, 2 running, 1 paused, 1 failed" in shown
-    assert "No trial is in such a state." in run("status", "sweep-1", "--status", "lost").out
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--all", "sweep-1"), "leave out the name of one"),
-        (("--all", "--watch"), "leave out the name of one and --watch"),
-        (("--watch", "--top", "3"), "--watch shows what finds room"),
-        (("--status", "prun"), "did you mean 'pruned'"),
-        (("--sort", "cost"), "unknown sort key 'cost'"),
-        (("--all", "--sort", "step"), "unknown sort key 'step'"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(run: Run, database: str, args: tuple[str, ...], said: str) -> None:
-    ran = run("status", *args)
-    assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    if "running,paused" in args:
+        assert "not shown: 1 planned, " in run("status", "sweep-1", *args).out
 
 
 def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_path: Path) -> None:
@@ -156,5 +106,5 @@ def test_what_a_sweeps_checkpoints_take_is_said(run: Run, database: str, tmp_pat
         path.write_bytes(bytes(size))
     said = " ".join(run("status", "sweep-1").out.split())
     assert "3 MiB checkpoints, 1 MiB other files in" in said
-    assert json.loads(run("status", "sweep-1", "--format", "json").out)["storage"]["checkpoints"] == 3 << 20
-    assert json.loads(run("status", "sweep-2", "--format", "json").out)["storage"] is None
+    assert run("status", "sweep-1", "--format", "json").json["storage"]["checkpoints"] == 3 << 20
+    assert run("status", "sweep-2", "--format", "json").json["storage"] is None

@@ -5,14 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from budgets.errors import NotFoundError
-from planner.pooling.model import JointFit, JointModel
-from planner.pooling.pool import joint_of
-from planner.recommending.prospect import DRAWS
 from planner.store import open_store
-from planner.trials import TrialState
 from planner.view import Seen, has_curve
-from rlplan.reading.believing import PLACES, bands_of, beliefs, believed
+from rlplan.reading.believing import PLACES, beliefs, believed
 from rlplan.reading.recommend_reading import Stored, recommended, stored
 from rlplan.reading.story import Band, Beliefs
 from runner.sweep.board import Board
@@ -44,19 +39,6 @@ def test_the_answer_is_the_one_that_recommend_gives(database: str, found: Belief
     assert found.why_not is None
 
 
-def test_one_fit_serves_the_answer_and_the_bands(known: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits: list[JointModel] = []
-    fit = JointModel.fit
-
-    def counted(model: JointModel) -> JointFit:
-        fits.append(model)
-        return fit(model)
-
-    monkeypatch.setattr(JointModel, "fit", counted)
-    assert believed(known).bands
-    assert len(fits) == 1
-
-
 def test_every_curve_has_a_band_from_nothing_to_the_target(known: Stored, found: Beliefs) -> None:
     assert set(found.bands) == set(scored(known.board))
     for band in found.bands.values():
@@ -83,29 +65,6 @@ def test_bands_lie_around_the_scores_and_widen_towards_the_target(known: Stored,
     assert np.mean(inside) > 0.8
 
 
-def test_a_band_ends_where_the_worlds_of_the_answer_have_the_run(known: Stored, found: Beliefs) -> None:
-    view = known.board.view(0)
-    worlds = joint_of(view, DRAWS)
-    number = scored(known.board)[0]
-    run, place = worlds.run_of[number], worlds.place[view.trials[number].configuration]
-    drawn = np.clip(worlds.observed(np.array([place]), np.array([run]), np.array([[1.0]]))[:, 0, 0], 0, 1)
-    band = found.bands[number]
-    assert band.median[-1] == pytest.approx(np.median(drawn), abs=0.02)
-    assert band.low[-1] == pytest.approx(np.quantile(drawn, 0.05), abs=0.03)
-
-
-def test_a_run_that_was_not_fitted_has_the_band_of_its_configuration(known: Stored) -> None:
-    view = known.board.view(0)
-    worlds = joint_of(view, 400)
-    first = view.trials[scored(known.board)[0]]
-    stranger = replace(first, trial=999)
-    bands = bands_of(worlds, [*(view.trials[number] for number in scored(known.board)), stranger])
-    # It may be anywhere that a run of its configuration may be, also where the other has been seen not to be.
-    width = [high - low for low, high in zip(bands[999].low, bands[999].high, strict=True)]
-    seen = [high - low for low, high in zip(bands[first.trial].low, bands[first.trial].high, strict=True)]
-    assert sum(width) > sum(seen)
-
-
 def test_a_run_that_has_collapsed_is_cut_and_stays_where_it_fell(known: Stored) -> None:
     number = scored(known.board)[0]
     scores = known.board.trials[number].scores
@@ -127,20 +86,3 @@ def test_where_nothing_was_seen_it_says_why_not(known: Stored) -> None:
     found = believed(replace(known, answer=None))
     assert (found.recommended, dict(found.bands), dict(found.cuts)) == (None, {}, {})
     assert "has a score after its first update" in str(found.why_not)
-
-
-def test_where_all_has_failed_the_curves_still_have_bands(known: Stored) -> None:
-    for configuration in list(known.board.view(0).open_cells):
-        known.board._open.pop(configuration)
-    known.board._open_view = None
-    for number in known.board.trials:
-        known.board.put(number, state=TrialState.FAILED)
-    found = believed(replace(known, answer=None))
-    assert found.recommended is None
-    assert "all" in str(found.why_not)
-    assert set(found.bands) == set(scored(known.board))
-
-
-def test_a_sweep_that_is_not_there_is_an_error(database: str) -> None:
-    with pytest.raises(NotFoundError, match="there are: sweep-1"):
-        beliefs(database, "sweep-9")

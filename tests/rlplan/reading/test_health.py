@@ -1,13 +1,12 @@
 """The flags of a story: what a careful reader must know of a sweep, good and bad."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
 
-from planner.store.schema import Charge, Plan, Segment, SegmentOutcome, Sweep, SweepStatus
+from planner.store.schema import Plan, SegmentOutcome, Sweep, SweepStatus
 from planner.trials import TrialState
 from rlplan.reading.health import Priced, collapsed_from, evidence, flags, measured_price
 from rlplan.reading.points import Score
@@ -28,12 +27,6 @@ def lines(found: Iterable[Flag]) -> list[str]:
 
 def has(found: Iterable[str], *parts: str) -> bool:
     return any(all(part in line for part in parts) for line in found)
-
-
-def test_the_worst_comes_first(seeder: Seeder) -> None:
-    health = [line.partition(":")[0] for line in told(seeder)]
-    assert health == sorted(health, key=("bad", "mind", "good").index)
-    assert len(set(health)) == 3
 
 
 def test_a_driver_is_alive_or_silent_or_gone(seeder: Seeder) -> None:
@@ -95,16 +88,6 @@ def test_the_time_of_workers_is_in_the_accounts(seeder: Seeder) -> None:
     assert has(accounts(seeder, [stretch(0, 1, None)], 1), "bad: 1 segments have ended and were charged nothing")
 
 
-def test_a_sweep_without_failures_says_so(seeder: Seeder) -> None:
-    assert has(accounts(seeder, [stretch(0, 1, 1.0)], 1), "no failures") is False  # a trial of it has failed
-    known = story(seeder.store, now=later(seeder)).picture
-    sound = replace(known, trials=known.trials[:3])
-    assert has(lines(flags(sound, [stretch(0, 1, 1.0)], (), {}, 1.0, 1)), "good: no failures in 1 segments")
-    failed = replace(stretch(0, 1, 1.0), outcome=SegmentOutcome.FAILED)
-    found = lines(flags(sound, [failed, stretch(1, 2, 1.0, 2)], (), {}, 1.0, 1))
-    assert has(found, "mind: 1 of 2 segments failed or were lost, and were done again")
-
-
 def run(
     scores: Iterable[tuple[float, float]], n: int = 8, error: float | None = 0.01, mean: float | None = None
 ) -> TrialRow:
@@ -128,12 +111,6 @@ def test_prices_are_compared_with_the_plan(planned: float, said: str) -> None:
     assert measured_price(run(RISING)) == pytest.approx(0.1)
     cell = Cell(8, 32, (), planned, 100, None, 0, None, 1e-6)
     assert has(lines(evidence([run(RISING)], {(8, 32, ()): Priced(cell, planned / 2, planned * 2)}, 10.0)), said)
-
-
-def test_a_price_that_was_not_measured_is_not_compared() -> None:
-    assert measured_price(run(RISING[:1])) is None
-    assert measured_price(run([])) is None
-    assert not has(lines(evidence([run(RISING)], {}, 10.0)), "prices")
 
 
 def test_noise_is_compared_with_what_lies_between_the_best() -> None:
@@ -161,11 +138,3 @@ def test_a_prediction_that_reaches_far_is_told() -> None:
     assert has(lines(evidence([run(RISING)], {}, 90.0)), "mind: the final run of 90 GPU-hours is 10 × as long")
     assert not has(lines(evidence([run(RISING)], {}, 60.0)), "as long")
     assert lines(evidence([], {}, 60.0)) == []
-
-
-def test_charges_of_a_worker_belong_to_its_life(seeder: Seeder) -> None:
-    with seeder.store.write() as session:
-        session.execute(update(Segment).values(worker="w2"))
-        session.execute(update(Segment).where(Segment.id == 1).values(worker=None))
-        session.execute(update(Charge).values(worker="w2", at=NOON + timedelta(days=30)))
-    assert has(told(seeder), "mind: workers lived 5,7", "of their time is in no account")

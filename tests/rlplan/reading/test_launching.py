@@ -9,7 +9,13 @@ from planner.store import open_store
 from planner.view import Configuration
 from rlplan.reading.launching import Final, launch
 from runner.sweep.answering import stored_board
+from runner.sweep.board import Board
 from tests.rlplan.recommend_sweeps import SWEEP, ended
+
+
+def board_of(path: Path) -> Board:
+    with open_store(path, read_only=True) as store, store.read() as session:
+        return stored_board(session, SWEEP)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +35,7 @@ def test_the_axes_of_a_choice_without_a_trial_are_in_its_command(
         models={"mine": "/models/mine"},
         task={"name": str(tmp_path / "problems.jsonl"), "model": "/models/base", "reward": "exact"},
     )
-    with open_store(path, read_only=True) as store, store.read() as session:
-        board = stored_board(session, SWEEP)
+    board = board_of(path)
     chosen = Final(Configuration(16, 32, axes), update_steps=100, learning_rate=1e-4, gpu_hours=1.0)
     found = launch(board, chosen, ["dapo", "easy"])
     assert found.command is not None
@@ -45,8 +50,7 @@ def test_the_final_run_of_somebody_elses_trainer_is_told_with_its_own_layout(tmp
         machine={"gpus": 8},
         task={"name": str(tmp_path / "problems.jsonl"), "model": "/models/base", "reward": "exact"},
     )
-    with open_store(path, read_only=True) as store, store.read() as session:
-        board = stored_board(session, SWEEP)
+    board = board_of(path)
     board.spec = board.spec.model_copy(update={"final_gpus": 64, "final_nodes": 8})
     chosen = Final(Configuration(16, 32), update_steps=1234, learning_rate=1e-4, gpu_hours=1.0)
     found = launch(board, chosen, ["easy"])
@@ -71,8 +75,7 @@ def test_the_command_of_a_trainers_file_is_printed_filled_for_the_final_run(tmp_
         machine={"gpus": 8},
         task={"name": "mine", "model": "/models/base", "reward": "exact"},
     )
-    with open_store(path, read_only=True) as store, store.read() as session:
-        board = stored_board(session, SWEEP)
+    board = board_of(path)
     chosen = Final(Configuration(16, 32), update_steps=1234, learning_rate=1e-4, gpu_hours=1.0)
     alone = launch(board, chosen, ["easy"])
     assert alone.line is not None

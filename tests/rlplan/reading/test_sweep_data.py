@@ -2,14 +2,10 @@
 
 import json
 from datetime import datetime
-from pathlib import Path
 
-from planner.store import open_store
-from rlplan.reading.believing import beliefs
 from rlplan.reading.story import Band, Beliefs
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import story_data, sweep_data
-from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import Seeder, later
 
 
@@ -41,14 +37,3 @@ def test_what_is_no_finite_number_is_null(seeder: Seeder) -> None:
     assert data["trials"][0]["collapsed_from_gpu_hours"] is None
     assert data["why_no_answer"] == "nothing was seen"
     json.dumps(data, allow_nan=False)
-
-
-def test_what_is_believed_is_in_it(tmp_path: Path) -> None:
-    database = str(ended(tmp_path / "rlplan.db"))
-    found = beliefs(database)
-    with open_store(database, read_only=True) as store:
-        data = json.loads(json.dumps(story_data(story(store), found), allow_nan=False))
-    assert found.recommended is not None
-    assert data["answer"]["sentences"][0] == found.recommended.answer.what
-    with_band = [trial["trial"] for trial in data["trials"] if trial["band"] is not None]
-    assert len(with_band) == len(found.bands)

@@ -1,0 +1,152 @@
+"""What no command can do is refused with what is wrong and what to do, and leaves nothing behind."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from planner.store import open_store
+from tests.planner.replaying.tables import grid
+from tests.planner.store import samples
+from tests.planner.store.samples import NOON
+from tests.rlplan.conftest import Run
+from tests.rlplan.fit_samples import write as write_curve
+from tests.rlplan.recommend_sweeps import ended
+from tests.rlplan.test_replay_command import write as write_runs
+
+READERS = ("status --all", "recommend", "rank", "show", "decisions", "export new.csv", "preview", "pause", "stop")
+REPLAY = "replay runs.csv --budget 100 --target 100"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a sweep that has ended, a later plan, a curve, recorded runs, and what is none of these."""
+    tmp_path = tmp_path_factory.mktemp("place")
+    with open_store(ended(tmp_path / "rlplan.db")) as store:
+        store.save_plan(samples.plan(), samples.candidates(), created_at=NOON)
+    open_store(tmp_path / "empty.db").close()
+    write_curve(tmp_path / "one.csv")
+    for seed, name in enumerate(("runs", "earlier")):
+        write_runs(tmp_path / f"{name}.csv", grid(cells=8, seeds=2, points=20, seed=seed))
+    (tmp_path / "reward.csv").write_text("step,reward\n10,-1\n20,5\n")
+    (tmp_path / "broken.json").write_text('{"rlplan_experience": 1,', encoding="utf-8")
+    (tmp_path / "other.json").write_text('{"runs": []}', encoding="utf-8")
+    (tmp_path / "picture.json").write_bytes(b'{"\xff\xfe')
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*") if not path.name.endswith(("-wal", "-shm")))
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("rank sweep-9", 3, "there is no sweep or plan 'sweep-9'; there are: plan-1, plan-2, sweep-1"),
+        ("rank --sort scor", 2, "unknown sort key 'scor': did you mean 'score'"),
+        ("rank --status puased", 2, "unknown status 'puased': did you mean 'paused'"),
+        ("rank --where n16", 2, "write NAME=VALUE, such as n=16"),
+        ("rank --where colour=red", 2, "unknown column in --where 'colour'"),
+        ("rank sweep-1 --sweep sweep-2", 2, "leave one of them out"),
+        ("rank --top 0", 2, "--top"),
+        ("recommend sweep-9", 3, "there is no sweep 'sweep-9'"),
+        *((f"{verb} --db none.db", 3, "there is no results database") for verb in READERS),
+        ("status --all --db empty.db", 3, "Run: rlplan sweep"),
+        ("show --db empty.db", 3, "rlplan propose"),
+        ("recommend --target 0", 2, "target '0' is not a number of GPU-hours above zero"),
+        ("recommend --target much", 2, "such as --target 5000"),
+        ("recommend --target 3 --budget 4", 2, "leave one of them out"),
+        ("recommend --budget 0.001", 4, "leaves nothing for a final run"),
+        ("recommend --target 0.0000001", 4, "do not pay for one update step"),
+        ("decisions --action pruned", 2, "did you mean 'prune'"),
+        ("decisions --since yesterday", 2, "such as 30m, 2h or 1d"),
+        ("status --all sweep-1", 2, "leave out the name of one"),
+        ("status --all --watch", 2, "leave out the name of one and --watch"),
+        ("status --watch --top 3", 2, "--watch shows what finds room"),
+        ("status --status prun", 2, "did you mean 'pruned'"),
+        ("status --sort cost", 2, "unknown sort key 'cost'"),
+        ("status --all --sort step", 2, "unknown sort key 'step'"),
+        ("export points.xlsx", 2, "ends in none of .csv, .json and .parquet"),
+        ("export points.csv --format json", 2, "contradict each other"),
+        ("export points.csv --what point", 2, "did you mean 'points'"),
+        ("export - --what all", 2, "stdout takes one table"),
+        ("export - --format parquet", 2, "stdout takes no parquet"),
+        ("export new.csv --for replays", 2, "did you mean 'replay'"),
+        ("export new.csv --for replay --what trials", 2, "leave out --what trials"),
+        ("export", 2, "nothing says where to write"),
+        ("export --experience b.json --what fits", 2, "leave out the other path, --what"),
+        ("export no/such/folder.csv", 2, "cannot be written: No such file or directory"),
+        ("export points.csv --sweep sweep-9", 3, "there is no sweep 'sweep-9'"),
+        ("export /dev/null --what points --force", 2, "is no file that can be written"),
+        ("preview plan-9", 3, "there is no plan 'plan-9'"),
+        ("preview plan-1 --draws 0", 2, "--draws 0: at least one world"),
+        ("preview plan-1 --pilot-fractions 0.1,-1", 2, "--pilot-fractions 0.1,-1: give shares"),
+        ("preview plan-1 --policy best", 2, "unknown policy 'best'"),
+        ("preview plan-1 --seed -1", 2, "--seed -1"),
+        ("preview plan-1 --pilot-fractions 0.00001", 4, "plan-1: a pilot fraction of 1e-05 is left out"),
+        ("price -n 0", 2, "n = 0"),
+        ("price --mean-response-tokens 9000", 2, "9000"),
+        ("price --model qwen3-9b", 2, "qwen3-8b"),
+        ("price --gpus 1 --model llama-3.1-70b", 2, "does not fit"),
+        ("price none.csv", 3, "no file"),
+        ("price --forget run-1 --db none.db", 3, "there is no database"),
+        ("adopt gone --gpu h100", 2, "no run 'gone'"),
+        ("price notes.csv", 2, "model_shape"),
+        ("fit missing.csv", 2, "no file 'missing.csv'"),
+        ("fit one.csv --fit-fraction 0.5 --fit-until 3", 2, "--fit-fraction 0.5 and --fit-until 3"),
+        ("fit one.csv --fit-fraction 0", 2, "--fit-fraction 0:"),
+        ("fit one.csv --fit-fraction 1.5", 2, "--fit-fraction 1.5:"),
+        ("fit one.csv --fit-fraction half", 2, "--fit-fraction 'half'"),
+        ("fit one.csv --fit-fraction 0.001", 2, "no point of curve 'one': its 60 points go from x = 1 to 60"),
+        ("fit one.csv --fit-until -3", 2, "--fit-until -3:"),
+        ("fit one.csv --fit-until 0.5", 2, "--fit-until 0.5 leaves no point"),
+        ("fit one.csv --predict-at later", 2, "--predict-at 'later'"),
+        ("fit one.csv --predict-at 0", 2, "--predict-at '0'"),
+        ("fit one.csv --cut early", 2, "--cut 'early'"),
+        ("fit one.csv --cut 1000", 2, "leaves no point"),
+        ("fit one.csv --level 90", 2, "--level 90"),
+        ("fit one.csv --plot fit.svg", 2, "--plot fit.svg"),
+        ("fit one.csv --plot nowhere/fit.png", 2, "no folder 'nowhere'"),
+        ("fit one.csv --answers many", 2, "--answers 'many' is not a whole number"),
+        ("fit one.csv --answers 0", 2, "--answers 0: it must be at least 1"),
+        ("fit reward.csv --answers 100", 2, "only pass rates have a binomial error"),
+        ("fit one.csv --law powr", 2, "did you mean 'power'"),
+        ("fit one.csv --law group-size", 2, "needs 'rollouts_per_prompt' (rollouts per prompt), beside compute and"),
+        ("fit one.csv --law value-based", 2, "'utd' (updates per environment step) and 'parameters'"),
+        ("fit one.csv --law sigmoid --compare-by recipe", 2, "give one"),
+        ("fit one.csv --law sigmoid --answers 64", 2, "--answers is not for --law sigmoid, which weighs all points"),
+        ("fit one.csv --law value-based --predict-at 3", 2, "--predict-at is not for --law value-based"),
+        ("fit one.csv --compare-by recipe", 2, "unknown column 'recipe'"),
+        ("fit one.csv --compare-by score --plot x.html", 2, "--plot is not for --compare-by score"),
+        ("fit one.csv --compare-by gpu_hours --x gpu_hours", 2, "gpu_hours"),
+        ("replay none.csv --budget 100 --target 100", 2, "no file 'none.csv'"),
+        ("replay runs.csv --budget 0 --target 100", 2, "--budget 0: give GPU-hours above 0"),
+        ("replay runs.csv --budget x --target 100", 2, "--budget 'x' is not a number"),
+        ("replay runs.csv --budget 5 --target -1", 2, "--target -1: give GPU-hours above 0"),
+        ("replay runs.csv --target 100", 2, "Missing option '--budget'"),
+        ("replay runs.csv --budget 0.01 --target 100", 4, "0.01 GPU-hours pay for no score of any trial"),
+        (f"{REPLAY} --policy best", 2, "unknown policy 'best'"),
+        (f"{REPLAY} --workers 0", 2, "--workers 0: it must be at least 1"),
+        (f"{REPLAY} --repeat 0", 2, "--repeat 0: it must be at least 1"),
+        (f"{REPLAY} --learn-from missing.csv", 2, "there is no such file; give a table of recorded runs"),
+        (f"{REPLAY} --learn-from broken.json", 2, "is no JSON"),
+        (f"{REPLAY} --learn-from other.json", 2, "holds no experience"),
+        (f"{REPLAY} --learn-from picture.json", 2, "is not UTF-8 text"),
+        (f"{REPLAY} --learn-from notes.csv", 2, "has no column run"),
+        (f"{REPLAY} --learn-from none --learn-from earlier.csv", 2, "leave out the one or the other"),
+        (f"{REPLAY} --learn-from runs.csv", 2, "is the table that is replayed"),
+        (f"{REPLAY} --learn-from earlier.csv --learn-from earlier.csv", 2, "is given twice"),
+        (f"{REPLAY} --policy asha --learn-from earlier.csv", 2, "asha decides by scores alone"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    run: Run, place: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, said: str
+) -> None:
+    monkeypatch.chdir(place)
+    before = names(place)
+    ran = run(*shlex.split(line))
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    assert said in " ".join(ran.err.split())
+    assert ran.err.startswith("rlplan: ")
+    assert names(place) == before
