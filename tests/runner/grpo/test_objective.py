@@ -48,12 +48,6 @@ def test_importance_multiplies_the_policy_loss():
     assert objective(made, Objective(truncated_importance=1.2))[0].item() == pytest.approx(-1.1 * 2 * 1.2)
 
 
-def test_a_ratio_against_the_sampler_is_not_corrected_twice():
-    made = one(1.1, 2.0)
-    against = Objective(against="sampler", truncated_importance=1.05)
-    assert objective(made, against)[0].item() == pytest.approx(-2.2)
-
-
 def test_nothing_flows_into_old_sampler_or_base_model():
     made = tokens([3, 2], 3)
     watched = {name: getattr(made, name).clone().requires_grad_() for name in ("old", "sampler", "reference")}
@@ -141,13 +135,6 @@ def test_means_and_maxima_by_hand():
     assert found["reference_kl"] == pytest.approx((base.exp() - base - 1).mean().item())
     assert found["entropy"] == pytest.approx(made.entropies[made.mask].mean().item())
     assert found["importance_capped_share"] == pytest.approx((mismatch.exp() > 1.1).double().mean().item())
-
-
-def test_the_tokens_of_a_capped_response_are_all_capped():
-    made = tokens([3, 1], 3)
-    made.sampler[0], made.sampler[1] = made.old[0] - 1, made.old[1] + 1
-    settings = Objective(truncated_importance=2.0, truncated_importance_level="sequence")
-    assert measured(made, settings)["importance_capped_share"] == 0.75
 
 
 def test_against_the_sampler_the_mismatch_is_that_of_todays_policy():

@@ -4,25 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import (
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    PreTrainedModel,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import PreTrainedModel
 
 from runner.policy import scoring
 from runner.policy.scoring import Rows, Scorer, split
-
-SIZES = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-HEADS = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64}
+from tests.runner.engines.models import build
 
 
 @given(
@@ -46,20 +32,8 @@ def test_every_row_comes_once_with_its_prompt(prompts: list[int], n: int, most: 
     assert seen == Counter(range(len(lengths)))
 
 
-def models() -> dict[str, PreTrainedModel]:
-    torch.manual_seed(0)
-    return {
-        "llama": LlamaForCausalLM(LlamaConfig(**SIZES, **HEADS)),
-        "qwen3": Qwen3ForCausalLM(Qwen3Config(**SIZES, **HEADS)),
-        "mistral-sliding": MistralForCausalLM(MistralConfig(**SIZES, **HEADS, sliding_window=4)),
-        "gemma2-softcap": Gemma2ForCausalLM(
-            Gemma2Config(**SIZES, **HEADS, sliding_window=4, final_logit_softcapping=3.0)
-        ),
-        "gpt2": GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=2, n_positions=64)),
-    }
-
-
-MODELS = {name: model.eval() for name, model in models().items()}
+FAMILIES = ("llama", "qwen3", "gpt2", "mistral-past-its-window", "gemma2-in-its-window", "gemma2-past-its-window")
+MODELS = {name: build(name) for name in FAMILIES}
 PROMPTS = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]]
 
 
