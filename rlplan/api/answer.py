@@ -6,9 +6,8 @@ from planner.recommending.answer import FinalAnswer
 from planner.recommending.cautions import Caution
 from planner.recommending.choice import Choice
 from planner.recommending.rival import Rival
-from rlplan.api.attributes import Read
-from rlplan.api.frames import CHOICES, Frame, Library, make_frame, spread_axes
-from rlplan.api.wording import page_part
+from rlplan.api.frames import CHOICES, Frame, Library, make_frame
+from rlplan.api.wording import Read, page_part
 from rlplan.printing.recommend_output import report
 from rlplan.reading.recommend_reading import Recommended, recommended_data
 from rlplan.wording.console import text_of
@@ -45,8 +44,7 @@ class Answer:
             {name: getattr(each, name) for name in CHOICES if name != "rank"} | {"rank": rank}
             for rank, each in enumerate(choices, start=1)
         ]
-        columns, spread = spread_axes(CHOICES, rows, (each.axes for each in choices))
-        return make_frame(columns, spread, frame)
+        return make_frame(CHOICES, rows, frame, (each.axes for each in choices))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan recommend --format json` prints."""

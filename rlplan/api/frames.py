@@ -30,9 +30,16 @@ class Kind(Enum):
 Columns: TypeAlias = Mapping[str, Kind]
 
 
-def make_frame(columns: Columns, rows: Iterable[Row], library: Library | None) -> Frame:
-    """Return rows as a frame of a library: of the one that is named, else of pandas or polars if there is one."""
+def make_frame(
+    columns: Columns, rows: Iterable[Row], library: Library | None, axes: Iterable[Axes] | None = None
+) -> Frame:
+    """Return rows as a frame of a library: of the one that is named, else of pandas or polars if there is one.
+
+    With the further axes of each row these become columns behind the others.
+    """
     found = list(rows)
+    if axes is not None:
+        columns, found = spread_axes(columns, found, axes)
     match _chosen(library):
         case "pandas":
             pandas: Any = import_module("pandas")  # by itself: only its own dtypes know whole numbers that are missing

@@ -8,9 +8,8 @@ from planner.curves.comparison import ComparedRecipe, Comparison
 from planner.curves.fitting import Interval
 from rlplan.actions.fit_data import comparison_data, comparison_rows, law_data, law_rows, laws_data
 from rlplan.actions.law_fitting import FittedLaw, LawFits, LawPrediction
-from rlplan.api.attributes import Read, Said
 from rlplan.api.frames import COMPARED, LAWS, Frame, Library, make_frame
-from rlplan.api.wording import first_few, page_part
+from rlplan.api.wording import Read, Said, first_few, page_part
 from rlplan.wording.numbers import interval
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
 from planner.store import schema as tables
-from rlplan.api.attributes import Read, T
-from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame, spread_axes
-from rlplan.api.wording import arguments_named, database_at, page_part
+from rlplan.api.frames import CANDIDATES, Frame, Library, make_frame
+from rlplan.api.wording import Read, T, arguments_named, database_at, page_part
 from rlplan.reading.plan_data import STORED
 from rlplan.wording.numbers import UNKNOWN, hours, interval, steps
 
@@ -97,9 +96,7 @@ class Plan:
 
     def frame(self, frame: Library | None = None) -> Frame:
         """Return a row for each candidate, as a frame."""
-        rows = [_row(each) for each in self.candidates]
-        columns, spread = spread_axes(CANDIDATES, rows, (each.axes for each in self.candidates))
-        return make_frame(columns, spread, frame)
+        return make_frame(CANDIDATES, map(_row, self.candidates), frame, (each.axes for each in self.candidates))
 
     def report(self, path: str | Path) -> Path:
         """Write the plan, with its split and its priced grid, into one HTML file, and return its path."""

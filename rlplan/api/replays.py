@@ -10,10 +10,9 @@ from planner.replaying.play import Played
 from planner.replaying.reading import recorded_in
 from planner.view import Configuration
 from rlplan.actions.replaying import ReplayRequest, Replays, budget_of, replay_table
-from rlplan.api.attributes import Read, Said
-from rlplan.api.frames import TRACE, Frame, Library, make_frame, spread_axes
+from rlplan.api.frames import TRACE, Frame, Library, make_frame
 from rlplan.api.tables import NAME, Tabular, is_path, table_of
-from rlplan.api.wording import arguments_named, page_part
+from rlplan.api.wording import Read, Said, arguments_named, page_part
 from rlplan.printing.replay_output import replay_data
 from rlplan.wording.numbers import hours
 
@@ -51,8 +50,7 @@ class Replay:
             }
             for mark in trace
         ]
-        columns, spread = spread_axes(TRACE, rows, (mark.chosen.axes for mark in trace))
-        return make_frame(columns, spread, frame)
+        return make_frame(TRACE, rows, frame, (mark.chosen.axes for mark in trace))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document that `rlplan replay --format json` prints."""

@@ -10,8 +10,7 @@ from planner.store import Store
 from planner.store.schema import SweepStatus
 from planner.store.sweeps import sweep_named
 from rlplan.api import frames
-from rlplan.api.attributes import Read
-from rlplan.api.wording import arguments_named, page_part
+from rlplan.api.wording import Read, arguments_named, page_part
 from rlplan.reading.points import Memory, every_point
 from rlplan.reading.story_reading import story
 from rlplan.reading.sweep_data import sweep_data, trial_row
@@ -59,9 +58,7 @@ class Sweep:
     def trials(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each trial, with its newest score and what its curve foretells."""
         trials = self.picture.trials
-        found = [trial_row(each) for each in trials]
-        columns, rows = frames.spread_axes(frames.TRIALS, found, (each.axes for each in trials))
-        return frames.make_frame(columns, rows, frame)
+        return frames.make_frame(frames.TRIALS, map(trial_row, trials), frame, (each.axes for each in trials))
 
     def curves(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each score that counts, by trial and step: GPU-hours of the trial against its score."""
@@ -77,8 +74,8 @@ class Sweep:
             for trial in trials
             for score in trial.scores
         ]
-        columns, rows = frames.spread_axes(frames.CURVES, found, (trial.axes for trial in trials for _ in trial.scores))
-        return frames.make_frame(columns, rows, frame)
+        axes = (trial.axes for trial in trials for _ in trial.scores)
+        return frames.make_frame(frames.CURVES, found, frame, axes)
 
     def points(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each point that was reported, with what training measured; read when it is asked for."""
@@ -97,8 +94,7 @@ class Sweep:
         with self._book.reading():
             found = ranking(self.database, self.name, stored=stored).rows
         rows = [{name: getattr(each, name) for name in frames.RANKED} for each in found]
-        columns, spread = frames.spread_axes(frames.RANKED, rows, (each.axes for each in found))
-        return frames.make_frame(columns, spread, frame)
+        return frames.make_frame(frames.RANKED, rows, frame, (each.axes for each in found))
 
     def decisions(self, frame: frames.Library | None = None) -> frames.Frame:
         """Return a row for each decision, oldest first; what it rested on is JSON."""

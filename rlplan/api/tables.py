@@ -33,7 +33,8 @@ def table_of(data: Tabular) -> Table:
     columns = _columns(data)
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"columns differ in length ({_listed(lengths)}): give each as many values")
+        listed = ", ".join(f"{name} {length}" for name, length in list(lengths.items())[:6])
+        raise InputError(f"columns differ in length ({listed}): give each as many values")
     if not columns or not any(lengths.values()):
         raise InputError(f"the {type(data).__name__} holds no rows: give one with a row for each point")
     for name, values in columns.items():
@@ -88,10 +89,6 @@ def _whole(name: object, values: object) -> list[Any]:
 
 def _missing(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def _listed(lengths: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {length}" for name, length in list(lengths.items())[:6])
 
 
 def arrays_of(data: object) -> tuple[Vector, Vector] | None:

@@ -1,17 +1,20 @@
-"""How the API speaks: errors name arguments, objects show themselves in a notebook, and which database is meant."""
+"""How the API speaks: errors name arguments, objects show what they wrap, and which database is meant."""
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
+from operator import attrgetter
 from pathlib import Path
 from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from budgets.errors import RlplanError
 from rlplan.wording.formats import DEFAULT_DATABASE
 from rlplan.wording.numbers import some_of
 
+T = TypeVar("T")
 FEW, LONGEST = 4, 200  # of the parts of what a console shows of an object: how many, and the signs of each
 
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)( (?=-?[\d'\"]))?")
@@ -54,3 +57,22 @@ def first_few(told: Sequence[str]) -> str:
 def database_at(db: str | Path | None) -> str:
     """Return the path or URL that is given, else that of the environment, else rlplan.db in the working directory."""
     return os.environ.get("RLPLAN_DB") or DEFAULT_DATABASE if db is None else str(db)
+
+
+class Read(property, Generic[T]):
+    """A property that reads what lies at a path, such as 'fitted.fit.curve', and says what that is."""
+
+    def __init__(self, path: str, doc: str) -> None:
+        super().__init__(attrgetter(path), doc=doc)
+
+    if TYPE_CHECKING:
+        # property's own is overloaded: of the class it is the property itself, of which no program of ours asks.
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...  # type: ignore[override]
+
+
+class Said(Read[tuple[str, ...]]):
+    """Such a property of lines that speak of flags, and here are to speak of arguments."""
+
+    def __init__(self, path: str, doc: str) -> None:
+        lines = attrgetter(path)
+        property.__init__(self, lambda each: tuple(map(reworded, lines(each))), doc=doc)

@@ -54,16 +54,11 @@ class Use:
 
 def used(story: Story) -> tuple[Use, ...]:
     """Return where the pilots' GPU-hours are; what is none is left out."""
-    return tuple(use for use in _used(story) if use.gpu_hours > 0)
-
-
-def _used(story: Story) -> Iterator[Use]:
     money = story.picture.money
-    for kind, gpu_hours in uses(money).items():
-        words, colour = LOOKS.get(kind, (kind, SERIES[3]))
-        yield Use(words, gpu_hours, colour)
-    yield Use("reserved", money.reserved, GOOD)
-    yield Use("left", money.left, faded(QUIET, 0.35))
+    spent = [(LOOKS.get(kind, (kind, SERIES[3])), gpu_hours) for kind, gpu_hours in uses(money).items()]
+    parts = [Use(words, gpu_hours, colour) for (words, colour), gpu_hours in spent]
+    parts += [Use("reserved", money.reserved, GOOD), Use("left", money.left, faded(QUIET, 0.35))]
+    return tuple(use for use in parts if use.gpu_hours > 0)
 
 
 def budget_chart(story: Story) -> Chart:
@@ -171,7 +166,7 @@ def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], 
                 categoryarray=workers,
                 autorange="reversed",
                 tickvals=workers,
-                ticktext=[text(_short(worker)) for worker in workers],
+                ticktext=[text(each if len(each) <= LONGEST else f"{each[: LONGEST - 1]}…") for each in workers],
                 showgrid=False,
                 ticks="",
             ),
@@ -180,10 +175,6 @@ def _timeline(story: Story, name: str, title: str, kind_of: Callable[[Stretch], 
     failed = sum(stretch.outcome in (SegmentOutcome.FAILED, SegmentOutcome.LOST) for stretch in story.stretches)
     said = f"{len(story.stretches):,} segments on {len(workers):,} workers; {failed:,} of them failed or were lost."
     return Chart(name, title, said, figure, min(TALLEST, AROUND + ROW * max(2, len(workers))))
-
-
-def _short(worker: str) -> str:
-    return worker if len(worker) <= LONGEST else f"{worker[: LONGEST - 1]}…"
 
 
 def _bars(kind: Kind, stretches: Sequence[Stretch], now: datetime) -> Trace:

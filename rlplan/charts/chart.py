@@ -76,8 +76,8 @@ def faded(colour: str, opacity: float) -> str:
     return f"{colour}/{opacity:g}"
 
 
-INK, MUTED, LINE, PAPER = "$ink", "$muted", "$line", "$surface"
-ACCENT, WARM, GOOD, MIND, BAD = "$accent", "$warm", "$good", "$mind", "$bad"
+INK, MUTED, PAPER = "$ink", "$muted", "$surface"
+ACCENT, GOOD, MIND, BAD = "$accent", "$good", "$mind", "$bad"
 SERIES = tuple(f"${name}" for name in ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6"))
 QUIET = "$quiet"
 SCALE = [[step / 4, f"$scale-{step}"] for step in range(5)]

@@ -128,13 +128,8 @@ def _panel(group: Group, beliefs: Beliefs | None, frame: _Frame, stretches: dict
         ),
         "axes": frame.axes(),  # both, for the button that changes from one to the other
     }
-    return Chart(f"curve-{_key(group)}", group.label, _described(group), figure, HEIGHT)
-
-
-def _key(group: Group) -> str:
-    """Name a panel by what it shows, so that a page that is drawn anew finds it."""
-    n, B, axes = group.configuration
-    return f"n{n}-B{B}{suffix(axes)}"
+    n, B, axes = group.configuration  # by which a page that is drawn anew finds the panel
+    return Chart(f"curve-n{n}-B{B}{suffix(axes)}", group.label, _described(group), figure, HEIGHT)
 
 
 def _band(believed: Band, colour: str, frame: _Frame) -> Iterator[Trace]:

@@ -68,10 +68,6 @@ def _heat(story: Story, beliefs: Beliefs) -> dict[str, Any] | None:
     return grid(panels, MAP_COLUMNS) if panels else None
 
 
-def _budget(story: Story, _: Beliefs) -> dict[str, Any]:
-    return _whole(budget_chart(story))
-
-
 def _timeline(story: Story, beliefs: Beliefs) -> dict[str, Any] | None:
     charts = timelines(story, beliefs)
     if not charts:
@@ -83,7 +79,7 @@ DRAWN: Final[dict[str, Draw]] = {
     "curves": _curves,
     "frontier": _frontier,
     "heat": _heat,
-    "budget": _budget,
+    "budget": lambda story, _: _whole(budget_chart(story)),
     "timeline": _timeline,
 }
 

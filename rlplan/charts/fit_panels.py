@@ -12,7 +12,7 @@ from planner.curves.families import Law
 from planner.curves.posterior import Posterior, over_chunks
 from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.actions.law_fitting import FittedLaw, LawFits
-from rlplan.charts.thinning import thinned
+from rlplan.charts.thinning import FEWEST, thinned
 
 MOST_PANELS = 24
 MOST_POINTS = 1_500  # a panel; more only make a file large
@@ -109,7 +109,8 @@ class Panel:
 def curve_panels(fits: Fits) -> list[Panel]:
     """Return what is drawn of the first curves."""
     curves = fits.curves[:MOST_PANELS]
-    bands = _bands([curve.used for curve in curves], [_farthest(curve) for curve in curves], fits.level)
+    farthest = [max(float(curve.used.x[-1]), *(each.x for each in curve.fit.predictions)) for curve in curves]
+    bands = _bands([curve.used for curve in curves], farthest, fits.level)
     return [_curve_panel(curve, band, fits.level) for curve, band in zip(curves, bands, strict=True)]
 
 
@@ -151,7 +152,8 @@ def _law_panel(fitted: FittedLaw, level: float) -> Panel:
     first = next(iter(fit.points.values()))
     x_name, y_name = LAW_AXES.get(fit.law, ("", ""))
     told = "" if fit.identified else ": this table cannot tell"
-    lines = tuple(_law_line(fitted, series, level, MOST_POINTS // len(fit.points)) for series in fit.points)
+    most = max(FEWEST, MOST_POINTS // len(fit.points))
+    lines = tuple(_law_line(fitted, series, level, most) for series in fit.points)
     log_y = fit.law in (Law.GROUP_SIZE, Law.VALUE_BASED)
     return Panel(
         f"{_short(fit.name)}{told}", x_name or first.x_name, y_name or first.y_name, level, lines, logarithmic_y=log_y
@@ -183,10 +185,6 @@ def _short(name: str) -> str:
 def _thinned(curve: Curve, most: int) -> Curve:
     """Leave out points that would not be seen: of a long curve both ends stay, and what is highest and lowest."""
     return replace(curve, x=curve.x[(kept := thinned(curve.x, curve.y, most))], y=curve.y[kept], standard_errors=None)
-
-
-def _farthest(curve: FittedCurve) -> float:
-    return max(float(curve.used.x[-1]), *(prediction.x for prediction in curve.fit.predictions))
 
 
 def _bands(curves: Sequence[Curve], until: Sequence[float], level: float) -> list[Band]:

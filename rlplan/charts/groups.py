@@ -1,6 +1,5 @@
 """The configurations of a sweep with their trials, best first, as all charts order and name them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.axes import named_configuration
@@ -65,18 +64,15 @@ def expected_of(story: Story, beliefs: Beliefs | None) -> dict[Configuration, Ex
 
 def groups(story: Story, beliefs: Beliefs | None) -> tuple[Group, ...]:
     """Return the configurations that have a trial or an outlook, by rank; those without one after them."""
-    return tuple(_groups(story, beliefs))
-
-
-def _groups(story: Story, beliefs: Beliefs | None) -> Iterator[Group]:
     trials: dict[Configuration, list[TrialRow]] = {}
     for trial in sorted(story.picture.trials, key=lambda each: each.promise):
         trials.setdefault(configuration_of(trial), []).append(trial)
     known = expected_of(story, beliefs)
-    for rank, (configuration, outlook) in enumerate(known.items(), start=1):
-        yield Group(configuration, rank, outlook, _by_seed(trials.pop(configuration, [])))
-    for configuration, rest in trials.items():
-        yield Group(configuration, None, None, _by_seed(rest))
+    ranked = [
+        Group(configuration, rank, outlook, _by_seed(trials.pop(configuration, [])))
+        for rank, (configuration, outlook) in enumerate(known.items(), start=1)
+    ]
+    return (*ranked, *(Group(configuration, None, None, _by_seed(rest)) for configuration, rest in trials.items()))
 
 
 def _by_seed(trials: list[TrialRow]) -> tuple[TrialRow, ...]:

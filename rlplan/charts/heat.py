@@ -122,7 +122,7 @@ def _map(name: str, title: str, quantity: str, unit: str, write: Callable[[float
             },
             *_hatched(grid),
             *_framed(grid),
-            _labels(grid, values, write),
+            _labels(values, write),
         ],
         "layout": layout(
             margin={"l": 52, "r": 8, "t": 8, "b": 44},
@@ -133,7 +133,7 @@ def _map(name: str, title: str, quantity: str, unit: str, write: Callable[[float
     return Chart(name, title, _described(title, quantity, grid), figure, ABOVE + ROW * max(FEWEST_ROWS, len(grid.rows)))
 
 
-def _labels(grid: _Grid, values: list[list[float | None]], write: Callable[[float], str]) -> Trace:
+def _labels(values: list[list[float | None]], write: Callable[[float], str]) -> Trace:
     """Write each value into its cell: in ink on what is near the page's colour, in the page's colour on the rest."""
     known = [value for row in values for value in row if value is not None]
     low, span = min(known, default=0.0), (max(known, default=1.0) - min(known, default=0.0)) or 1.0

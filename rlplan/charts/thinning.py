@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from budgets.errors import InputError
 from rlplan.reading.points import Score
 
 FEWEST = 4  # the first and the last, the lowest and the highest
@@ -15,13 +14,10 @@ def thinned(x: ArrayLike, y: ArrayLike, most: int) -> NDArray[np.intp]:
     """Return at most so many indices, in rising order: the first, the last, and what is lowest and highest between.
 
     Points are taken together half by their place along x and half by rank, and of each part the lowest and the highest
-    stay: a collapse or a spike of a single point is among them. `x` rises, and all numbers are finite.
+    stay: a collapse or a spike of a single point is among them. `x` rises, and all numbers are finite; `most` is not
+    below `FEWEST`.
     """
     places, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if len(places) != len(values):
-        raise InputError(f"{len(places)} places and {len(values)} values: give as many of both")
-    if most < FEWEST:
-        raise InputError(f"a curve cannot be thinned to {most} points: give at least {FEWEST}")
     count = len(values)
     if count <= most:
         return np.arange(count)

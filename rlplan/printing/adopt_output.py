@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.adopting.together import Entry
 from planner.axes import said
 from rlplan.actions.adopted_prices import PhaseRatio
 from rlplan.actions.adopting import Adopted
 from rlplan.printing.sweep_output import command
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, hours
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas, tell
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat | {name: "; ".join(row[name]) for name in ("missing", "notes")}
 
 
-def _drawn(adopted: Adopted, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+def _drawn(adopted: Adopted, database: str, canvas: Canvas) -> Iterator[Part]:
     rows = _rows(adopted)
     columns: list[Column[_Row]] = [
         Column("run", lambda row: row.entry.run.path.name, Cells.PATHS),

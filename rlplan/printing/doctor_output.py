@@ -59,6 +59,8 @@ def _printed(found: Sequence[Finding], format: Format, verdicts: Mapping[Health,
 
 def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] = _SAID) -> "Iterator[Text]":
     """Write each finding under its name; a command is never broken, so that it can be copied."""
+    from rich.text import Text  # noqa: PLC0415
+
     indent = 6 + max(len(each.what) for each in found) + 2
     for each in found:
         first = f"{each.health:<6}{each.what:<{indent - 6}}"
@@ -66,7 +68,7 @@ def lines(found: Sequence[Finding], canvas: Canvas, said: Mapping[Health, str] =
         if each.why:
             yield from _hanging(" " * indent, each.why, indent, canvas)
         if each.do:
-            yield _whole(f"{' ' * 6}> {each.do}", canvas)
+            yield Text(canvas.spelled(f"{' ' * 6}> {each.do}"), style="bold", overflow="fold")
     yield canvas.line("")
     yield from canvas.lines(said[verdict(found)], "bold")
 
@@ -78,9 +80,3 @@ def _hanging(first: str, text: str, indent: int, canvas: Canvas, style: str = ""
     column = Canvas(max(20, canvas.width - indent), unicode=canvas.unicode)
     for number, line in enumerate(column.lines(text)):
         yield Text.assemble((" " * indent if number else first, style), line, no_wrap=True)
-
-
-def _whole(text: str, canvas: Canvas) -> "Text":
-    from rich.text import Text  # noqa: PLC0415
-
-    return Text(canvas.spelled(text), style="bold", overflow="fold")

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.axes import named_configuration
-from planner.watching.promised import Foretold
 from rlplan.exits import ExitCode
 from rlplan.reading.finals import FinalStanding, final_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
@@ -60,7 +59,8 @@ def _planned(planned: "Planned", canvas: Canvas) -> Iterator[Part]:
         f"that are left; scored and saved every {run.segment_steps:,} updates",
         "bold",
     )
-    yield from canvas.lines(f"Promised at its end: {_said(planned.promise.end)}")
+    end = planned.promise.end
+    yield from canvas.lines(f"Promised at its end: {interval(end.score, end.low, end.high)}")
     for note in planned.notes:
         yield from canvas.lines(note)
     if planned.shortfall is not None:
@@ -104,7 +104,3 @@ def final_lines(final: FinalStanding, canvas: Canvas) -> Iterator[Part]:
             other = f"that of update {final.kept.step:,}, {final.kept.score:.3f}"
             where = f"; its checkpoint is gone, and {other}, is kept in {final.best_folder}"
         yield from canvas.lines(f"Best so far: {final.best.score:.3f} at update {final.best.step:,}{where}", "dim")
-
-
-def _said(foretold: Foretold) -> str:
-    return interval(foretold.score, foretold.low, foretold.high)

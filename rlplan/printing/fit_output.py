@@ -14,16 +14,13 @@ from planner.curves.verdicts import MOST_OF_THE_SCALE
 from rlplan.actions.fit_data import comparison_data, comparison_rows, csv_rows, fits_data, law_rows, laws_data
 from rlplan.actions.fitting import Fits, FittedCurve
 from rlplan.exits import ExitCode
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import count, hours, some_of
-from rlplan.wording.tables import Cells, Column, table_of
+from rlplan.wording.tables import Cells, Column, listed, table_of
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from planner.curves.comparison import ComparedRecipe, Comparison
     from rlplan.actions.law_fitting import LawFits
 
@@ -90,7 +87,7 @@ def _failed(failures: Sequence[str]) -> int:
     return ExitCode.BAD_INPUT if failures else ExitCode.DONE
 
 
-def _law_parts(fits: "LawFits", canvas: Canvas) -> Iterator["RenderableType"]:
+def _law_parts(fits: "LawFits", canvas: Canvas) -> Iterator[Part]:
     from rich.text import Text  # noqa: PLC0415
 
     yield Text(f"The law '{fits.law}': {FORMS[fits.law]}", "bold")
@@ -108,11 +105,11 @@ def _law_parts(fits: "LawFits", canvas: Canvas) -> Iterator["RenderableType"]:
         rows += [(f"{each.series or 'score'} at {compute(each.x)}", each) for each in fitted.predictions]
         if rows:
             yield table_of(rows, columns, canvas)
-        yield from _listed("Why not", fit.doubts)
-        yield from _listed("Mind", fit.notes)
+        yield from listed("Why not", fit.doubts)
+        yield from listed("Mind", fit.notes)
 
 
-def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator["RenderableType"]:
+def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator[Part]:
     from rich.text import Text  # noqa: PLC0415
 
     best = comparison.recipes[0]
@@ -139,23 +136,14 @@ def _comparison_parts(comparison: "Comparison", canvas: Canvas) -> Iterator["Ren
         Column("runs", attrgetter("runs"), shown=wide),
     )
     yield table_of(comparison.recipes, columns, canvas)
-    yield from _listed("Mind", comparison.notes)
+    yield from listed("Mind", comparison.notes)
 
 
 def _computes(value: Interval) -> str:
     return f"{compute(value.median)} ({compute(value.low)}–{compute(value.high)})"
 
 
-def _listed(heading: str, lines: Sequence[str]) -> Iterator["RenderableType"]:
-    from rich.padding import Padding  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    if lines:
-        yield Text(f"\n{heading}", "bold")
-        yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
-
-
-def _parts(fits: Fits, canvas: Canvas) -> Iterator["RenderableType"]:
+def _parts(fits: Fits, canvas: Canvas) -> Iterator[Part]:
     from rich.text import Text  # noqa: PLC0415
 
     wide = canvas.width >= WIDE
@@ -163,8 +151,8 @@ def _parts(fits: Fits, canvas: Canvas) -> Iterator["RenderableType"]:
     yield Text(_legend(fits), "dim")
     yield ""
     yield _table(fits, canvas)
-    yield from _listed("Why", [] if wide else _reasons(fits))
-    yield from _listed("Mind", _notes(fits))
+    yield from listed("Why", [] if wide else _reasons(fits))
+    yield from listed("Mind", _notes(fits))
 
 
 def _title(fits: Fits) -> str:
@@ -187,7 +175,7 @@ def _legend(fits: Fits) -> str:
     )
 
 
-def _table(fits: Fits, canvas: Canvas) -> "Table":
+def _table(fits: Fits, canvas: Canvas) -> Part:
     wide = canvas.width >= WIDE
     shown = range(len(fits.targets)) if wide else [len(fits.targets) - 1]
     observed = [any(curve.observed[number] is not None for curve in fits.curves) for number in range(len(fits.targets))]

@@ -1,24 +1,23 @@
-"""What a plan says of time and doubt: its layouts side by side, its deadline, and what the price's interval means."""
+"""What a plan says of its layouts, of time and doubt, and of what its ranking can bear."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from planner.axes import said
-from planner.proposals import Layout, Proposal
+from planner.proposals import Candidate, Ground, Layout, Proposal
+from planner.proposals.comparing import LEVEL
 from planner.view import Configuration
+from rlplan.wording.console import Part
 from rlplan.wording.numbers import aligned_hours, duration, hours, steps
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 LEAST_UNSPENT = 0.01  # of the budget that is worth a word
 LEVEL_ENOUGH = 0.002  # of expected score: what is no loss to speak of
 
 
-def layouts_table(proposal: Proposal, canvas: Canvas) -> "Table":
+def layouts_table(proposal: Proposal, canvas: Canvas) -> Part:
     """Lay out what row 1 takes on each number of GPUs; the plan's own is marked."""
     split = proposal.request.traits.asynchronous
     columns: Sequence[Column[Layout]] = (
@@ -28,7 +27,10 @@ def layouts_table(proposal: Proposal, canvas: Canvas) -> "Table":
         Column("s/step", lambda each: aligned_hours(each.step_seconds), gives_way=True),
         Column("M", lambda each: steps(each.update_steps)),
         Column("final run", lambda each: duration(each.final_wall_hours)),
-        Column("GPU-h/step in turn" if split else "GPU-h/step split", _otherwise),
+        Column(
+            "GPU-h/step in turn" if split else "GPU-h/step split",
+            lambda each: aligned_hours(each.otherwise_gpu_hours_per_step),
+        ),
     )
     return table_of(proposal.layouts, columns, canvas, dim=lambda each: not each.chosen)
 
@@ -82,11 +84,81 @@ def said_of_deadline(proposal: Proposal) -> list[str]:
     ]
 
 
-def _otherwise(layout: Layout) -> str:
-    price = layout.otherwise_gpu_hours_per_step
-    return "–" if price is None else aligned_hours(price)
-
-
 def _named(configuration: Configuration) -> str:
     axes = f" with {said(configuration.axes)}" if configuration.axes else ""
     return f"n = {configuration.rollouts_per_prompt}, B = {configuration.prompts_per_batch}{axes}"
+
+
+FAR = 1.0  # the distance from which on a study counts less than half
+LEAST_WEIGHT = 0.01  # of a study that is worth a line
+
+
+def marked_rank(candidate: Candidate) -> str:
+    """Return a row's rank with its signs: = for level with the first, * for the usual choice."""
+    standing = candidate.standing
+    return f"{'*' if standing.usual else ''}{'=' if standing.level else ''}{candidate.rank}"
+
+
+def said_of_the_ranking(proposal: Proposal) -> list[str]:
+    """Say which rows are level with the first, and what the usual choice is expected to lose or gain."""
+    return [_level(proposal), _usual(proposal)]
+
+
+def _level(proposal: Proposal) -> str:
+    level = [candidate.rank for candidate in proposal.candidates if candidate.standing.level]
+    if len(level) == 1:
+        return f"= No row is level with the first: none is better with a probability of {LEVEL:.0%}."
+    decides = "The pilots decide" if proposal.pilot_gpu_hours else "Without pilots nothing decides"
+    return (
+        f"= Level with the first, that is, better than it with a probability of {LEVEL:.0%} or more: rows "
+        f"{runs(level)}. {decides} between them."
+    )
+
+
+def _usual(proposal: Proposal) -> str:
+    usual, asked = proposal.usual, proposal.request.usual
+    n, B = usual.cell.key
+    named = f"n = {n}, B = {B},"
+    named = (
+        f"* The usual choice, {named}"
+        if (n, B) == asked
+        else f"* {named} of this grid the nearest to n = {asked[0]}, B = {asked[1]},"
+    )
+    if usual.rank == 1:
+        return f"{named} is the first."
+    low, high = (_behind(-end) for end in (usual.standing.high, usual.standing.low))
+    return f"{named} is row {usual.rank}: {_behind(-usual.standing.median)} the first ({low} to {high})."
+
+
+def _behind(score: float) -> str:
+    return f"{abs(score):.3f} {'behind' if score >= 0 else 'ahead'}"
+
+
+def runs(ranks: list[int]) -> str:
+    """Write ranks as runs, such as 1–4, 6."""
+    breaks = [place for place, (a, b) in enumerate(pairwise(ranks), start=1) if b != a + 1]
+    parts = [ranks[start:end] for start, end in pairwise([0, *breaks, len(ranks)])]
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+
+
+def said_of_the_grounds(proposal: Proposal) -> list[str]:
+    """List the studies with their weights and own first choices, and what else would change the first place."""
+    grounds = [_ground(ground) for ground in proposal.grounds if ground.weight >= LEAST_WEIGHT]
+    return [*grounds, *_elsewhere(proposal)]
+
+
+def _ground(ground: Ground) -> str:
+    far = " (far)" if ground.distance is not None and ground.distance > FAR else ""
+    first = f"n = {ground.rollouts_per_prompt}, B = {ground.prompts_per_batch}"
+    return f"{ground.weight:>4.0%}  {ground.study}{far}: {first}"
+
+
+def _elsewhere(proposal: Proposal) -> Iterator[str]:
+    first = proposal.candidates[0].cell.key
+    same = [each.what for each in proposal.elsewhere if each.best.key == first]
+    if same:
+        yield f"the same with {' or '.join(same)}"
+    for each in proposal.elsewhere:
+        n, B = each.best.key
+        if (n, B) != first:
+            yield f"with {each.what}: n = {n}, B = {B}, M = {steps(each.best.allocation.update_steps)}"

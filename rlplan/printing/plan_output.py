@@ -2,26 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
 from rlplan.actions.proposing import StoredPlan
-from rlplan.printing.plan_layouts import layouts_table, said_of_deadline, said_of_doubt, said_of_layouts
-from rlplan.printing.plan_standing import marked_rank, runs, said_of_the_grounds, said_of_the_ranking
+from rlplan.printing.plan_layouts import (
+    layouts_table,
+    marked_rank,
+    runs,
+    said_of_deadline,
+    said_of_doubt,
+    said_of_layouts,
+    said_of_the_grounds,
+    said_of_the_ranking,
+)
 from rlplan.reading.plan_data import csv_rows, plan_data, recipe_names
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.layout import said_of_layout, shares
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
 from rlplan.wording.sharing import warned_of_pilots
-from rlplan.wording.tables import Cells, Column, axes_column, table_of
+from rlplan.wording.tables import Cells, Column, axes_column, listed, table_of
 from rlplan.wording.terminal import Canvas, tell
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
 
 WIDE = 110  # columns from which learning rate, epochs and notes stand in the table itself
 SECONDS_BELOW = 0.01  # GPU-hours a step below which seconds read better
@@ -41,12 +44,12 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
         print_drawn(lambda canvas: _parts(plan, top, database, canvas))
 
 
-def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
-    from rich.padding import Padding  # noqa: PLC0415
+def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterator[Part]:
     from rich.text import Text  # noqa: PLC0415
 
     proposal = plan.proposal
-    shown = _shown(proposal.candidates, top)
+    # The top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choice.
+    shown = [each for each in proposal.candidates if each.rank <= top or each.pilot.steps or each.standing.usual]
     yield Text(_title(plan), style="bold")
     if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):
         yield Text(warned, style="yellow")
@@ -64,9 +67,7 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
         ("What other budgets would choose", [_outlook(outlook) for outlook in proposal.outlooks]),
         ("Mind", _reminders(shown, proposal.candidates)),
     ):
-        if lines:
-            yield Text(f"\n{heading}", style="bold")
-            yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
+        yield from listed(heading, lines)
     if len(proposal.layouts) > 1:
         yield Text("\nRow 1 on other numbers of GPUs", style="bold")
         yield layouts_table(proposal, canvas)
@@ -74,11 +75,6 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> "Iterat
     yield Text("\nWhat this takes for granted", style="bold")
     yield _assumptions(plan)
     yield f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this."
-
-
-def _shown(candidates: tuple[Candidate, ...], top: int) -> list[Candidate]:
-    """Return the top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choice."""
-    return [each for each in candidates if each.rank <= top or each.pilot.steps or each.standing.usual]
 
 
 def _title(plan: StoredPlan) -> str:
@@ -103,7 +99,7 @@ def _legend(proposal: Proposal) -> str:
     )
 
 
-def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Table":
+def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> Part:
     wide = canvas.width >= WIDE
     in_seconds = proposal.candidates[0].cell.cost.gpu_hours_per_step < SECONDS_BELOW
     columns: Sequence[Column[Candidate]] = (
@@ -113,7 +109,7 @@ def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Tab
         Column("M", lambda candidate: steps(candidate.cell.allocation.update_steps)),
         Column(
             "GPU-s/step" if in_seconds else "GPU-h/step",
-            lambda candidate: _price(candidate, in_seconds),
+            lambda candidate: aligned_hours(candidate.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1)),
             gives_way=True,
         ),
         Column("rollouts", lambda candidate: count(candidate.cell.allocation.rollouts), gives_way=True),
@@ -128,10 +124,6 @@ def _ranking(proposal: Proposal, shown: list[Candidate], canvas: Canvas) -> "Tab
         Column("notes", lambda candidate: ", ".join(candidate.notes), Cells.TEXTS, shown=wide),
     )
     return table_of(shown, columns, canvas, dim=lambda candidate: not candidate.pilot.steps)
-
-
-def _price(candidate: Candidate, in_seconds: bool) -> str:
-    return aligned_hours(candidate.cell.cost.gpu_hours_per_step * (3600 if in_seconds else 1))
 
 
 def _score(candidate: Candidate) -> str:
@@ -235,7 +227,7 @@ def _reminders(shown: list[Candidate], candidates: Sequence[Candidate]) -> list[
     return lines
 
 
-def _assumptions(plan: StoredPlan) -> "Table":
+def _assumptions(plan: StoredPlan) -> Part:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, header_style="dim", padding=(0, 1), show_header=False)

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.axes import named_configuration
 from rlplan.actions.previewing import NEAR, NO_PILOTS, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
 from rlplan.wording.tables import Column, table_of
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def print_preview(preview: Preview, format: Format) -> None:
@@ -62,12 +59,14 @@ def _flat(summary: FractionSummary) -> dict[str, Any]:
     return flat
 
 
-def _drawn(preview: Preview, canvas: Canvas) -> "Iterator[RenderableType]":
+def _drawn(preview: Preview, canvas: Canvas) -> Iterator[Part]:
     worlds = "one world" if preview.draws == 1 else f"{preview.draws} worlds"
     yield canvas.line(f"{preview.policy} on {preview.plan}, in {worlds} drawn from the prior", "bold")
+    trials = "one trial" if preview.workers == 1 else f"{preview.workers} trials"
+    final = f", the final run on {preview.gpus_per_trial}" if preview.pilot_gpus != preview.gpus_per_trial else ""
     yield from canvas.lines(
-        f"{hours(preview.budget_gpu_hours)} GPU-hours; {_workers(preview)}. Scores are those of the final run, which "
-        "has what the pilots leave; ± is one standard error.",
+        f"{hours(preview.budget_gpu_hours)} GPU-hours; {trials} at once, each on {preview.pilot_gpus}{final}. Scores "
+        "are those of the final run, which has what the pilots leave; ± is one standard error.",
         "dim",
     )
     yield ""
@@ -81,20 +80,16 @@ def _drawn(preview: Preview, canvas: Canvas) -> "Iterator[RenderableType]":
     )
     yield table_of(preview.summaries, columns, canvas)
     yield ""
-    for line in _findings(preview):
-        yield from canvas.lines(line)
-    for assumed in preview.assumptions:
-        yield from canvas.lines(f"Assumed: {assumed}.", "dim")
-
-
-def _findings(preview: Preview) -> list[str]:
+    yield from canvas.lines(_best(preview))
     without = [
         f"{_told(preview.without_pilots('first_ranked'))} with the plan's first, "
         f"{named_configuration(preview.first_ranked)}",
         f"{_told(preview.without_pilots('random'))} with one at random",
         f"{_told(preview.without_pilots('best'))} with the best, if it were known",
     ]
-    return [_best(preview), f"All on a final run without pilots: {'; '.join(without)}."]
+    yield from canvas.lines(f"All on a final run without pilots: {'; '.join(without)}.")
+    for assumed in preview.assumptions:
+        yield from canvas.lines(f"Assumed: {assumed}.", "dim")
 
 
 def _best(preview: Preview) -> str:
@@ -130,12 +125,6 @@ def _named(fractions: Sequence[float], one: str, several: str, what: str) -> str
         return ""
     verb = one if len(fractions) == 1 else several
     return f", and {' and '.join(f'{each:.3g}' for each in sorted(fractions))}{verb}{what}"
-
-
-def _workers(preview: Preview) -> str:
-    count = "one trial" if preview.workers == 1 else f"{preview.workers} trials"
-    final = f", the final run on {preview.gpus_per_trial}" if preview.pilot_gpus != preview.gpus_per_trial else ""
-    return f"{count} at once, each on {preview.pilot_gpus}{final}"
 
 
 def _gain(estimate: Estimate) -> str:

@@ -1,9 +1,9 @@
 """Prints ranked allocations: sorted and filtered as asked, as a table, JSON or CSV."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.store.records import RankedRow
 from planner.trials import TrialState
@@ -11,17 +11,11 @@ from rlplan.reading.rank_reading import Ranking, ranking
 from rlplan.reading.row_choice import SortKey, axis_cells, axis_columns, chosen_names, conditions, fulfilling, ordered
 from rlplan.reading.sweep_data import RANKING_COLUMNS, with_axes
 from rlplan.reading.sweep_picture import Source
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, moment, probability
 from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas, tell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import RenderableType
-    from rich.table import Table
 
 SHOWN = 20  # rows of a table when nothing is said
 WIDE = 100  # columns from which learning rate and recipe are shown
@@ -65,7 +59,9 @@ def print_ranking(database: str, request: RankRequest, format: Format) -> None:
         print_json(ranking_data(found, shown))
     else:
         axes = axis_columns(row.axes for row in found.rows)
-        print_csv(("plan", "sweep", *RANKING_COLUMNS, *axes), (_flat(found, row) for row in shown))
+        own = {"plan": found.plan, "sweep": found.sweep}
+        values = ({name: getattr(row, name) for name in RANKING_COLUMNS} | axis_cells(row.axes) for row in shown)
+        print_csv((*own, *RANKING_COLUMNS, *axes), (own | each for each in values))
 
 
 def chosen_rows(rows: Sequence[RankedRow], request: RankRequest) -> list[RankedRow]:
@@ -92,11 +88,6 @@ def ranking_data(found: Ranking, rows: Sequence[RankedRow]) -> dict[str, Any]:
     }
 
 
-def _flat(found: Ranking, row: RankedRow) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in RANKING_COLUMNS}
-    return {"plan": found.plan, "sweep": found.sweep, **values, **axis_cells(row.axes)}
-
-
 def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]:
     def on_axis(column: str) -> Callable[[RankedRow], Any]:
         return lambda row: axis_cells(row.axes).get(column)
@@ -107,9 +98,7 @@ def _columns(rows: Sequence[RankedRow]) -> dict[str, Callable[[RankedRow], Any]]
     return short | axes | {name: attrgetter(name) for name in plain}
 
 
-def _report(
-    found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, canvas: Canvas
-) -> "Iterator[RenderableType]":
+def _report(found: Ranking, wanted: Sequence[RankedRow], request: RankRequest, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(_title(found), "bold")
     yield from canvas.lines(_legend(found), "dim")
     yield ""
@@ -147,7 +136,7 @@ def _legend(found: Ranking) -> str:
     return f"{final}The scores are of such a run, with 90 % intervals; spent is what its pilots took."
 
 
-def _table(rows: Sequence[RankedRow], canvas: Canvas) -> "Table":
+def _table(rows: Sequence[RankedRow], canvas: Canvas) -> Part:
     wide = canvas.width >= WIDE
     axes = axes_column(rows)
     columns: Sequence[Column[RankedRow]] = (
@@ -178,7 +167,7 @@ def _score(row: RankedRow) -> str:
     return f"{row.expected_score:.3f} ({row.score_low:.3f}–{row.score_high:.3f})"
 
 
-def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedRow]) -> "Iterator[str]":
+def _hidden(found: Ranking, wanted: Sequence[RankedRow], shown: Sequence[RankedRow]) -> Iterator[str]:
     if not wanted:
         yield f"None of {_counted(found)} is what --status and --where ask for."
         return

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from planner.recommending.answer import AtBudget, FinalAnswer
 from planner.recommending.choice import Choice
-from planner.recommending.frontier import Frontier
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
 from rlplan.reading.sweep_picture import overrun
 from rlplan.wording.console import Part, how_to_run, print_csv, print_drawn, print_json
@@ -14,11 +12,6 @@ from rlplan.wording.formats import Format
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, probability
 from rlplan.wording.tables import SIZE, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
 NAMES = ("n=", "n = ")  # what begins with one is not capitalised
 MOST_ALIKE = 8  # equivalents that are listed
@@ -62,14 +55,14 @@ def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
     )
 
 
-def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator["RenderableType"]:
+def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") -> Iterator[Part]:
     """Return the parts of what is printed above the command, none wider than the canvas; `rest` is where all are."""
     answer = found.answer
     yield from canvas.lines(answer.what, "bold")
     yield from canvas.lines(answer.how_sure)
     yield from canvas.lines(answer.valued)
     yield ""
-    yield from _heading(canvas, "The chosen one, what is equivalent to it, and the runner-up")
+    yield canvas.line("The chosen one, what is equivalent to it, and the runner-up", "bold")
     yield _alike(answer, canvas)
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
@@ -77,16 +70,19 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
         yield from canvas.lines(f"{more} equivalent: {rest} lists all", "dim")
     if answer.runner_up is not None:
         yield from _listed(canvas, [answer.runner_up.sentence])
-    yield from _heading(canvas, "\nOther final runs")
+    yield ""
+    yield canvas.line("Other final runs", "bold")
     yield _budgets(answer, canvas)
-    yield from _listed(canvas, _outlook(answer.frontier, answer))
+    yield from _listed(canvas, outlook(answer))
     if answer.cautions:
-        yield from _heading(canvas, "\nMind")
+        yield ""
+        yield canvas.line("Mind", "bold")
         yield from _listed(canvas, [caution.text for caution in answer.cautions])
-    yield from _heading(canvas, "\nTo run it")
+    yield ""
+    yield canvas.line("To run it", "bold")
 
 
-def _alike(answer: FinalAnswer, canvas: Canvas) -> "Table":
+def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
     wide = canvas.width >= WIDE
     shown = [answer.chosen, *answer.equivalent[:MOST_ALIKE]]
     rival = None if answer.runner_up is None else answer.runner_up.choice
@@ -106,7 +102,7 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> "Table":
     return table_of(shown, columns, canvas)
 
 
-def _budgets(answer: FinalAnswer, canvas: Canvas) -> "Table":
+def _budgets(answer: FinalAnswer, canvas: Canvas) -> Part:
     choices = [each.choice for each in answer.budgets if each.choice is not None]
 
     def of_choice(column: Column[Choice]) -> Column[AtBudget]:
@@ -126,8 +122,9 @@ def _budgets(answer: FinalAnswer, canvas: Canvas) -> "Table":
     return table_of(answer.budgets, columns, canvas, dim=lambda each: each.choice is None)
 
 
-def _outlook(found: Frontier, answer: FinalAnswer) -> list[str]:
-    lines = [found.rollouts_per_prompt.sentence, found.rollouts_per_step.sentence]
+def outlook(answer: FinalAnswer) -> list[str]:
+    """Say how the best n and batch move with the budget, and which part of it is nearly as good."""
+    lines = [answer.frontier.rollouts_per_prompt.sentence, answer.frontier.rollouts_per_step.sentence]
     enough = answer.pareto.enough
     if enough is not None:
         lines.append(
@@ -138,13 +135,7 @@ def _outlook(found: Frontier, answer: FinalAnswer) -> list[str]:
     return lines
 
 
-def _heading(canvas: Canvas, text: str) -> Iterator["RenderableType"]:
-    if text.startswith("\n"):
-        yield ""
-    yield canvas.line(text.lstrip("\n"), "bold")
-
-
-def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator["Text"]:
+def _listed(canvas: Canvas, texts: Iterable[str]) -> Iterator[Part]:
     narrower = Canvas(canvas.width - 2, unicode=canvas.unicode)
     for text in texts:
         said = text if text.startswith(NAMES) else text[0].upper() + text[1:]

@@ -1,21 +1,18 @@
 """Prints what a policy made of recorded curves: as a table for a person, as JSON or CSV for a program."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.axes import named_configuration
 from planner.pooling.priors import NONE
 from planner.replaying.play import ChoiceMark, Played
 from planner.view import Configuration
 from rlplan.actions.replaying import Replays
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.numbers import aligned_hours, duration, hours
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas, tell
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def print_replays(replays: Replays, format: Format) -> None:
@@ -80,7 +77,7 @@ def _csv_rows(replays: Replays) -> Iterator[dict[str, Any]]:
         }
 
 
-def _drawn(replays: Replays, canvas: Canvas) -> "Iterator[RenderableType]":
+def _drawn(replays: Replays, canvas: Canvas) -> Iterator[Part]:
     request, recorded = replays.request, replays.read.recorded
     axes = f", told apart by n, B, {', '.join(replays.read.axes)}" if replays.read.axes else ""
     yield canvas.line(f"{request.policy} over {request.table.name}", "bold")
@@ -128,10 +125,11 @@ def _summary(replays: Replays, played: Played) -> str:
             f"the best, {named_configuration(replays.best)}, has {played.best_at_target:.3f}: a regret of "
             f"{played.regret:.3f}"
         )
+    workers = "one worker" if replays.request.workers == 1 else f"{replays.request.workers:,} workers"
     return (
         f"Chosen: {named_configuration(played.chosen)}. At {hours(replays.request.target)} GPU-hours it scores "
         f"{played.score_at_target:.3f}; {best}. Spent: {hours(played.gpu_hours_spent)} GPU-hours in "
-        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {_workers(replays.request.workers)}."
+        f"{played.decisions:,} decisions, {duration(played.wall_hours)} with {workers}."
     )
 
 
@@ -149,7 +147,3 @@ def _mean(replays: Replays) -> str:
         f"{len(replays.played)} seeds; the best is {named_configuration(replays.best)} with "
         f"{replays.played[0].best_at_target:.3f}."
     )
-
-
-def _workers(count: int) -> str:
-    return "one worker" if count == 1 else f"{count:,} workers"

@@ -27,9 +27,6 @@ from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from rlplan.reading.launching import Launch
 
 
@@ -112,10 +109,12 @@ def print_sweep(database: str, sweep: str, format: Format) -> None:
         print_drawn(lambda canvas: _sweep_drawn(seen, database, canvas))
 
 
-def _sweep_drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+def _sweep_drawn(seen: Picture, database: str, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(title(seen), "bold")
     yield from canvas.lines(time_of(seen), "dim")
-    yield from canvas.lines(f"{money_line(seen.money)}; {_counted(seen)}; {seen.decisions:,} decisions")
+    count = "one trial" if len(seen.trials) == 1 else f"{len(seen.trials):,} trials"
+    trials = f"{count} ({tally(seen.trials)})" if seen.trials else "no trials yet"
+    yield from canvas.lines(f"{money_line(seen.money)}; {trials}; {seen.decisions:,} decisions")
     if seen.answer:
         yield ""
         yield from canvas.lines(sentence(seen.answer), "bold")
@@ -125,32 +124,23 @@ def _sweep_drawn(seen: Picture, database: str, canvas: Canvas) -> "Iterator[Rend
     yield fields([(f"`{command(verb, seen.sweep, database)}`", what) for verb, what in FURTHER], canvas)
 
 
-def _counted(seen: Picture) -> str:
-    count = "one trial" if len(seen.trials) == 1 else f"{len(seen.trials):,} trials"
-    return f"{count} ({tally(seen.trials)})" if seen.trials else "no trials yet"
-
-
 def asked_for(seen: Picture) -> list[tuple[str, Any]]:
     """Return the settings of a sweep that are worth reading; one of another version may lack some."""
-    config = seen.config
+    config, target = seen.config, seen.config.get("target_gpu_hours")
     given = {
         "policy": config.get("policy"),
         "search": config.get("search"),
         "seed": config.get("seed"),
         "workers": config.get("workers"),
         "retries": config.get("retries"),
-        "final run": _as_hours(config.get("target_gpu_hours")),
+        "final run": f"{hours(target)} GPU-hours" if isinstance(target, int | float) else None,
         "scored by": seen.metric,
         "folder": config.get("folder"),
     }
     return [(name, value) for name, value in given.items() if value is not None]
 
 
-def _as_hours(value: Any) -> str | None:
-    return f"{hours(value)} GPU-hours" if isinstance(value, int | float) else None
-
-
-def fields(rows: list[tuple[str, str]], canvas: Canvas) -> "Table":
+def fields(rows: list[tuple[str, str]], canvas: Canvas) -> Part:
     """Return names with their values beside them."""
     columns = (Column("", itemgetter(0), Cells.NAMES), Column("", itemgetter(1), Cells.PATHS))
     return table_of(rows, columns, canvas, headed=False)
@@ -211,7 +201,7 @@ def _values(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in OF_CANDIDATE}
 
 
-def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas) -> "Iterator[RenderableType]":
+def _plan_drawn(plan: Plan, sweeps: Sequence[str], database: str, canvas: Canvas) -> Iterator[Part]:
     yield from canvas.lines(f"{plan.name}: {hours(plan.budget_gpu_hours)} GPU-hours for {about_plan(plan)}", "bold")
     pilots = [each for each in plan.candidates if each.pilot_steps]
     used = sum(each.pilot_gpu_hours for each in pilots)
@@ -244,7 +234,7 @@ def _assumed(each: Any) -> tuple[str, str]:
     return str(known.get("what", "")), f"{known.get('value', each)}{source}"
 
 
-def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> "Table":
+def _candidates(candidates: Sequence[Candidate], canvas: Canvas) -> Part:
     columns: Sequence[Column[Candidate]] = (
         RANK,
         *SIZE,

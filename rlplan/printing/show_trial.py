@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.axes import said
 from planner.layering import flattened
 from planner.trials import TrialState
-from rlplan.charts.show_chart import chart
 from rlplan.reading.decisions import Decision
 from rlplan.reading.points import Score
 from rlplan.reading.show_reading import Sheet
 from rlplan.reading.sweep_words import reached, with_error
+from rlplan.wording.console import Part
 from rlplan.wording.numbers import UNKNOWN, aligned_hours, hours, interval, moment, probability, steps
+from rlplan.wording.sparkline import LEAST_SPAN
 from rlplan.wording.tables import Cells, Column, table_of
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 LAST = 6  # rows of a long list that a table shows; JSON has all
 TAIL = 12  # lines of a failure's log
@@ -26,7 +25,7 @@ TAIL = 12  # lines of a failure's log
 UNSAID = ("rollouts_per_prompt", "prompts_per_batch", "learning_rate", "seed", "recipe.", "simulation")
 
 
-def drawn(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
+def drawn(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
     """Return the parts of what is printed above the command."""
     yield from canvas.lines(_title(sheet), "bold")
     for text in (_configuration(sheet), _outlook(sheet), _money(sheet)):
@@ -125,16 +124,12 @@ def _segments(sheet: Sheet) -> Sequence[Column[Any]]:
         Column("attempt", attrgetter("attempt"), shown=again),
         Column("steps", lambda each: f"{steps(each.from_step)}–{steps(each.to_step)}"),
         Column("reserved", lambda each: aligned_hours(each.reserved_gpu_hours)),
-        Column("charged", lambda each: _charged(each.charged_gpu_hours)),
-        Column("start-up", lambda each: _charged(each.start_up_gpu_hours), shown=starts),
+        Column("charged", lambda each: aligned_hours(each.charged_gpu_hours)),
+        Column("start-up", lambda each: aligned_hours(each.start_up_gpu_hours), shown=starts),
         Column("outcome", attrgetter("outcome"), Cells.NAMES),
         Column("worker", lambda each: each.worker or UNKNOWN, Cells.PATHS),
         Column("began (UTC)", lambda each: _time(each.started_at), Cells.NAMES),
     )
-
-
-def _charged(gpu_hours: float | None) -> str:
-    return UNKNOWN if gpu_hours is None else aligned_hours(gpu_hours)
 
 
 def _moves(sheet: Sheet) -> Sequence[Column[Any]]:
@@ -146,7 +141,7 @@ def _moves(sheet: Sheet) -> Sequence[Column[Any]]:
     )
 
 
-def _failure(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
+def _failure(sheet: Sheet, canvas: Canvas) -> Iterator[Part]:
     tail = [line for line in (sheet.row.failure_tail or "").splitlines() if line.strip()]
     if tail:
         yield ""
@@ -157,3 +152,65 @@ def _failure(sheet: Sheet, canvas: Canvas) -> "Iterator[RenderableType]":
 
 def _time(at: datetime) -> str:
     return f"{at:%m-%d %H:%M:%S}"
+
+
+HEIGHT = 8  # lines
+NARROWEST, WIDEST = 16, 100
+LABEL = 6  # columns for the scores at the left
+# The bits of a braille sign's eight dots, by row and column.
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+BLANK = 0x2800
+
+Place = tuple[float, float]  # from the left and from below, as shares of the chart
+
+
+def chart(scores: Sequence[Score], canvas: Canvas, height: int = HEIGHT) -> list[str]:
+    """Draw scores against GPU-hours, in dots of braille or, without Unicode, asterisks; nothing without room for it."""
+    width = min(canvas.width, WIDEST) - LABEL - 1
+    if len(scores) < 2 or width < NARROWEST:
+        return []
+    values = [each.score for each in scores]
+    low, high = min(values), max(values)
+    missing = max(0.0, LEAST_SPAN - (high - low)) / 2
+    low, high = low - missing, high + missing
+    last = max(each.gpu_hours for each in scores) or 1.0
+    places = _joined([(each.gpu_hours / last, (each.score - low) / (high - low)) for each in scores], width, height)
+    drawn = _braille(places, width, height) if canvas.unicode else _asterisks(places, width, height)
+    side, corner, floor = ("│", "└", "─") if canvas.unicode else ("|", "+", "-")
+    labels = [f"{high:.2f}", *[""] * (height - 2), f"{low:.2f}"]
+    end = f"{hours(last)} GPU-hours"
+    return [
+        *(f"{label:>{LABEL - 1}} {side}{line}".rstrip() for label, line in zip(labels, drawn, strict=True)),
+        f"{'':>{LABEL}}{corner}{floor * width}",
+        f"{'':>{LABEL}} 0{end:>{width - 1}}",
+    ]
+
+
+def _joined(places: list[Place], width: int, height: int) -> list[Place]:
+    """Return points with lines between them where they are too few to be seen as a curve."""
+    if len(places) >= width:
+        return places
+    joined = places[:1]
+    for (x, y), (to_x, to_y) in pairwise(places):
+        dots = 1 + int(max(abs(to_x - x) * 2 * width, abs(to_y - y) * 4 * height))
+        joined += [(x + (to_x - x) * dot / dots, y + (to_y - y) * dot / dots) for dot in range(1, dots + 1)]
+    return joined
+
+
+def _braille(places: Sequence[Place], width: int, height: int) -> list[str]:
+    signs = [[0] * width for _ in range(height)]
+    for x, y in places:
+        column, row = _cell(x, 2 * width), 4 * height - 1 - _cell(y, 4 * height)
+        signs[row // 4][column // 2] |= DOTS[row % 4][column % 2]
+    return ["".join(chr(BLANK + bits) if bits else " " for bits in line) for line in signs]
+
+
+def _asterisks(places: Sequence[Place], width: int, height: int) -> list[str]:
+    signs = [[" "] * width for _ in range(height)]
+    for x, y in places:
+        signs[height - 1 - _cell(y, height)][_cell(x, width)] = "*"
+    return ["".join(line) for line in signs]
+
+
+def _cell(share: float, cells: int) -> int:
+    return min(cells - 1, max(0, int(share * cells)))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgets.errors import NotFoundError
 from planner.store import open_store
@@ -16,12 +16,9 @@ from rlplan.reading.sweep_words import TrialChoice
 from rlplan.reading.sweeps import STATES, ListedSweep, listed_sweeps, plans_without_sweep
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
-from rlplan.wording.numbers import UNKNOWN, aligned_hours, interval, steps
+from rlplan.wording.numbers import aligned_hours, interval, steps
 from rlplan.wording.tables import Cells, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 WIDE = 100  # columns from which the policy, the seed and the time of its making are shown
 COLUMNS = (
@@ -93,7 +90,7 @@ def _data(row: ListedSweep) -> dict[str, Any]:
     return with_axes(known | {"axes": row.axes})
 
 
-def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> "Table":
+def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> Part:
     wide = canvas.width >= WIDE
     columns: Sequence[Column[ListedSweep]] = (
         Column("sweep", attrgetter("sweep"), Cells.NAMES),
@@ -103,15 +100,11 @@ def _table(rows: Sequence[ListedSweep], canvas: Canvas) -> "Table":
         Column("state", attrgetter("state"), Cells.NAMES),
         Column("trials", lambda row: f"{row.trials:,}", shown=wide),
         Column("GPU-hours", lambda row: f"{aligned_hours(row.spent_gpu_hours)}/{aligned_hours(row.pilot_gpu_hours)}"),
-        Column("n", lambda row: _whole(row.rollouts_per_prompt)),
-        Column("B", lambda row: _whole(row.prompts_per_batch)),
-        Column("M", lambda row: _whole(row.update_steps), shown=wide),
+        Column("n", lambda row: steps(row.rollouts_per_prompt)),
+        Column("B", lambda row: steps(row.prompts_per_batch)),
+        Column("M", lambda row: steps(row.update_steps), shown=wide),
         Column("score", lambda row: interval(row.expected_score, row.score_low, row.score_high)),
         axes_column(rows),
         Column("made (UTC)", lambda row: f"{row.created_at:%Y-%m-%d %H:%M}", Cells.NAMES, shown=wide),
     )
     return table_of(rows, columns, canvas)
-
-
-def _whole(value: int | None) -> str:
-    return UNKNOWN if value is None else steps(value)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlplan.printing.sweep_output import command
-from rlplan.wording.console import print_csv, print_drawn, print_json
+from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from rlplan.actions.submitting import Submitted
 
 
@@ -28,7 +26,7 @@ def print_submitted(submitted: "Submitted", database: str, format: Format) -> in
     return 0
 
 
-def _lines(submitted: "Submitted", database: str, canvas: Canvas) -> Iterator["Text"]:
+def _lines(submitted: "Submitted", database: str, canvas: Canvas) -> Iterator[Part]:
     nodes = "one node" if submitted.nodes == 1 else f"{submitted.nodes:,} nodes"
     gpus = f" of {submitted.gpus_per_node} GPUs" if submitted.gpus_per_node else ""
     limit = f", {submitted.time_limit} each time" if submitted.time_limit else ""

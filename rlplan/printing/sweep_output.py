@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.store import Store, open_store
 from planner.store.records import RankedRow
+from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
 from rlplan.exits import ExitCode
 from rlplan.printing.final_output import final_lines, print_ended
@@ -27,9 +28,7 @@ from rlplan.wording.tables import RANK, SIZE, Cells, Column, axes_column, table_
 from rlplan.wording.terminal import Canvas, tell
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
+    from rlplan.actions.asking import Asked
     from rlplan.actions.sweep_request import DryRun, PlannedTrial
     from rlplan.actions.sweeping import Finished
     from rlplan.reading.launching import Launch
@@ -181,7 +180,7 @@ def _report(seen: Picture, launched: "Launch | None", database: str, canvas: Can
         yield from how_to_run(launched.command, launched.note, canvas)
 
 
-def _ranking(answer: StoredAnswer, canvas: Canvas) -> "Table":
+def _ranking(answer: StoredAnswer, canvas: Canvas) -> Part:
     columns: Sequence[Column[RankedRow]] = (
         RANK,
         *SIZE,
@@ -203,12 +202,48 @@ def _spending(seen: Picture) -> str:
     )
 
 
-def _failures(seen: Picture, canvas: Canvas) -> Iterator["Text"]:
+def _failures(seen: Picture, canvas: Canvas) -> Iterator[Part]:
     """Name what failed, by class, with the last line of one log each."""
     for kind, trials in seen.failures.items():
         names = some_of([trial.name for trial in trials], NAMED_FAILURES)
         log = last_line(trials[0].failure_tail or "")
         yield from canvas.lines(f"failed, {kind}: {names}{f' ({log})' if log else ''}", "red")
+
+
+def print_asked(asked: "Asked", database: str, format: Format) -> int:
+    """Print a request as it stands; return the exit code."""
+    row = {
+        "sweep": asked.sweep,
+        "kind": asked.kind.value,
+        "by": asked.by,
+        "at": asked.at.isoformat(),
+        "taken_at": None if asked.taken_at is None else asked.taken_at.isoformat(),
+    }
+    if format is Format.JSON:
+        print_json(row)
+    elif format is Format.CSV:
+        print_csv(list(row), [row])
+    else:
+        print_drawn(lambda canvas: canvas.lines(_said_of_request(asked, database)))
+    return 0
+
+
+def _said_of_request(asked: "Asked", database: str) -> str:
+    """Say what happens now, and what to do next."""
+    go_on = f"go on with `{command('resume', asked.sweep, database)}`"
+    status = f"`{command('status', asked.sweep, database)}` shows it"
+    if asked.taken_at is None:
+        return f"{asked.sweep} was asked to {asked.kind}; its driver has not answered yet: {status}"
+    match asked.kind:
+        case RequestKind.PAUSE:
+            return (
+                f"{asked.sweep} is paused: segments under way end normally, no new one starts, and workers without one "
+                f"are ended, so that the pause costs no GPU-hours; {go_on}"
+            )
+        case RequestKind.RESUME:
+            return f"{asked.sweep} goes on: {status}"
+        case _:
+            return f"{asked.sweep} stops when each trial has ended the update under way and is saved; {go_on}"
 
 
 COLUMNS = ("name", "rollouts_per_prompt", "prompts_per_batch", "pilot_steps", "segment_steps", "gpu_hours")

@@ -25,7 +25,8 @@ MOST_ROWS = 12  # of the table; curve.csv has all
 def print_trained(trained: TrainedRun, format: Format) -> int:
     """Print the result, or how to go on with what was interrupted, and return the exit code."""
     if trained.interrupted:
-        tell(_how_to_go_on(trained))
+        step = trained.history.last.optimizer_step if trained.history.last else 0
+        tell(f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`")
         return ExitCode.INTERRUPTED
     if format is Format.JSON:
         print_json(trained_data(trained))
@@ -66,11 +67,6 @@ def _point_data(point: Point) -> dict[str, Any]:
         **{name: getattr(point, name) for name in COLUMNS},
         "further_scores": point.further_scores,
     }
-
-
-def _how_to_go_on(trained: TrainedRun) -> str:
-    step = trained.history.last.optimizer_step if trained.history.last else 0
-    return f"stopped after step {step:,} of {trained.run.update_steps:,}; go on with `{resuming(trained.folder)}`"
 
 
 def _closing(trained: TrainedRun) -> list[str]:

@@ -74,14 +74,11 @@ def _line(seen: Seen) -> str:
     if seen.left is not None:
         parts.append(_said_of_left(seen.left))
     if seen.warned is not None:
-        parts.append(f"WARNING ({seen.warned.rule}): {seen.warned.evidence}. {_capital(seen.warned.advice)}.")
+        advice = seen.warned.advice[:1].upper() + seen.warned.advice[1:]
+        parts.append(f"WARNING ({seen.warned.rule}): {seen.warned.evidence}. {advice}.")
     return "; ".join(parts) if seen.warned is None else "\n".join(parts)
 
 
 def _said_of_left(left: Left) -> str:
     what = f"{left.share:.0%} of the run are left, expected to bring {left.expected:.3f}"
     return f"{what}: nothing is left to win, end it here" if left.won else f"{what} (end {left.end.mean:.3f})"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -25,7 +25,10 @@ def share(value: float | None) -> str:
 
 def clock(value: datetime | None) -> str:
     """Write a time to the second, in UTC."""
-    return UNKNOWN if value is None else f"{_utc(value):%Y-%m-%d %H:%M:%S}"
+    if value is None:
+        return UNKNOWN
+    utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
 def figure(value: Any) -> str:
@@ -63,10 +66,6 @@ def chart_json(chart: Chart) -> Any:
     from markupsafe import Markup  # noqa: PLC0415
 
     return Markup(chart.json)
-
-
-def _utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 _ALL = (score, rate, share, clock, figure, words, capital, tied, chart_json, remains)

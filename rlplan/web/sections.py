@@ -16,8 +16,9 @@ from rlplan.charts.final import final_chart
 from rlplan.charts.frontier import frontier_chart
 from rlplan.charts.groups import answer_in, configuration_of, expected_of, groups
 from rlplan.charts.heat import heat_maps
+from rlplan.printing.recommend_output import outlook
 from rlplan.reading.decisions import Decision
-from rlplan.reading.story import Beliefs, Health, Story
+from rlplan.reading.story import Beliefs, Story
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_words import sentence
 from rlplan.web.filters import figure, words
@@ -32,6 +33,7 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     stored = story.picture.answer if beliefs is None else None
     answer, launch = answer_in(beliefs), found.launch if found is not None else None
     command = launch.command if launch is not None else None
+    why_not = beliefs.why_not if beliefs is not None else None
     return {
         "answer": answer,
         "launch": launch,
@@ -39,18 +41,12 @@ def answer_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
         "command": None if command is None else "\n".join(wrapped_command(command, COMMAND_COLUMNS)),
         "named": said(answer.chosen.axes) if answer is not None else "",
         "stored": sentence(stored) if stored is not None else None,
-        "why_not": _why_not(beliefs),
+        "why_not": None if why_not is None else why_not.removeprefix("no recommendation: ").rstrip("."),
         "what_to_do": _what_to_do(story.picture),
         "picture": story.picture,
         "final": story.final,
         "final_chart": None if story.final is None else final_chart(story.final),
     }
-
-
-def _why_not(beliefs: Beliefs | None) -> str | None:
-    if beliefs is None or beliefs.why_not is None:
-        return None
-    return beliefs.why_not.removeprefix("no recommendation: ").rstrip(".")
 
 
 def _what_to_do(picture: Picture) -> str:
@@ -69,23 +65,11 @@ def frontier_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     answer = answer_in(beliefs)
     return {
         "chart": frontier_chart(story, beliefs),
-        "sentences": list(_sentences(answer)) if answer is not None else [],
+        "sentences": outlook(answer) if answer is not None else [],
         "budgets": answer.budgets if answer is not None else (),
         "with_axes": answer is not None and any(each.choice and each.choice.axes for each in answer.budgets),
         "said": said,
     }
-
-
-def _sentences(answer: FinalAnswer) -> Iterator[str]:
-    yield answer.frontier.rollouts_per_prompt.sentence
-    yield answer.frontier.rollouts_per_step.sentence
-    enough = answer.pareto.enough
-    if enough is not None:
-        yield (
-            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) are "
-            f"expected to reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
-            f"B={enough.prompts_per_batch}"
-        )
 
 
 FIRST_PANELS = 20  # panels that are shown before one asks for more
@@ -155,19 +139,9 @@ def _alternative(given: Any) -> tuple[str, Mapping[str, Any]]:
     return said or "another", {key: value for key, value in given.items() if key not in SAID}
 
 
-HEALTH_ORDER = {Health.BAD: 0, Health.MIND: 1, Health.GOOD: 2}
-HEALTH_WORDS = {Health.BAD: "bad", Health.MIND: "mind", Health.GOOD: "good"}
-
-
 def health_section(story: Story, beliefs: Beliefs | None) -> dict[str, Any]:
     """Return what the template shows, what is bad first."""
-    failed = [(kind, trials) for kind, trials in story.picture.failures.items()]
-    return {
-        "flags": sorted(story.flags, key=lambda flag: HEALTH_ORDER[flag.health]),
-        "words": HEALTH_WORDS,
-        "failed": failed,
-        "assumptions": story.assumptions,
-    }
+    return {"flags": story.flags, "failed": story.picture.failures.items(), "assumptions": story.assumptions}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-def tables_console() -> "Console":
-    """Return the console that tables for stdout are drawn with."""
-    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
-
-    return HarmlessConsole(highlight=False, markup=False)
-
-
 @dataclass(frozen=True, slots=True)
 class WholeCommand:
     """A command that is broken between its flags alone, so that it can be pasted; what is longer than a line stays."""
@@ -33,7 +26,9 @@ Part = Union["RenderableType", WholeCommand]
 
 def print_drawn(draw: Callable[[Canvas], Iterable[Part]]) -> None:
     """Write what is drawn for stdout as it is."""
-    console = tables_console()
+    from rlplan.wording.harmless_console import HarmlessConsole  # noqa: PLC0415
+
+    console = HarmlessConsole(highlight=False, markup=False)
     # It is as long as it takes.
     canvas = Canvas(console.width, unicode=console.encoding.startswith("utf"))
     sys.stdout.write(text_of(console, draw(canvas)))

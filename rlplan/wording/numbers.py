@@ -11,8 +11,10 @@ def hours(amount: float) -> str:
     return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"
 
 
-def aligned_hours(amount: float) -> str:
+def aligned_hours(amount: float | None) -> str:
     """Write GPU-hours for a column: always three digits, so that their sizes can be compared at a glance."""
+    if amount is None:
+        return UNKNOWN
     return f"{amount:,.0f}" if amount >= 100 else f"{amount:#.3g}"
 
 
@@ -24,8 +26,10 @@ def count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def steps(number: int) -> str:
+def steps(number: int | None) -> str:
     """Write a number of steps in full, unless it has more digits than a column holds."""
+    if number is None:
+        return UNKNOWN
     return f"{number:,}" if number < 1_000_000 else count(number)
 
 

@@ -1,6 +1,6 @@
 """Tables for a person: each is a list of its columns, of which each says how a row is written in it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -11,6 +11,7 @@ from rlplan.wording.numbers import steps
 from rlplan.wording.terminal import Canvas
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 Row = TypeVar("Row")
@@ -55,11 +56,14 @@ def axes_column(rows: Sequence[Any], heading: str = "with") -> Column[Any]:
     return Column(heading, lambda row: said(row.axes), Cells.TEXTS, shown=any(row.axes for row in rows))
 
 
-def bare_table(*, headed: bool = True) -> "Table":
-    """Return a table without lines and columns."""
-    from rich.table import Table  # noqa: PLC0415
+def listed(heading: str, lines: Sequence[str]) -> "Iterator[RenderableType]":
+    """Return lines below a heading and a little to the right of it; nothing where there are none."""
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    return Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), show_header=headed)
+    if lines:
+        yield Text(f"\n{heading}", "bold")
+        yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in lines)
 
 
 def table_of(
@@ -71,6 +75,8 @@ def table_of(
     headed: bool = True,
 ) -> "Table":
     """Return a table without lines, written with the signs that the canvas has."""
+    from rich.table import Table  # noqa: PLC0415
+
     rows = list(rows)
     written = {
         column: [canvas.spelled(column.heading), *(canvas.spelled(str(column.written(row))) for row in rows)]
@@ -78,7 +84,7 @@ def table_of(
         if column.shown
     }
     room = _make_room(written, canvas.width)
-    made = bare_table(headed=headed)
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), show_header=headed)
     for column, (heading, *_) in written.items():
         made.add_column(
             heading,

@@ -2,6 +2,8 @@
 
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -9,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+Progress = Callable[[float], None]  # told how much is done
 
 
 def live_console() -> "Console | None":
@@ -19,6 +23,20 @@ def live_console() -> "Console | None":
 
     console = HarmlessConsole(stderr=True, highlight=False, markup=False)
     return None if console.is_dumb_terminal else console
+
+
+@contextmanager
+def progress_shown(what: str, total: float) -> Iterator[Progress]:
+    """Show how much of the total is done while the context lasts."""
+    console = live_console()
+    if console is None:
+        yield lambda _done: None
+        return
+    from rich.progress import Progress as Bar  # noqa: PLC0415
+
+    with Bar(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def tell(text: str) -> None:
@@ -58,18 +76,14 @@ class Canvas:
         text = "".join(sign if sign.isprintable() else " " for sign in text)
         return text if self.unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
 
-    def cut(self, text: str, width: int | None = None) -> str:
-        """Cut a spelled text to a width, by default the whole, and mark that it was cut."""
-        most = self.width if width is None else width
-        if len(text) <= most:
-            return text
-        return text[: most - 1] + ("…" if self.unicode else "~") if most > 0 else ""
-
     def line(self, text: str, style: str = "") -> "Text":
-        """Return a text as one line."""
+        """Return a text as one line, which is cut at the width with a mark that it was."""
         from rich.text import Text  # noqa: PLC0415
 
-        return Text(self.cut(self.spelled(text)), style=style, no_wrap=True)
+        text = self.spelled(text)
+        if len(text) > self.width:
+            text = text[: self.width - 1] + ("…" if self.unicode else "~") if self.width > 0 else ""
+        return Text(text, style=style, no_wrap=True)
 
     def lines(self, text: str, style: str = "") -> list["Text"]:
         """Return a text as lines that are broken between words."""

@@ -156,7 +156,11 @@ class LiveSweeps:
         sweep, watcher = await self._sweep(name), Watcher()
         sweep.watchers.add(watcher)
         return EventSourceResponse(
-            sweep.events(watcher), sep="\n", ping=BEAT_SECONDS, ping_message_factory=_beat, send_timeout=STUCK_SECONDS
+            sweep.events(watcher),
+            sep="\n",
+            ping=BEAT_SECONDS,
+            ping_message_factory=lambda: ServerSentEvent("{}", event="beat", sep="\n"),
+            send_timeout=STUCK_SECONDS,
         )
 
     def close(self) -> None:
@@ -186,7 +190,3 @@ class LiveSweeps:
             raise StoreUnavailableError(f"{MOST_SWEEPS} sweeps are looked at at once, and no more can be: close a page")
         oldest = max(left, key=lambda name: self._sweeps[name].reader.idle_seconds)
         self._sweeps.pop(oldest).close()
-
-
-def _beat() -> ServerSentEvent:
-    return ServerSentEvent("{}", event="beat", sep="\n")

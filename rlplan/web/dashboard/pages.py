@@ -206,7 +206,8 @@ def _chart(story: Story, beliefs: Beliefs | None, trial: TrialRow) -> Chart | No
 
 def problem(request: Request, code: int, text: str) -> Response:
     """Answer with a problem: as a page to who wants one, in a line to who does not."""
-    if code == 401 or not _wants_page(request):
+    wants_page = "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
+    if code == 401 or not wants_page:
         # A stranger is told this and nothing else, not even what else there is.
         answer: Response = PlainTextResponse(f"{text}\n", status_code=code)
     else:
@@ -218,7 +219,3 @@ def problem(request: Request, code: int, text: str) -> Response:
     if code == 401:
         answer.headers["www-authenticate"] = "Bearer"
     return answer
-
-
-def _wants_page(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
