@@ -19,7 +19,7 @@ from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
 from rlplan.actions.plan_sources import LEARNT
 from rlplan.actions.preview_plan import Split, assumptions_of, first_of, request_of, setting_of, splits_of
-from rlplan.wording.progress import progress_shown
+from rlplan.wording.terminal import progress_shown
 from runner.simulation.drawn import DrawnWorld
 from runner.sweep.learnt import experienced
 from runner.sweep.planned import about

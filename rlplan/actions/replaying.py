@@ -16,7 +16,7 @@ from planner.replaying.recorded import AROUND, Recorded
 from planner.sweeping.policies import open_policy
 from planner.view import Configuration
 from rlplan.actions.learning import learnt_from, require_learner
-from rlplan.wording.progress import Progress, progress_shown
+from rlplan.wording.terminal import Progress, progress_shown
 from rlplan.wording.typed_numbers import plain_number
 
 
