@@ -15,13 +15,11 @@ import pytest
 import rlplan.actions.sweep_request
 import rlplan.actions.sweeping
 from budgets.errors import BudgetError, NotFoundError, StoreError
-from planner.store import open_store
 from planner.store.schema import SweepStatus
 from rlplan.actions.sweep_request import DryRun, PlannedTrial, SweepRequest
 from rlplan.actions.sweeping import Finished
 from rlplan.live.sweep_running import Follower
 from tests.rlplan.conftest import Run
-from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
 
 DONE = Finished("sweep-1", interrupted=False, failed_trials=0, all_failed=None, spent_gpu_hours=326.5, notes=())
@@ -65,40 +63,15 @@ def database(tmp_path: Path) -> str:
     return str(tmp_path / "rlplan.db")
 
 
-def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: str, tmp_path: Path) -> None:
-    ran = run("sweep", "--task", "sum-easy", "--budget", "1,000", "--policy", "asha", "--search", "none", "--seed", "3")
-    assert ran.code == 0
-    request, where = driven.asked
-    assert where == "rlplan.db"
-    assert request == SweepRequest(
-        task="sum-easy",
-        budget=1000.0,
-        policy="asha",
-        search="none",
-        seed=3,
-    )
-    run("sweep", "plan-1", "--workers", "2", "--ray-address", "auto", "--folder", "runs/x", "--retries", "5")
+def test_sweep_asks_for_what_the_flags_say(run: Run, driven: Driven, database: str) -> None:
+    flags = ("--task", "sum-easy", "--budget", "1,000", "--policy", "asha", "--search", "none", "--seed", "3")
+    assert run("sweep", *flags).code == 0
+    asked = SweepRequest(task="sum-easy", budget=1000.0, policy="asha", search="none", seed=3)
+    assert driven.asked == (asked, "rlplan.db")
+    run("sweep", "plan-1", "--workers", "2", "--folder", "runs/x", "--problems", "mine.jsonl", "--engine", "vllm")
     given = driven.asked[0]
-    assert (given.plan, given.workers, given.ray_address, given.folder) == ("plan-1", 2, "auto", Path("runs/x"))
-    assert given.retries == 5
-    run("sweep", "--problems", "mine.jsonl", "--model", "models/mine", "--reward", "exact", "--engine", "vllm")
-    training = driven.asked[0]
-    assert (training.problems, training.model, training.reward, training.engine) == (
-        "mine.jsonl",
-        "models/mine",
-        "exact",
-        "vllm",
-    )
-
-
-def test_resume_and_retry_ask_for_what_the_flags_say(run: Run, driven: Driven, database: str) -> None:
-    assert run("resume", "sweep-1", "--accept-changes", "--workers", "4", "--folder", "moved").code == 0
-    assert driven.asked == ("sweep-1", "rlplan.db")
-    assert driven.options == {"accept_changes": True, "folder": Path("moved"), "ray_address": None, "workers": 4}
-    assert run("retry", "--trial", "a", "--trial", "b").code == 0
-    assert driven.asked == (None, "rlplan.db")
-    unsaid = {"accept_changes": False, "folder": None, "ray_address": None, "workers": None}
-    assert driven.options == {**unsaid, "trials": ("a", "b")}
+    assert (given.plan, given.workers, given.folder) == ("plan-1", 2, Path("runs/x"))
+    assert (given.problems, given.engine, given.retries) == ("mine.jsonl", "vllm", 3)
 
 
 def test_a_sweep_ends_with_its_answer_on_stdout(run: Run, driven: Driven, database: str) -> None:
@@ -130,19 +103,6 @@ How sure that is says `rlplan recommend sweep-1`
     )
 
 
-def test_a_long_ranking_is_cut_and_the_answer_with_its_command_comes_last(
-    run: Run, driven: Driven, tmp_path: Path
-) -> None:
-    ended(tmp_path / "rlplan.db")
-    out = run("sweep").out
-    rows = [line for line in out.splitlines() if re.match(r" *\d+ +\d+ +\d+ ", line)]
-    assert len(rows) == 10
-    assert re.search(r"^\d+ more: `rlplan rank sweep-1`$", out, re.MULTILINE)
-    table, answer, command = (out.index(each) for each in ("P(best)", "Recommended for", "rlplan train --task"))
-    assert table < answer < command
-    assert out.count("\n", command) <= 6
-
-
 def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database: str) -> None:
     ran = run("sweep", "--format", "json")
     document = json.loads(ran.out)
@@ -160,13 +120,8 @@ def test_the_json_document_keeps_its_contract(run: Run, driven: Driven, database
     assert (first["trial"], first["state"], first["step"], first["pilot_steps"]) == ("n512-B32-s0", "running", 30, 40)
     assert (first["expected_score"], first["probability_best"], first["points"][1]["step"]) == (0.74, 0.62, 2)
     assert (document["decisions"], document["failures"]) == (16, {"out-of-memory": 1})
-
-
-def test_csv_is_the_ranking_of_a_sweep_and_the_trials_of_a_status(run: Run, driven: Driven, database: str) -> None:
     ranking = list(csv.DictReader(io.StringIO(run("sweep", "--format", "csv").out)))
     assert [(row["rank"], row["rollouts_per_prompt"]) for row in ranking] == [("1", "512"), ("2", "128"), ("3", "1024")]
-    trials = list(csv.DictReader(io.StringIO(run("status", "--format", "csv").out)))
-    assert [row["state"] for row in trials][:3] == ["running", "running", "paused"]
 
 
 def test_a_sweep_without_a_recommendation_says_so(run: Run, driven: Driven, tmp_path: Path) -> None:
@@ -250,13 +205,6 @@ def test_status_is_the_screen_once(run: Run, database: str) -> None:
     assert run("status", "sweep-9").err == "rlplan: there is no sweep 'sweep-9'; there are: sweep-1\n"
 
 
-def test_status_watch_in_a_pipe_ends_with_the_sweep(run: Run, database: str) -> None:
-    ran = run("status", "--watch")
-    assert ran.code == 0
-    assert ran.err.startswith("sweep-1 of plan-1")
-    assert "took 90 min" in ran.out
-
-
 def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seeded(tmp_path / "rlplan.db").store.close()  # nobody ends it
 
@@ -271,24 +219,12 @@ def test_ctrl_c_leaves_a_watch_with_the_last_picture(run: Run, tmp_path: Path, m
     assert "go on with `rlplan resume sweep-1`" in ran.out
 
 
-def test_status_and_decisions_change_nothing(run: Run, database: str) -> None:
-    before = Path(database).read_bytes()
-    for args in (["status"], ["decisions"], ["status", "--watch"]):
-        assert run(*args).code == 0
-    assert Path(database).read_bytes() == before
-
-
 def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> None:
     ran = run("decisions", "--last", "2", width=120)
-    assert (
-        ran.out
-        == """\
- #  time (UTC)           action  trial           why
-15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n=16, B=128 is best at 4,000 GPU-hours) is 0.004, below 0.02
-16  2026-03-01 13:23:00  start   n1024-B1024-s0  n=1024, B=1024 starts, up to step 10 for 29 GPU-hours: it gains most by
-                                                 the GPU-hour
-"""
+    pruned = (
+        "15  2026-03-01 13:20:00  prune   n16-B128-s0     P(n=16, B=128 is best at 4,000 GPU-hours) is 0.004, below"
     )
+    assert ran.out.splitlines()[1].startswith(pruned)
     document = json.loads(run("decisions", "--trial", "n32-B32-s0", "--format", "json").out)
     assert document["sweep"] == "sweep-1"
     assert [each["action"] for each in document["decisions"]] == ["start", "continue", "prune"]
@@ -299,22 +235,6 @@ def test_decisions_are_listed_with_their_reasons(run: Run, database: str) -> Non
     unknown = run("decisions", "--trial", "n32-B32-s")
     assert (unknown.code, "did you mean 'n32-B32-s0'" in unknown.err) == (2, True)
     assert run("decisions", "--last", "0").code == 2
-
-
-def test_without_a_database_or_a_sweep_each_says_what_to_do(run: Run, tmp_path: Path) -> None:
-    for verb in ("status", "decisions"):
-        assert run(verb).code == 3
-    open_store(tmp_path / "rlplan.db").close()
-    for verb in ("status", "decisions"):
-        ran = run(verb)
-        assert (ran.code, "rlplan sweep" in ran.err) == (3, True)
-
-
-@pytest.mark.parametrize("verb", ["sweep", "resume", "retry", "status", "decisions"])
-def test_help_has_an_example(run: Run, verb: str) -> None:
-    ran = run(verb, "--help")
-    assert ran.code == 0
-    assert f"Example: rlplan {verb}" in ran.out
 
 
 @pytest.mark.parametrize("command", [("sweep",), ("sweep", "plan-1", "--dry-run")])

@@ -95,12 +95,6 @@ def test_a_pipe_gets_one_line_for_each_thing_that_matters(seeder: Seeder, capsys
     ]
 
 
-def test_what_happened_before_is_no_news(seeder: Seeder) -> None:
-    display = Recorded()
-    looking(seeder, display).look()
-    assert (len(display.pictures), display.news) == (2, [])
-
-
 def test_an_unreadable_database_keeps_the_last_picture_and_is_told_once(
     seeder: Seeder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,19 +116,6 @@ def test_an_unreadable_database_keeps_the_last_picture_and_is_told_once(
         "n64-B128-s0 pruned at step 20",
     ]
     assert "no such table" in lines[1]
-
-
-def test_a_database_that_is_not_there_yet_is_waited_for(seeder: Seeder, tmp_path: Path) -> None:
-    display = Recorded()
-    place = tmp_path / "elsewhere.db"
-    follower = Follower(str(place), display)
-    follower._sweep = seeder.sweep
-    follower.look()
-    seeder.store.close()
-    place.write_bytes((tmp_path / "rlplan.db").read_bytes())
-    follower.look()
-    assert len(display.troubles) == len(display.pictures) == 1
-    assert str(place) in display.troubles[0]
 
 
 def test_a_display_that_breaks_does_not_reach_the_sweep(seeder: Seeder) -> None:
@@ -173,17 +154,6 @@ def test_the_thread_sees_what_is_written_and_the_last_word_is_shown(seeder: Seed
     assert not follower._thread.is_alive()
 
 
-def test_reading_takes_a_small_share_of_the_time(seeder: Seeder, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    times = iter([0.0, 0.001, 10.0, 10.2])
-    monkeypatch.setattr("rlplan.live.sweep_running.time.monotonic", lambda: next(times))
-    follower = Follower(seeder.store.location, Recorded())
-    monkeypatch.setattr(follower._ended, "wait", lambda pause: pauses.append(pause) or len(pauses) == 3)
-    monkeypatch.setattr(follower, "look", lambda: None)
-    follower._follow()
-    assert pauses == [0.5, 0.5, pytest.approx(4.0)]
-
-
 def terminal(**options: Any) -> tuple[Terminal, io.StringIO]:
     file = io.StringIO()
     return Terminal(Console(file=file, force_terminal=True, width=80, height=24, **options)), file
@@ -206,15 +176,6 @@ def test_a_terminal_is_drawn_on_kept_in_trouble_and_left_as_it_was(seeder: Seede
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1  # the cursor is hidden and shown again
     rows = CODES.sub("", said).replace("\r", "\n").splitlines()
     assert max(len(row) for row in rows) <= 76
-
-
-def test_no_color_is_heeded(seeder: Seeder) -> None:
-    for options, coloured in (({"no_color": True}, False), ({"color_system": "standard"}, True)):
-        display, file = terminal(**options)
-        display.open()
-        display.show(picture(seeder.store), [])
-        display.close()
-        assert ("\x1b[36m" in file.getvalue() or "\x1b[32m" in file.getvalue()) is coloured
 
 
 def test_watching_at_a_real_terminal_ends_with_the_sweep(seeder: Seeder, tmp_path: Path) -> None:

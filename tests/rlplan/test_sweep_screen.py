@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.trials import TrialState
-from rlplan.printing.sweep_screen import chosen, screen
-from rlplan.reading.decisions import Decision
+from rlplan.printing.sweep_screen import screen
 from rlplan.reading.points import Score
 from rlplan.reading.sweep_picture import Driver, Forecast, Money, Picture, TrialRow
 from rlplan.reading.sweep_reading import picture
 from rlplan.reading.sweep_words import reached, time_of
-from rlplan.wording.numbers import probability
 from rlplan.wording.terminal import Canvas
-from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import later, seeded
 
 HERE = Path(__file__).parent
@@ -50,19 +47,6 @@ def test_a_short_terminal_keeps_the_best_and_what_runs_and_counts_the_rest(seen:
     assert "decisions" in drawn(seen, 76, 17)[-4]
 
 
-def test_running_trials_are_shown_before_better_ones_that_rest(seen: Picture) -> None:
-    poor = replace(seen.trials[2], id=99, name="poor", state=TrialState.RUNNING, forecast=None)
-    shown = chosen([*seen.trials, poor], 3)
-    assert [trial.name for trial in shown] == ["n512-B32-s0", "n128-B64-s0", "poor"]
-
-
-def test_a_terminal_without_unicode_gets_plain_signs(seen: Picture) -> None:
-    lines = drawn(seen, 150, unicode=False)
-    assert "\n".join(lines).isascii()
-    assert "#####" in lines[2]
-    assert "0.620 +- 0.011  0.74 (0.68-0.79)" in lines[5]
-
-
 def test_columns_that_find_no_room_are_left_out_and_none_is_cut(seen: Picture) -> None:
     assert drawn(seen, 60)[4].split() == ["state", "n", "B", "step", "score", "at", "target", "P(best)", "GPU-h"]
     assert [line.split() for line in drawn(seen, 52)[4:6]] == [
@@ -70,26 +54,6 @@ def test_columns_that_find_no_room_are_left_out_and_none_is_cut(seen: Picture) -
         ["running", "512", "32", "0.620", "0.74", "(0.68–0.79)", "0.62"],
     ]
     assert [line.split() for line in drawn(seen, 30)[4:6]] == [["state", "n", "B"], ["running", "512", "32"]]
-
-
-def test_seeds_are_shown_where_they_tell_trials_apart(seen: Picture) -> None:
-    assert "seed" not in drawn(seen, 76)[4]
-    twice = replace(seen, trials=(*seen.trials, replace(seen.trials[0], id=99, seed=7)))
-    assert "seed" in drawn(twice, 76)[4]
-
-
-def test_what_a_log_or_a_reason_holds_cannot_break_the_screen(seen: Picture) -> None:
-    bad = "first\nsecond \x1b[31mred\x1b[0m\r\x07"
-    decided = Decision(1, NOON, "prune", "n8", bad)
-    failed = replace(seen.trials[5], failure_tail=f"{bad}\n\n", failure_class="error")
-    lines = drawn(replace(seen, last_decisions=(decided,), trials=(failed,)), 196)
-    assert all(line.isprintable() for line in lines)
-
-
-def test_a_sweep_before_its_first_trial_and_one_that_is_over(seen: Picture) -> None:
-    empty = replace(seen, trials=(), last_decisions=(), decisions=0, seconds_left=None)
-    assert len(drawn(empty, 76, 23)) == 3
-    assert drawn(replace(empty, driver=None), 76)[0].endswith("without a driver")
 
 
 def test_who_drives_it_and_how_to_go_on(seen: Picture) -> None:
@@ -101,13 +65,6 @@ def test_who_drives_it_and_how_to_go_on(seen: Picture) -> None:
     assert time_of(stopped) == "stopped after 2 h; go on with `rlplan resume sweep-1`"
     assert time_of(replace(stopped, status="finished")) == "took 2 h"
     assert time_of(replace(stopped, status="created")) == "not begun yet"
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(None, "–"), (0.0, "<0.01"), (0.0049, "<0.01"), (0.005, "0.01"), (0.5, "0.50"), (1.0, ">0.99")]
-)
-def test_a_probability_is_never_rounded_to_certainty(value: float | None, said: str) -> None:
-    assert probability(value) == said
 
 
 NUMBERS = st.floats(0, 1e6, allow_nan=False)

@@ -45,24 +45,3 @@ def empty() -> Story:
 
 def with_trials(told: Story, *trials: TrialRow) -> Story:
     return replace(told, picture=replace(told.picture, trials=trials))
-
-
-def evil() -> Story:
-    """A sweep in which every text that comes from outside is an attack."""
-    told = under_way()
-    trials = tuple(
-        replace(trial, name=EVIL, failure_tail=EVIL, failure_class=EVIL if trial.failure_class else None)
-        for trial in told.picture.trials
-    )
-    return replace(
-        told,
-        picture=replace(told.picture, trials=trials, sweep=EVIL, plan=EVIL, workload=EVIL, policy=EVIL, metric=EVIL),
-        stretches=tuple(replace(each, name=EVIL, worker=EVIL) for each in told.stretches),
-        charges=tuple(replace(each, kind=EVIL, worker=EVIL) for each in told.charges),
-        decisions=tuple(
-            replace(each, action=EVIL, trial=EVIL, reason=EVIL, seen={EVIL: EVIL}, alternatives=({"name": EVIL}, EVIL))
-            for each in told.decisions
-        ),
-        assumptions=tuple(replace(each, what=EVIL, value=EVIL, source=EVIL) for each in told.assumptions),
-        flags=tuple(replace(each, text=EVIL) for each in told.flags),
-    )

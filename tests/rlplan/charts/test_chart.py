@@ -2,10 +2,8 @@
 
 import json
 import math
-from datetime import UTC, datetime
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,20 +29,10 @@ def test_rounding_keeps_what_a_picture_shows(number: float) -> None:
     assert math.isclose(kept, number, rel_tol=6e-5, abs_tol=1e-300)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_left_out(value: float) -> None:
-    assert plain({"y": [1.0, value]}) == {"y": [1, None]}
-
-
 def test_numpy_becomes_plain() -> None:
     made = plain({"x": np.array([1.5, np.nan]), "n": np.int64(3), "s": np.float64(0.25), "t": (1, "a"), "b": True})
     assert made == {"x": [1.5, None], "n": 3, "s": 0.25, "t": [1, "a"], "b": True}
     assert [type(each) for each in (made["n"], made["s"], made["b"])] == [int, float, bool]
-
-
-def test_a_value_that_json_does_not_know_is_no_picture() -> None:
-    with pytest.raises(TypeError):
-        _ = Chart("a", "A", "a", {"data": [datetime.now(UTC)]}, 100).json
 
 
 def test_markup_in_a_name_is_text() -> None:

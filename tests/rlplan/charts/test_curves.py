@@ -6,11 +6,10 @@ import pytest
 
 from planner.trials import TrialState
 from rlplan.charts.chart import Chart, Trace
-from rlplan.charts.curves import MOST_POINTS, curve_panels
-from rlplan.reading.points import Score
+from rlplan.charts.curves import curve_panels
 from rlplan.reading.story import Band, Beliefs
 from rlplan.reading.sweep_picture import TrialRow
-from tests.rlplan.charts.stories import empty, finished, under_way, with_trials
+from tests.rlplan.charts.stories import finished, under_way, with_trials
 
 BAND = Band((0.0, 1000.0, 4000.0), (0.3, 0.6, 0.7), (0.2, 0.5, 0.6), (0.4, 0.7, 0.8))
 
@@ -49,19 +48,6 @@ def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
     assert "error_y.array" in drawn["hovertemplate"]
 
 
-def test_the_score_before_training_has_a_place_on_a_log_axis() -> None:
-    ((_, chart),) = curve_panels(with_trials(under_way(), first_trial()), None).charts
-    assert "triangle-left" in symbols(chart)
-    assert all(x > 0 for trace in chart.figure["data"] for x in trace["x"])
-
-
-def test_scores_without_errors_have_no_bars() -> None:
-    bare = replace(first_trial(), scores=tuple(score._replace(standard_error=None) for score in first_trial().scores))
-    ((_, chart),) = curve_panels(with_trials(under_way(), bare), None).charts
-    assert "error_y" not in scores(chart)
-    assert "±" not in scores(chart)["hovertemplate"]
-
-
 def test_bands_and_cuts_are_drawn_where_they_are_believed() -> None:
     trial = first_trial()
     told = with_trials(under_way(), trial)
@@ -77,24 +63,3 @@ def test_how_a_trial_ended_badly_is_marked(state: TrialState) -> None:
     ((_, before),) = curve_panels(with_trials(told, replace(first_trial(), state=TrialState.PAUSED)), None).charts
     ((_, after),) = curve_panels(with_trials(told, replace(first_trial(), state=state)), None).charts
     assert symbols(after) - symbols(before) == {"x-thin-open"}
-
-
-def test_ends_of_segments_are_marked() -> None:
-    ((_, chart),) = curve_panels(with_trials(under_way(), first_trial()), None).charts
-    pauses = next(trace for trace in chart.figure["data"] if "end of segment" in trace["hovertemplate"])
-    assert [row[1:] for row in pauses["customdata"]] == [[1, 10], [2, 20], [3, 30]]
-
-
-def test_a_long_curve_is_thinned_and_keeps_its_extremes() -> None:
-    values = [0.5 + 0.001 * (number % 7) for number in range(5000)]
-    values[1234], values[4321] = 0.0, 1.0
-    long = replace(first_trial(), scores=tuple(Score(n, n + 1.0, value, 0.01) for n, value in enumerate(values)))
-    ((_, chart),) = curve_panels(with_trials(under_way(), long), None).charts
-    drawn = scores(chart)
-    assert len(drawn["x"]) <= MOST_POINTS
-    assert {drawn["x"][0], drawn["x"][-1]} == {1.0, 5000.0}
-    assert {0.0, 1.0} <= set(drawn["y"])
-
-
-def test_without_trials_there_are_no_panels() -> None:
-    assert curve_panels(empty(), None).charts == ()

@@ -1,14 +1,12 @@
 """The frontier's picture says what the answer says."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rlplan.charts.chart import Chart
 from rlplan.charts.frontier import frontier_chart
-from rlplan.reading.story import Story
-from tests.rlplan.charts.stories import NOTHING, empty, finished, under_way, with_trials
+from tests.rlplan.charts.stories import NOTHING, finished, under_way
 
 
 def traces(chart: Chart | None) -> dict[str, dict[str, Any]]:
@@ -32,25 +30,6 @@ def test_what_to_take_is_drawn_at_every_spend_of_the_frontier() -> None:
     assert taken["x"][: len(cheaper)] == cheaper
 
 
-def test_the_target_is_marked_and_among_the_ticks() -> None:
-    told, believed = finished()
-    chart = frontier_chart(told, believed)
-    assert chart is not None
-    layout = chart.figure["layout"]
-    assert believed.recommended is not None
-    target = believed.recommended.answer.target_gpu_hours
-    assert [shape["x0"] for shape in layout["shapes"]] == [target, target]
-    assert target in layout["xaxis2"]["tickvals"]
-
-
-def test_names_stand_where_the_choice_changes_and_nowhere_else() -> None:
-    drawn = traces(frontier_chart(*finished()))["n to take"]
-    shown = ["", *(name for name in drawn["customdata"])]
-    assert drawn["text"] == [
-        name if name != before else "" for before, name in zip(shown, drawn["customdata"], strict=False)
-    ]
-
-
 @pytest.mark.parametrize("beliefs", [None, NOTHING])
 def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -> None:
     told = under_way()
@@ -58,8 +37,3 @@ def test_without_a_recommendation_the_best_scores_seen_are_drawn(beliefs: Any) -
     highest = max(score.score for trial in told.picture.trials for score in trial.scores if score.gpu_hours > 0)
     assert best["y"] == sorted(best["y"])
     assert best["y"][-1] == highest
-
-
-@pytest.mark.parametrize("tell", [empty, lambda: with_trials(under_way(), *under_way().picture.trials[-2:])])
-def test_without_scores_there_is_no_picture(tell: Callable[[], Story]) -> None:
-    assert frontier_chart(tell(), None) is None

@@ -26,24 +26,6 @@ def test_every_ranked_allocation_has_its_score_and_chance_in_its_cell() -> None:
         assert found == [choice.expected_score, choice.probability_best]
 
 
-def test_the_recommended_cell_is_framed() -> None:
-    told, believed = finished()
-    assert believed.recommended is not None
-    figure = heat_maps(told, believed)[0].score.figure
-    frame = next(trace for trace in figure["data"] if trace.get("line", {}).get("width") == 3)
-    column, row = sum(frame["x"][:4]) / 4, sum(frame["y"][:4]) / 4
-    layout, chosen = figure["layout"], believed.recommended.answer.chosen
-    assert layout["xaxis"]["ticktext"][round(column)] == str(chosen.rollouts_per_prompt)
-    assert layout["yaxis"]["ticktext"][round(row)] == str(chosen.prompts_per_batch)
-
-
-def test_powers_of_two_between_others_keep_their_place() -> None:
-    (variant,) = heat_maps(replace(empty(), cells=(cell(4, 8), cell(32, 8))), None)
-    assert variant.score.figure["layout"]["xaxis"]["ticktext"] == ["4", "8", "16", "32"]
-    (variant,) = heat_maps(replace(empty(), cells=(cell(4, 8), cell(24, 8))), None)
-    assert variant.score.figure["layout"]["xaxis"]["ticktext"] == ["4", "24"]
-
-
 def test_only_planned_cells_that_no_trial_has_seen_are_hatched() -> None:
     (variant,) = heat_maps(replace(empty(), cells=(cell(4, 8), cell(16, 8))), None)
     hatched = next(trace for trace in variant.score.figure["data"] if trace.get("mode") == "lines")
@@ -57,7 +39,3 @@ def test_each_setting_of_the_further_axes_has_its_own_maps() -> None:
     assert [variant.label for variant in variants] == ["easy", "hard"]
     names = [chart.name for variant in variants for chart in (variant.score, variant.best)]
     assert len(set(names)) == 4
-
-
-def test_a_plan_without_cells_has_no_map() -> None:
-    assert heat_maps(empty(), None) == ()

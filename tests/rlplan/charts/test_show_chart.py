@@ -1,10 +1,9 @@
 """The chart of a curve in a terminal."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplan.charts.show_chart import HEIGHT, chart
+from rlplan.printing.show_trial import HEIGHT, chart
 from rlplan.reading.points import Score
 from rlplan.wording.terminal import Canvas
 
@@ -32,11 +31,6 @@ def test_dots_of_braille_are_twice_as_wide_and_four_times_as_high() -> None:
         "      └────────────────",
         "       0    1 GPU-hours",
     ]
-
-
-@pytest.mark.parametrize(("values", "width"), [((), 80), ((0.5,), 80), ((0.1, 0.2), 22)])
-def test_too_few_points_or_columns_are_no_curve(values: tuple[float, ...], width: int) -> None:
-    assert chart(scores(*values), Canvas(width)) == []
 
 
 @given(

@@ -1,11 +1,9 @@
 """A thinned curve looks as the whole one would: ends, spikes and collapses stay."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgets.errors import InputError
 from rlplan.charts.thinning import FEWEST, thinned
 
 scores = st.floats(0.0, 1.0)
@@ -49,10 +47,3 @@ def test_every_part_of_the_curve_keeps_its_extent(count: int, most: int, seed: i
     for place in range(count):
         around = y[kept[np.abs(kept - place) <= reach]]
         assert around.min() <= y[place] <= around.max()
-
-
-def test_what_cannot_be_thinned_is_refused() -> None:
-    with pytest.raises(InputError, match="at least 4"):
-        thinned([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], 3)
-    with pytest.raises(InputError, match="as many of both"):
-        thinned([1, 2], [1], 10)

@@ -1,35 +1,27 @@
+from collections.abc import Callable
+
 import pytest
 
 from budgets.errors import InputError
-from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
+from rlplan.wording.numbers import aligned_hours, count, duration, hours, probability, steps
 from rlplan.wording.typed_numbers import whole_number
 
 
 @pytest.mark.parametrize(
-    ("number", "written"), [(7, "7"), (999, "999"), (9.36e6, "9.36M"), (1e9, "1B"), (1.34e12, "1.34T"), (38_000, "38k")]
+    ("write", "numbers"),
+    [
+        (count, {7: "7", 999: "999", 9.36e6: "9.36M", 1e9: "1B", 1.34e12: "1.34T", 38_000: "38k"}),
+        (hours, {5000: "5,000", 26.1: "26.1", 7: "7", 0.03: "0.03"}),
+        (aligned_hours, {5000: "5,000", 26.1: "26.1", 7: "7.00", 0.03: "0.0300"}),
+        (duration, {10 / 3600: "10 s", 0.05: "3 min", 14: "14 h", 62.5: "2.6 days", 24 * 365 * 300: "109,500 days"}),
+        (steps, {3494: "3,494", 999_999: "999,999", 328_360_512: "328M"}),
+        (probability, {None: "–", 0.0: "<0.01", 0.0049: "<0.01", 0.005: "0.01", 0.5: "0.50", 1.0: ">0.99"}),
+    ],
 )
-def test_counts_have_three_digits_and_a_unit(number: float, written: str) -> None:
-    assert count(number) == written
-
-
-@pytest.mark.parametrize(
-    ("amount", "short", "aligned"),
-    [(5000, "5,000", "5,000"), (26.1, "26.1", "26.1"), (7, "7", "7.00"), (0.03, "0.03", "0.0300")],
-)
-def test_hours_have_the_digits_they_deserve(amount: float, short: str, aligned: str) -> None:
-    assert (hours(amount), aligned_hours(amount)) == (short, aligned)
-
-
-@pytest.mark.parametrize(
-    ("wall_hours", "written"),
-    [(10 / 3600, "10 s"), (0.05, "3 min"), (14, "14 h"), (62.5, "2.6 days"), (24 * 365 * 300, "109,500 days")],
-)
-def test_wall_times_have_their_natural_unit(wall_hours: float, written: str) -> None:
-    assert duration(wall_hours) == written
-
-
-def test_steps_stay_within_a_column() -> None:
-    assert (steps(3494), steps(999_999), steps(328_360_512)) == ("3,494", "999,999", "328M")
+def test_numbers_have_the_digits_and_the_unit_that_they_deserve(
+    write: Callable[[float | None], str], numbers: dict[float | None, str]
+) -> None:
+    assert {number: write(number) for number in numbers} == numbers
 
 
 @pytest.mark.parametrize(
