@@ -40,7 +40,7 @@ def best_of_former(store: Store, known: Stored, learning_rate: float | None) -> 
         if is_driven(row, datetime.now(UTC)) and not is_dead(row):
             raise InputError(f"{row.name} is still running: `rlplan stop {row.name}` first, which saves it")
         trial = session.scalars(select(Trial).where(Trial.sweep_id == row.id)).one()
-        folder = home_of(session, row, store.location).folder / trial.name / BEST
+        folder = home_of(row, store.location).folder / trial.name / BEST
     if known.board.spec.storage is not None:
         raise InputError(
             f"--from-best: what {row.name} has saved lies in {known.board.spec.storage}, where the last two saves are "

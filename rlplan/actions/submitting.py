@@ -135,7 +135,7 @@ def _submitted(
                 "gone"
             )
         with store.read() as session:
-            home = home_of(session, row, store.location, folder)
+            home = home_of(row, store.location, folder)
             plan = session.get_one(Plan, sweep_named(session, row.name).plan_id)
         job = _job(name, row, plan, home.folder, place if isinstance(place, Path) else None, section, options)
         environment = os.environ | ({} if isinstance(place, Path) else {"RLPLAN_DB": database})

@@ -18,7 +18,7 @@ from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
 from runner.training import checkpoints
 from tests.rlplan.conftest import Ran, Run
 from tests.rlplan.recommend_sweeps import ended, trials
-from tests.rlplan.test_sweeping import Simulated, request
+from tests.rlplan.test_sweeping import Simulated, request, simulate
 
 
 class Halting(Simulated):
@@ -31,10 +31,10 @@ class Halting(Simulated):
 @pytest.fixture
 def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a database and a sweep in it that was interrupted."""
-    monkeypatch.setattr(sweeping, "RayExecutor", Halting)
+    simulate(monkeypatch, Halting)
     place = tmp_path / "a"
     place.mkdir()
-    start(request(budget=0.1), str(place / "rlplan.db"))
+    start(request(), str(place / "rlplan.db"))
     Simulated.made.clear()
     return place
 
@@ -147,23 +147,17 @@ def test_the_folder_of_another_sweep_is_refused(run: Run, project: Path) -> None
     assert f"is that of another, sweep-2 in {project / 'rlplan.db'}" in refused.err
 
 
-def test_a_sweep_of_before_there_were_marks_goes_on_and_gets_one(run: Run, project: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [None, "{torn"])
+def test_a_folder_that_does_not_say_whose_it_is_is_refused(run: Run, project: Path, left: str | None) -> None:
     mark = folder_of(project) / MARK
     mark.unlink()
-    copy = tmp_path / "b"
-    shutil.copytree(project, copy)
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    shutil.copy(project / "rlplan.db", alone)
-    for place, rival in ((copy, folder_of(copy)), (alone, project / "rlplan.db")):
-        refused = resumed(run, place)
+    if left is not None:
+        mark.write_text(left)
+    for flags in ((), ("--folder", str(folder_of(project)))):
+        refused = resumed(run, project, *flags)
         assert (refused.code, went_on_in()) == (3, [])
-        assert f"{rival} is there too" in refused.err
-    assert resumed(run, copy, "--folder", str(folder_of(copy))).code == 130
-    assert not mark.exists()
-    assert resumed(run, project).code == 130
-    assert json.loads(mark.read_text(encoding="utf-8"))["database"] == str(project / "rlplan.db")
-    assert went_on_in() == [folder_of(copy), folder_of(project)]
+        assert f"the folder {folder_of(project)} has no {MARK} that says whose it is" in refused.err
+        assert "--folder PATH" in refused.err
 
 
 def test_a_folder_that_goes_while_its_sweep_runs_fails_no_trial(
@@ -200,11 +194,11 @@ def test_a_database_on_a_server_is_known_by_its_address(project: Path, there: st
         sweep = sweep_named(session, None)
         mark_folder(folder_of(project), sweep, "postgresql://me@here/one")
         if goes:
-            assert home_of(session, sweep, there).folder == folder_of(project)
+            assert home_of(sweep, there).folder == folder_of(project)
             return
         with pytest.raises(AstrayError, match="is driven by postgresql://me@here/one"):
-            home_of(session, sweep, there)
-        assert home_of(session, sweep, there, folder_of(project)).folder == folder_of(project)  # by another name
+            home_of(sweep, there)
+        assert home_of(sweep, there, folder_of(project)).folder == folder_of(project)  # by another name
 
 
 def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Run, tmp_path: Path) -> None:
@@ -212,8 +206,6 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
     project.mkdir()
     path = ended(project / "rlplan.db", saved=True)
     assert any(checkpoints.exists(project / "trials" / trial.name) for trial in trials(path))
-    with open_store(path) as store, store.read() as session:
-        mark_folder(project / "trials", sweep_named(session, None), store.location)
     shutil.copytree(project, copy)
     alone.mkdir()
     shutil.copy(path, alone)
