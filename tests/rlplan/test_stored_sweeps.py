@@ -10,31 +10,15 @@ import pytest
 from budgets.errors import InputError
 from planner.store import open_store
 from planner.store.schema import Decision, Plan, Sweep
-from rlplan.actions import sweeping
-from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import resume, start
-from rlplan.actions.train_signals import Interrupts
 from rlplan.printing.sweep_output import print_status
 from rlplan.wording.formats import Format
-from runner.ports.simulation import Costs, SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
 from runner.storage.place import Place
+from tests.rlplan.test_sweeping import interrupted, request, stored
 
-COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
+pytestmark = pytest.mark.usefixtures("simulated_workers")
+
 UNTRAINABLE = 'command = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate}"\nresume = ""\n'
-
-
-class Simulated(SimulatedExecutor):
-    """Takes what the executor on Ray takes."""
-
-    def __init__(self, folder: Path, workers: int, tag: str, address: str | None, *need: float) -> None:
-        super().__init__(None, workers)
-
-
-@pytest.fixture(autouse=True)
-def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
 
 
 @pytest.fixture
@@ -42,27 +26,9 @@ def url(tmp_path: Path) -> str:
     return f"file://{tmp_path}/copies"
 
 
-def request(**changes: Any) -> SweepRequest:
-    world = SimulationChoice(costs=COSTS).model_dump(mode="json")
-    return SweepRequest.of({"task": "sum-easy", "budget": 0.5, "policy": "full", "simulation": world} | changes)
-
-
-class Stopping(Interrupts):
-    """Interrupts as soon as the sweep has begun."""
-
-    def began(self, _: str) -> None:
-        self.requested = True
-
-
 def begun(database: str, **changes: Any) -> Sweep:
-    interrupts = Stopping()
-    assert start(request(**changes), database, interrupts=interrupts, began=interrupts.began).interrupted
+    interrupted(database, **changes)
     return stored(database)
-
-
-def stored(database: str) -> Sweep:
-    with open_store(database, read_only=True) as store, store.read() as session:
-        return session.query(Sweep).one()
 
 
 def plans(database: str) -> int:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,11 +27,22 @@ from rlplan.exits import ExitCode, exit_code
 from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
+from runner.sweep.fingerprint import code_fingerprint
 from runner.trainers.standin.life import course_of
+
+pytestmark = pytest.mark.usefixtures("simulated_workers")
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
 COMMAND = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step}"
-SMALL = {"workload.model": ("--model", "qwen2.5-0.5b")}
+ON_A_GPU = {
+    "task": None,
+    "budget": 5000,
+    "further": {
+        "workload.model": ("--model", "qwen2.5-0.5b"),
+        "hardware.gpu": ("--gpu", "h100"),
+        "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
+    },
+}
 
 
 class Simulated(SimulatedExecutor):
@@ -43,22 +55,19 @@ class Simulated(SimulatedExecutor):
         self.made.append((folder, workers, tag, address, *need))
 
 
-@pytest.fixture(autouse=True)
-def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    Simulated.made.clear()
+fingerprint = cache(code_fingerprint)  # of code that stays as it is meanwhile: each takes a second
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> str:
-    return str(tmp_path / "rlplan.db")
+def simulate(patch: pytest.MonkeyPatch, executor: type[Simulated] = Simulated) -> None:
+    """Let sweeps run on simulated workers instead of Ray."""
+    patch.setattr(sweeping, "RayExecutor", executor)
+    patch.setattr(sweeping, "code_fingerprint", fingerprint)
 
 
 def request(**changes: Any) -> SweepRequest:
     failures = changes.pop("failures", {})
     world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
-    usual = {"task": "sum-easy", "budget": 0.5, "policy": "full", "simulation": world.model_dump(mode="json")}
+    usual = {"task": "sum-easy", "budget": 0.1, "policy": "full", "simulation": world.model_dump(mode="json")}
     return SweepRequest.of(usual | changes)
 
 
@@ -66,8 +75,8 @@ def swept_in(folder: Path) -> Path:
     """Run a sweep to its end in a folder, with its database, and return that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(sweeping, "RayExecutor", Simulated)
-        start(request(), str(folder / "rlplan.db"))
+        simulate(patch)
+        start(request(budget=0.5), str(folder / "rlplan.db"))
     return folder
 
 
@@ -96,7 +105,7 @@ def interrupted(database: str, **changes: Any) -> None:
 
 def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     names: list[str] = []
-    finished = start(request(), database, began=names.append)
+    finished = start(request(budget=0.5), database, began=names.append)
     assert names == [finished.sweep] == ["sweep-1"]
     assert not finished.interrupted
     assert finished.failed_trials == 0
@@ -136,13 +145,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_a_sweep_is_stored(databa
     assert stored(database) is None
 
 
-def test_the_newest_plan_is_run_again_without_a_name(database: str) -> None:
-    start(request(), database)
-    second = start(request(task=None, budget=None), database)
-    with open_store(database) as store:
-        assert (second.sweep, store.plan().name) == ("sweep-2", "plan-1")
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -152,6 +154,13 @@ def test_the_newest_plan_is_run_again_without_a_name(database: str) -> None:
         ({"workers": 0}, InputError, "--workers"),
         ({"retries": -1}, InputError, "--retries"),
         ({"task": None, "budget": 5000, "simulation": None}, InputError, "--gpus-per-trial 1"),
+        (ON_A_GPU, InputError, "each trial of plan-1 needs 1 h100 where 0 GPUs are: join a larger cluster"),
+        (ON_A_GPU | {"simulation": None}, InputError, "is not known: give --problems FILE.jsonl and --model"),
+        (
+            ON_A_GPU | {"simulation": None, "problems": "mine.jsonl"},
+            InputError,
+            "--problems needs --model FOLDER too",
+        ),
     ],
 )
 def test_what_cannot_run_is_refused_before_a_sweep_is_stored(
@@ -188,42 +197,13 @@ def test_a_trainer_that_would_not_train_what_is_compared_is_refused(
     assert not Path(database).exists()
 
 
-def test_a_plan_that_fits_no_worker_is_refused_with_what_would_fit(database: str) -> None:
-    changes = {
-        "task": None,
-        "budget": 5000,
-        "further": {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)},
-    }
-    with pytest.raises(InputError, match=r"each trial of plan-1 needs 1 h100 where 0 GPUs are: join a larger cluster"):
-        start(request(**changes), database)
-
-
-def test_what_is_to_be_trained_must_be_known(database: str) -> None:
-    flags = {**SMALL, "hardware.gpu": ("--gpu", "h100"), "hardware.gpus_per_trial": ("--gpus-per-trial", 1)}
-    bare = request(task=None, budget=5000, further=flags, simulation=None)
-    with pytest.raises(
-        InputError, match=r"what is to be trained on is not known: give --problems FILE\.jsonl and --model"
-    ):
-        start(bare, database)
-    own = request(task=None, budget=5000, further=flags, simulation=None, problems="mine.jsonl")
-    with pytest.raises(InputError, match="--problems needs --model FOLDER too"):
-        start(own, database)
-
-
-def test_a_dry_run_says_what_would_run_and_stores_no_sweep(database: str) -> None:
-    told = describe(request(), database)
-    assert (told.plan, told.shortfall) == ("plan-1", None)
-    assert told.pilot_gpu_hours == pytest.approx(0.2)
-    assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
-    assert all(0 < trial.segment_steps <= trial.pilot_steps for trial in told.trials)
-    assert stored(database) is None
-
-
 def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> None:
     """A real second counts for many, prices are the plan's, and none of this machine's GPUs is occupied."""
     further = {"trainer.options": ("rlplan.toml", {"time_scale": 600}), "trainer.name": ("rlplan.toml", "standin")}
     asked = {"task": None, "budget": 5000, "pilot_fraction": 0.2, "simulation": None}
     told = describe(request(**asked, trainer="standin"), database)
+    assert sum(trial.gpu_hours for trial in told.trials) <= told.pilot_gpu_hours
+    assert stored(database) is None
     scaled = describe(request(**asked, further=further), database)
     assert scaled.trials == told.trials
     assert scaled.shortfall is None
@@ -240,25 +220,15 @@ def test_a_stand_in_costs_what_the_plan_says_in_scaled_time(database: str) -> No
 def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) -> None:
     interrupted(database)
     assert stored(database).status is SweepStatus.INTERRUPTED
-    finished = resume(None, database)
+    with pytest.raises(InputError, match="--workers"):
+        resume(None, database, workers="many")
+    finished = resume(None, database, workers=5)
     assert (finished.sweep, finished.interrupted) == ("sweep-1", False)
+    assert [made[1] for made in Simulated.made][-1] == 5
     with pytest.raises(NotFoundError, match=r"sweep-1 has ended \(finished\): nothing is left to do"):
         resume("sweep-1", database)
     with pytest.raises(NotFoundError, match="there is no sweep 'sweep-7'"):
         resume("sweep-7", database)
-
-
-def test_another_number_of_workers_when_it_goes_on(database: str) -> None:
-    interrupted(database)
-    resume(None, database, workers=5)
-    assert [made[1] for made in Simulated.made][-1] == 5
-    with pytest.raises(InputError, match="--workers"):
-        retry_nothing(database)
-
-
-def retry_nothing(database: str) -> None:
-    interrupted(database)
-    resume(None, database, workers="many")
 
 
 def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: str) -> None:
@@ -325,12 +295,6 @@ def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
     }
 
 
-def test_nothing_to_retry(database: str) -> None:
-    start(request(), database)
-    with pytest.raises(NotFoundError, match="no trial of sweep-1 has failed"):
-        retry(None, database)
-
-
 def test_a_sweep_that_loses_ray_for_good_is_interrupted_and_goes_on(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,7 +336,7 @@ def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeyp
             return 0 if self.asked < 50 else super().workers
 
     monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
-    finished = start(request(), database)
+    finished = start(request(budget=0.5), database)
 
     assert not finished.interrupted
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())

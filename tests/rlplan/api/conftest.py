@@ -15,7 +15,7 @@ from rlplan.live.sweep_running import Began
 from runner.ports.simulation import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import seeded
-from tests.rlplan.test_sweeping import COSTS, Simulated
+from tests.rlplan.test_sweeping import COSTS, simulate
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def sweep(tmp_path: Path) -> rlplan.Sweep:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[Interrupts], None]]:
     """Let sweeps train in a simulated world; what is put into the list is called as soon as one has begun."""
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
+    simulate(monkeypatch)
     calls: list[Callable[[Interrupts], None]] = []
     real = sweeping.start
 
