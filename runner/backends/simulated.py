@@ -4,13 +4,13 @@ What it reports is of the simulated clock; it waits only where the configuration
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
-from runner.simulation.world import Course, World, world_of
+from runner.simulation.world import Course, world_of
 from runner.training import checkpoints
 
 
@@ -19,10 +19,7 @@ class SimulatedBackend:
 
     saves_itself = False
 
-    def __init__(self, world: World | None = None, sleep: Callable[[float], object] = time.sleep) -> None:
-        """Take the world of all trials; without one, each trial's configuration names its own."""
-        self._world = world
-        self._sleep = sleep
+    def __init__(self) -> None:
         self._course: Course | None = None
         self._config: TrialConfig | None = None
         self._folder = Path()
@@ -40,7 +37,7 @@ class SimulatedBackend:
         pause = config.simulation.sleep_seconds_per_update if config.simulation else 0.0
         for step in range(self._step + 1, segment.to_step + 1):
             if pause and step:
-                self._sleep(pause)
+                time.sleep(pause)
             if failed := course.breakdown(step - 1, step):
                 raise TrainingError(failed.kind, failed.message)
             self._step = step
@@ -69,9 +66,9 @@ class SimulatedBackend:
 
     def _open(self, config: TrialConfig, folder: Path, step: int) -> None:
         self.close()
-        course = (self._world or world_of(config)).course(config)
+        course = world_of(config).course(config)
         if config.simulation and config.simulation.sleep_seconds_at_start:
-            self._sleep(config.simulation.sleep_seconds_at_start)
+            time.sleep(config.simulation.sleep_seconds_at_start)
         self._course, self._config, self._folder, self._step = course, config, folder, step
 
     def _opened(self) -> tuple[Course, TrialConfig]:

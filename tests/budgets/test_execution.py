@@ -93,14 +93,10 @@ def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
     assert generated(workload, padded) == generated(workload, packed)
     alone = run_as(packing=False, micro_batch=1)
     assert trained(workload, alone) == trained(workload, GRPO) < trained(workload, run_as(packing=False))
+    one, four = (training_bytes(workload, traits, 10**9) for traits in (GRPO, run_as(packing=False, micro_batch=4)))
+    assert four == pytest.approx(4 * one, rel=1e-3)  # a padded micro-batch must fit with all its sequences
     alike = workload_of(spread=0.0)
     assert trained(alike, run_as(packing=False)) == trained(alike, GRPO)
-
-
-def test_a_padded_micro_batch_must_fit_with_all_its_sequences() -> None:
-    workload = workload_of()
-    one = training_bytes(workload, GRPO, 10**9)
-    assert training_bytes(workload, run_as(packing=False, micro_batch=4), 10**9) == pytest.approx(4 * one, rel=1e-3)
 
 
 # LoRA

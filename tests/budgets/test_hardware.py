@@ -9,11 +9,6 @@ from budgets.hardware import Hardware
 H100 = catalogue.gpu("h100")
 
 
-@pytest.mark.parametrize(("gpus", "per_trial", "parallel"), [(64, 64, 1), (64, 8, 8), (10, 4, 2), (1, 1, 1)])
-def test_trials_side_by_side(gpus: int, per_trial: int, parallel: int) -> None:
-    assert Hardware(H100, gpus, per_trial).parallel_trials == parallel
-
-
 @pytest.mark.parametrize(
     ("gpus", "shares"),
     [(64, [1, 2, 4, 8, 16, 32, 64]), (24, [1, 2, 4, 8, 24]), (12, [1, 2, 4]), (7, [1]), (1, [1])],

@@ -12,7 +12,6 @@ from budgets.errors import InfeasibleError
 from budgets.hardware import Hardware, whole_share
 from budgets.memory import (
     activation_bytes,
-    cache_room,
     engine_sizes,
     fewest_gpus,
     memory_share,
@@ -46,12 +45,6 @@ def test_states_are_shared_and_activations_are_not() -> None:
     assert training_bytes(workload, HARD, 8) == states / 8 + activation_bytes(workload)
     # A KL term keeps a second copy of the weights, 2 bytes each.
     assert training_bytes(workload, GRPO, 1) - training_bytes(workload, HARD, 1) == workload.model.weight_bytes
-
-
-def test_the_cache_is_what_the_weights_leave() -> None:
-    workload, h100 = workload_of(), catalogue.gpu("h100")
-    assert cache_room(workload, h100, 1) == pytest.approx(72e9 - 16.38e9, rel=0.001)
-    assert cache_room(workload_of("llama-3.1-70b"), h100, 1) < 0
 
 
 @pytest.mark.parametrize(

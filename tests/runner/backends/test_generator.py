@@ -114,19 +114,6 @@ def test_weights_that_arrive_in_the_middle_of_a_response_write_its_rest() -> Non
         generator.close()
 
 
-def test_with_no_new_weights_it_stops_at_the_bound() -> None:
-    with running(3, 0.0) as generator:
-        taken = [generator.take().batch.generated for _ in range(4)]
-        waiting = threading.Thread(target=generator.take, daemon=True)
-        waiting.start()
-        waiting.join(0.2)
-        assert waiting.is_alive()  # batch 4 may not begin before version 1
-        generator.push({"is": 1}, 1)
-        waiting.join(5)
-        assert not waiting.is_alive()
-    assert taken == [0, 1, 2, 3]
-
-
 @settings(max_examples=8)
 @given(st.integers(1, 5), st.integers(0, 8))
 def test_a_held_generator_can_be_saved_and_another_goes_on(bound: int, updates: int) -> None:
