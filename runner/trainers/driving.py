@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.resources import files as package_files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -23,17 +22,14 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.opening import open_task
-from runner.tasks.tokenizers import ChatTokenizer, character_tokenizer_files
+from runner.tasks.tokenizers import ChatTokenizer
 from runner.trainers.driver import Attempt, Checkpoint, Launch
-from runner.trainers.laying import REWARD_PARTS, parts, problem_lines, reward_of
 
 Options = TypeVar("Options", bound=BaseModel)
 
 STEP = "{step}"
 _PORTS = 20_000, 10_000  # where the machines of a trial meet: the first, and how many
 _LONGEST = 600.0  # seconds, in which an environment on slow storage has been read
-REWARD, PROBLEMS = "reward.json", "problems.jsonl"
-_JUDGE_PARTS = (*REWARD_PARTS, "runner/trainers/__init__.py", "runner/trainers/rewarding.py")
 _IN_OWN_RAY = Path(__file__).with_name("in_own_ray.py")
 
 
@@ -123,28 +119,6 @@ def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collectio
     return {**ours, **settings}
 
 
-def judged_files(config: TrialConfig, task: Task) -> dict[str, str]:
-    """Return our reward as `rewarding.py` uses it in the trainer's own interpreter, the problems, and a tokenizer.
-
-    Their order in the file is: those to train on, then those to validate on.
-    """
-    tokenizer = character_tokenizer_files() if config.task.name in EMBEDDED else {}
-    given = {
-        "reward": reward_of(config),
-        "shaping": config.recipe.rewards.model_dump(),
-        "longest": task.max_response_tokens,
-        "seed": config.seed,
-        "train_problems": len(task.train),
-        "paths": [os.getcwd()],  # for a reward that is a module of the user's
-    }
-    return {
-        **parts(_JUDGE_PARTS),
-        **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
-        PROBLEMS: problem_lines(config, task),
-        REWARD: json.dumps(given, indent=1),
-    }
-
-
 def flag_words(flags: Mapping[str, Any]) -> list[str]:
     """Return flags as words of a command line; what is false or absent is left out, and what is true stands alone."""
     words: list[str] = []
@@ -156,26 +130,13 @@ def flag_words(flags: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def programs(package: str, *names: str) -> dict[str, str]:
-    """Return programs of a driver, which run in its trainer's interpreter, as files."""
-    own = package_files(f"runner.trainers.{package}")
-    return {name: own.joinpath(name).read_text(encoding="utf-8") for name in names}
-
-
-def numbered_rows(config: TrialConfig, task: Task, prompt: str, label: str) -> tuple[str, str]:
-    """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names."""
-    chosen = (*task.train, *task.validation[: config.validation.problems])
-    rows = [json.dumps({prompt: each.prompt, label: str(number)}) + "\n" for number, each in enumerate(chosen)]
-    return "".join(rows[: len(task.train)]), "".join(rows[len(task.train) :])
-
-
 def has_chat(task: Task) -> bool:
     """Whether the model has a chat template, so that a prompt that is a text becomes a turn of the user."""
     return isinstance(task.tokenizer, ChatTokenizer) and task.tokenizer.has_template
 
 
 def tokenizer_of(config: TrialConfig, task: Task, folder: Path) -> str:
-    """Return the folder of the tokenizer: the model's own, or that which `judged_files` lays for an embedded task."""
+    """Return the folder of the tokenizer: the model's own, or that which laying.py lays for an embedded task."""
     return str(folder / "tokenizer" if config.task.name in EMBEDDED else Path(task.model_path).absolute())
 
 

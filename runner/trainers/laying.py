@@ -1,6 +1,7 @@
-"""What is laid into a trial's folder for a trainer that trains on our problems: our reward, and the problems."""
+"""What is laid into a trial's folder for a trainer on our problems: our reward, the problems, our programs."""
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from importlib.resources import files
@@ -10,8 +11,9 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.tasks.rewards import EXACT, MATH, reference
+from runner.tasks.tokenizers import character_tokenizer_files
 
-REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each imports none but these
+_REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each imports none but these
     "budgets/__init__.py",
     "budgets/errors.py",
     "planner/__init__.py",
@@ -24,30 +26,56 @@ REWARD_PARTS = (  # of rlplan, which mean the same wherever they run; each impor
     "runner/tasks/reward_child.py",
     "runner/tasks/reward_process.py",
     "runner/tasks/rewards.py",
+    "runner/trainers/__init__.py",
+    "runner/trainers/rewarding.py",
 )
 
 
-def parts(paths: Iterable[str] = REWARD_PARTS) -> dict[str, str]:
+def judged_files(config: TrialConfig, task: Task) -> dict[str, str]:
+    """Return our reward as `rewarding.py` uses it in the trainer's own interpreter, the problems, and a tokenizer.
+
+    Their order in the file is: those to train on, then those to validate on.
+    """
+    choice, embedded = config.task, config.task.name in EMBEDDED
+    tokenizer = character_tokenizer_files() if embedded else {}
+    reward = {
+        "embedded": embedded,
+        "reward": choice.reward if embedded or choice.reward in (EXACT, MATH) else reference(choice.reward),
+        "reward_seconds": choice.reward_seconds,
+        "failed_reward": choice.failed_reward,
+    }
+    given: dict[str, Any] = {
+        "reward": reward,
+        "shaping": config.recipe.rewards.model_dump(),
+        "longest": task.max_response_tokens,
+        "seed": config.seed,
+        "train_problems": len(task.train),
+        "paths": [os.getcwd()],  # for a reward that is a module of the user's
+    }
+    chosen = [*task.train, *task.validation[: config.validation.problems]]
+    return {
+        **parts(_REWARD_PARTS),
+        **{f"tokenizer/{name}": text for name, text in tokenizer.items()},
+        "problems.jsonl": "".join(json.dumps(asdict(problem)) + "\n" for problem in chosen),
+        "reward.json": json.dumps(given, indent=1),
+    }
+
+
+def numbered_rows(config: TrialConfig, task: Task, prompt: str, label: str) -> tuple[str, str]:
+    """Return data files to train and to validate on, of each problem's prompt and place in ours, by these names."""
+    chosen = (*task.train, *task.validation[: config.validation.problems])
+    rows = [json.dumps({prompt: each.prompt, label: str(number)}) + "\n" for number, each in enumerate(chosen)]
+    return "".join(rows[: len(task.train)]), "".join(rows[len(task.train) :])
+
+
+def parts(paths: Iterable[str]) -> dict[str, str]:
     """Return modules of rlplan as files below `parts`, which the trainer's own interpreter imports from there."""
     return {f"parts/{path}": _source(path) for path in paths}
 
 
-def problem_lines(config: TrialConfig, task: Task) -> str:
-    """Return the problems to train on and then those to validate on, one a line."""
-    chosen = [*task.train, *task.validation[: config.validation.problems]]
-    return "".join(json.dumps(asdict(problem)) + "\n" for problem in chosen)
-
-
-def reward_of(config: TrialConfig) -> dict[str, Any]:
-    """Return what the copied modules make the reward of."""
-    choice = config.task
-    given = choice.reward if choice.name in EMBEDDED or choice.reward in (EXACT, MATH) else reference(choice.reward)
-    return {
-        "embedded": choice.name in EMBEDDED,
-        "reward": given,
-        "reward_seconds": choice.reward_seconds,
-        "failed_reward": choice.failed_reward,
-    }
+def programs(package: str, *names: str) -> dict[str, str]:
+    """Return programs of a driver, which run in its trainer's interpreter, as files."""
+    return {name: _source(f"runner/trainers/{package}/{name}") for name in names}
 
 
 def _source(path: str) -> str:

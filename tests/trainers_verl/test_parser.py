@@ -80,15 +80,6 @@ def test_a_mistyped_key_is_named_and_names_that_validate_config_lets_pass_are_lo
     assert value in said or key.rpartition(".")[2] in said
 
 
-def test_the_defaults_that_we_write_over_are_still_those(start: ModuleType, tmp_path: Path) -> None:
-    config = start.composed([f"actor_rollout_ref.rollout.name={'vllm'}"])
-    assert config.algorithm.adv_estimator == "gae"
-    assert (config.data.train_batch_size, config.actor_rollout_ref.actor.ppo_mini_batch_size) == (1024, 256)
-    assert config.actor_rollout_ref.actor.clip_ratio_c == 3.0
-    assert config.actor_rollout_ref.rollout.tensor_model_parallel_size == 2
-    assert config.trainer.resume_mode == "auto"
-
-
 def test_a_path_with_signs_that_hydra_reads_arrives_whole(start: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "it's = a, {folder}"
     folder.mkdir()

@@ -8,10 +8,10 @@ from planner.logs.names import NEMO_RL
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch
-from runner.trainers.driving import STEP, judged_files, numbered_rows, opened_task, options_in, programs, started
+from runner.trainers.driving import STEP, opened_task, options_in, started
 from runner.trainers.facts import nested
 from runner.trainers.inside import PARTS
-from runner.trainers.laying import parts
+from runner.trainers.laying import judged_files, numbered_rows, parts, programs
 from runner.trainers.named import NamedDriver
 from runner.trainers.nemo_rl.configuration import CHECKPOINTS, TRAIN, VALIDATION, NemoRlOptions, keys_of
 from runner.trainers.nemo_rl.recipe import differences

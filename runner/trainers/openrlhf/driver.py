@@ -9,10 +9,10 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import STEP, flag_words, judged_files, opened_task, options_in, programs
+from runner.trainers.driving import STEP, flag_words, opened_task, options_in
 from runner.trainers.horizon import HorizonOptions, order_of, require_shared
 from runner.trainers.inside import MARK, PARTS
-from runner.trainers.laying import parts
+from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.named import HorizonDriver
 from runner.trainers.openrlhf.flags import (
     AGENT,

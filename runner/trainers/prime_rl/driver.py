@@ -8,8 +8,9 @@ from typing import Any
 
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch, Source
-from runner.trainers.driving import STEP, judged_files, opened_task, programs, started, validation_steps
+from runner.trainers.driving import STEP, opened_task, started, validation_steps
 from runner.trainers.facts import nested
+from runner.trainers.laying import judged_files, programs
 from runner.trainers.named import NamedDriver
 from runner.trainers.prime_rl.configuration import RUN, TASKSET, VALIDATION, keys_of, metrics_of
 from runner.trainers.prime_rl.following import StepSource

@@ -10,10 +10,10 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import STEP, judged_files, opened_task, options_in, programs, require_chat, tracked
+from runner.trainers.driving import STEP, opened_task, options_in, require_chat, tracked
 from runner.trainers.horizon import HorizonOptions, order_of, require_shared
 from runner.trainers.inside import PARTS
-from runner.trainers.laying import parts
+from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.named import HorizonDriver
 from runner.trainers.skyrl.keys import CHECKPOINTS, PROMPTS, VALIDATION, keys_of, overrides
 from runner.trainers.skyrl.recipe import differences

@@ -11,18 +11,8 @@ from planner.logs.names import SLIME
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Checkpoint, Launch
-from runner.trainers.driving import (
-    STEP,
-    complete,
-    flag_words,
-    judged_files,
-    numbered_rows,
-    opened_task,
-    options_in,
-    programs,
-    started,
-)
-from runner.trainers.laying import parts
+from runner.trainers.driving import STEP, complete, flag_words, opened_task, options_in, started
+from runner.trainers.laying import judged_files, numbered_rows, parts, programs
 from runner.trainers.named import NamedDriver
 from runner.trainers.slime.configuration import (
     ADAPTER,

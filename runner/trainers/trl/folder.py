@@ -15,11 +15,9 @@ from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import (
     has_chat,
-    judged_files,
     meeting_port,
     merged,
     options_in,
-    programs,
     refuse,
     require_equal_shares,
     rollouts_per_pass,
@@ -27,7 +25,7 @@ from runner.trainers.driving import (
 )
 from runner.trainers.inside import MARK
 from runner.trainers.inside import PARTS as INSIDE
-from runner.trainers.laying import parts
+from runner.trainers.laying import judged_files, parts, programs
 from runner.trainers.trl.recipes import recipe_settings
 from runner.training.building import open_stream
 

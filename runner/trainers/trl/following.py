@@ -80,7 +80,9 @@ class Follower(TrainerCallback):
         before, after = (step * self._run["rollouts_per_step"] for step in (state.global_step - 1, state.global_step))
         every = self._run["validation"]["every_rollouts"]
         scored = self._validated(state.global_step) if after // every > before // every else {}
-        metrics = {"pass_rate": logs["rewards/pass_rate/mean"], **scored.pop("metrics", {})}
+        metrics = scored.pop("metrics", {})
+        if "rewards/pass_rate/mean" in logs:  # which TRL says of new rollouts alone
+            metrics["pass_rate"] = logs["rewards/pass_rate/mean"]
         self._say(state.global_step, logs={**logs, "completions/mean_length": self._length}, metrics=metrics, **scored)
         self._logged_at = time.monotonic()
 

@@ -15,16 +15,15 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import (
-    judged_files,
     merged,
     options_in,
-    programs,
     require_chat,
     tokenizer_of,
     tracked,
     validation_steps,
     warmup_steps,
 )
+from runner.trainers.laying import judged_files, programs
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
 from runner.training.building import open_stream
 

@@ -8,7 +8,8 @@ import pytest
 
 from budgets.errors import InputError
 from planner.recipes.schema import Recipe
-from runner.trainers.driving import complete, judged_files, merged, numbered, opened_task, tracked
+from runner.trainers.driving import complete, merged, numbered, opened_task, tracked
+from runner.trainers.laying import judged_files
 from tests.runner.trainers.standins import attempt, trial
 
 PATTERN, TRACKER = "checkpoints/global_step_{step}", "checkpoints/latest.txt"

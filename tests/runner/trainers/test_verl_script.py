@@ -16,12 +16,10 @@ n_gpus=8
 offload=False
 
 python3 -m verl.trainer.main_ppo --config-path=config \
-    algorithm.adv_estimator=grpo \
     data.train_files="$data/gsm8k/train.parquet" \
     data.train_batch_size=1024 \
     actor_rollout_ref.model.path=$MODEL \
     actor_rollout_ref.model.enable_gradient_checkpointing=True \
-    actor_rollout_ref.actor.ppo_mini_batch_size=256 \
     actor_rollout_ref.actor.fsdp_config.param_offload=${offload} \
     actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
     actor_rollout_ref.rollout.gpu_memory_utilization=0.6 \
@@ -51,17 +49,15 @@ def test_what_it_sets_is_kept_and_what_the_plan_decides_is_listed(tmp_path: Path
     }
     assert script.options == {"tensor_parallel": 2, "rollout_memory": 0.6}
     assert script.replaced == {
-        "algorithm.adv_estimator": "grpo",
         "data.train_files": "$HOME/data/gsm8k/train.parquet",
         "data.train_batch_size": "1024",
         "actor_rollout_ref.model.path": "Qwen/Qwen3-8B",
-        "actor_rollout_ref.actor.ppo_mini_batch_size": "256",
         "trainer.logger": '["console","wandb"]',
         "trainer.n_gpus_per_node": "8",
     }
     kept, replaced = script.notes()
     assert "param_offload" in kept
-    assert "ppo_mini_batch_size (it says 256)" in replaced
+    assert "data.train_batch_size (it says 1024)" in replaced
 
 
 def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
@@ -72,6 +68,8 @@ def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
     assert changed.options["tensor_parallel"] == 4
     assert changed.options["settings"]["actor_rollout_ref.rollout.max_num_batched_tokens"] == 8192
     assert changed.options["settings"]["actor_rollout_ref.model.enable_gradient_checkpointing"] is True
+    with pytest.raises(InputError, match="goes with --trainer verl"):
+        with_script(TrainerChoice(name="trl"), written(SCRIPT, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +84,3 @@ def test_what_the_configuration_says_itself_wins(tmp_path: Path) -> None:
 def test_a_script_that_cannot_be_read_is_refused(text: str, named: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=named):
         read_script(written(text, tmp_path))
-
-
-def test_a_script_goes_with_verl_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="goes with --trainer verl"):
-        with_script(TrainerChoice(name="trl"), written(SCRIPT, tmp_path))
