@@ -56,8 +56,6 @@ class Prospect:
     def of(cls, joint: Joint, facts: Facts, target_gpu_hours: float) -> "Prospect":
         """Ask a joint distribution for its scores along the ladder."""
         configurations = tuple(joint.configurations)
-        if missing := [each for each in configurations if each not in facts]:
-            raise InputError(f"no facts are given of {tuple(missing[0])}: give those of every configuration")
         if not target_gpu_hours > 0:
             raise InputError(f"a final run of {target_gpu_hours:g} GPU-hours: give more than 0")
         low, high = (octave * RUNGS_PER_OCTAVE for octave in OCTAVES)

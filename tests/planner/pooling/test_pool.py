@@ -39,20 +39,6 @@ def test_an_unchanged_view_is_not_fitted_again() -> None:
     assert pool.worlds(seen, 20) is pool.worlds(replace(seen, gpu_hours_left=1.0, free_workers=0), 20)
 
 
-def test_the_seed_of_the_view_is_that_of_the_draws() -> None:
-    seen = history()[2]
-    assert not (joint_of(seen, 50).at(1.0) == joint_of(replace(seen, seed=1), 50).at(1.0)).all()
-
-
-def test_of_one_configuration_the_farthest_few_runs_are_fitted() -> None:
-    steps = [10, 30, 14, 50, 12, 20, 40, 16, 18]
-    runs = [along(number, (16, 64), TRUTH[16, 64], to) for number, to in enumerate(steps, start=1)]
-    other = along(20, (8, 64), TRUTH[8, 64], 6)
-    worlds = joint_of(view([*runs, other]), 20)
-    farthest = sorted(range(1, 10), key=lambda number: -steps[number - 1])[:MOST_RUNS]
-    assert set(worlds.runs.trials) == {*farthest, 20}
-
-
 @pytest.mark.parametrize(("cells", "each"), [(20, MOST_RUNS), (40, 3), (61, 1), (150, 1)])
 def test_of_many_configurations_fewer_runs_are_fitted_but_never_none(cells: int, each: int) -> None:
     truth = TRUTH[16, 64]

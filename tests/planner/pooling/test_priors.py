@@ -1,30 +1,15 @@
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from planner.experience.teaching import Experienced
 from planner.pooling.draws import Worlds
-from planner.pooling.features import Features, features
 from planner.pooling.pool import Pool, joint_of
-from planner.pooling.priors import NONE, LearntPrior
-from planner.view import Configuration, View
+from planner.view import View
 from tests.planner.experience.makers import against, learnt
 from tests.planner.pooling.sweeps import smooth, sweep
 from tests.planner.sweeping.views import CELLS
 
 FEW = dict.fromkeys(((4, 16), (64, 16), (4, 256), (64, 256)), 40)
-PAIRS = np.array([0.5, 1.0]), np.array([-3.0, -1.0])
-
-
-@dataclass
-class Says:
-    """Teaches whatever it is given."""
-
-    learnt: tuple[LearntPrior, ...]
-
-    def priors(self, smooth: Features, target_gpu_hours: float) -> tuple[LearntPrior, ...]:
-        return self.learnt
 
 
 def view(seed: int = 0) -> View:
@@ -33,27 +18,6 @@ def view(seed: int = 0) -> View:
 
 def same(one: Worlds, other: Worlds) -> bool:
     return bool((one.local == other.local).all() and (one.departed == other.departed).all())
-
-
-def as_today(weight: float) -> LearntPrior:
-    made = features([Configuration(*cell) for cell in CELLS])
-    return LearntPrior("same", made.mean, np.diag(made.sd**2), weight)
-
-
-def test_nobody_who_teaches_and_nothing_that_is_taught_are_bit_equal() -> None:
-    assert same(joint_of(view(), 200), Pool(Says(())).worlds(view(), 200))
-    assert Pool().source_weights() == {}
-
-
-def test_a_source_that_says_what_is_believed_anyway_changes_nothing_but_chance() -> None:
-    plain, pool = joint_of(view(), 400), Pool(Says((as_today(0.4),)))
-    told = pool.worlds(view(), 400)
-    weights = {
-        NONE: pytest.approx(0.6, abs=0.01),
-        "same": pytest.approx(0.4, abs=0.01),
-    }  # members far behind are left out
-    assert pool.source_weights() == weights
-    assert told.at(1.0).mean(axis=0) == pytest.approx(plain.at(1.0).mean(axis=0), abs=0.02)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4])
@@ -80,7 +44,8 @@ def test_a_source_tells_of_cells_that_no_curve_does() -> None:
     assert np.mean(missed["with"]) < 0.75 * np.mean(missed["without"])
 
 
-def test_equal_teachers_give_bit_equal_worlds() -> None:
+def test_equal_teachers_give_bit_equal_worlds_and_none_has_no_weights() -> None:
     one, other = (Pool(Experienced((learnt(2),), {})) for _ in range(2))
     one.worlds(view(5), 200)  # what was fitted before leaves no trace
     assert same(one.worlds(view(), 200), other.worlds(view(), 200))
+    assert Pool().source_weights() == {}

@@ -2,13 +2,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.pooling.features import features
 from planner.pooling.pool import joint_of
-from planner.pooling.surface import read, with_foretold
+from planner.pooling.surface import with_foretold
 from planner.view import PARTS, Cell, Configuration, Foretold
 from tests.planner.pooling.sweeps import Curve, configuration, smooth, sweep
 
@@ -77,13 +76,6 @@ def test_a_plan_that_is_right_helps_where_curves_are_short_and_a_wrong_one_does_
             lost[name] += (max(in_the_end.values()) - in_the_end[chosen]) / 4
     assert lost["right"] < lost["alone"]
     assert lost["wrong"] < lost["alone"] + 0.05
-
-
-@pytest.mark.parametrize(
-    "gains", [[0.0] * 4, [1.0] * 4, [-0.2, -0.1, 0.0, 0.0], [0.9, 0.1, 0.0, 0.5], [1e-9, 0.2, 1.5, 2]]
-)
-def test_whatever_is_foretold_is_read_as_numbers(gains: list[float]) -> None:
-    assert np.isfinite(read(np.array(gains))).all()
 
 
 def test_configurations_of_which_nothing_is_foretold_get_nothing_of_it() -> None:

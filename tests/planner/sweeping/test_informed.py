@@ -7,8 +7,7 @@ from planner.pooling.draws import Worlds
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Action, Advance, Propose, Prune, Stop
 from planner.sweeping.informed import InformedPolicy
-from planner.trials import TrialState
-from planner.view import Cell, OpenCell, Seen, View
+from planner.view import Cell, OpenCell, View
 from tests.planner.pooling.sweeps import Curve, along, open_cell, smooth
 from tests.planner.sweeping.test_policies import check_affordable, check_legal
 from tests.planner.sweeping.test_value import CELLS as SOME_CELLS
@@ -33,11 +32,6 @@ def test_what_is_hopeless_is_pruned_and_the_two_best_are_not() -> None:
     assert "within 0.02 of the best" in why.reason
     assert why.seen["probability_near_best"] < why.seen["limit"]
     assert why.alternatives
-
-
-def test_of_two_the_worse_is_kept() -> None:
-    seen = view([along(1, LINE[0], GOOD, 60), along(2, LINE[3], POOR, 60)])
-    assert not any(isinstance(action, Prune) for action in decided(seen))
 
 
 def test_a_late_starter_that_is_behind_is_not_pruned_while_its_end_is_open() -> None:
@@ -154,11 +148,6 @@ def test_what_was_bought_before_is_no_money_for_a_proposal(free: int) -> None:
     check_affordable(seen, actions)
 
 
-def test_without_free_workers_nothing_is_bought() -> None:
-    seen = view([along(1, LINE[0], GOOD, 20), trial(2)], free=0)
-    assert decided(seen) == []
-
-
 TOLD = [replace(along(n, LINE[n], curve, 60), most_steps=100) for n, curve in ((1, GOOD), (3, POOR))]
 UNTOLD = [along(1, LINE[0], GOOD, 6), along(2, LINE[4], GOOD, 6)]
 
@@ -182,10 +171,3 @@ def test_it_says_why_it_stops(seen: View, said: str) -> None:
     reasons = [each.why.reason for each in decided(seen) if isinstance(each, Stop)]
     assert len(reasons) == 1
     assert reasons[0].startswith(said)
-
-
-def test_a_run_that_begins_at_the_ceiling_is_no_error() -> None:
-    seen = view(
-        [replace(trial(1, TrialState.PAUSED, step=2, cell=(8, 32)), scores=(Seen(2, 2.0, 1.0, None),))], left=0.0
-    )
-    assert isinstance(decided(seen)[-1], Stop)

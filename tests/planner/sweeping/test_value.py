@@ -71,14 +71,6 @@ def test_the_gain_is_that_of_a_brute_force_simulation(place: int) -> None:
     assert gain == pytest.approx(expected, abs=4 * error + 0.04 * expected)
 
 
-def test_a_segment_tells_of_what_it_is_correlated_with() -> None:
-    mean = np.array([0.5, 0.5])
-    together = np.array([[0.01, 0.0099], [0.0099, 0.01]])
-    alike = gains_of(normal(mean, together, NOISE), segment(0))[0]
-    apart = gains_of(normal(mean, np.diag([0.01, 0.01]), NOISE), segment(0))[0]
-    assert alike < 0.1 * apart  # both move alike, so that the choice does not
-
-
 @pytest.mark.parametrize(("first", "then"), [(0, 0), (1, 2), (2, 2), (2, 0)])
 def test_after_an_expected_segment_the_gain_is_that_of_what_it_leaves_open(first: int, then: int) -> None:
     even = np.full(3, 0.5)  # with equal means no gain is one of rare outcomes only
