@@ -131,15 +131,13 @@ def test_curves_of_several_files_are_one_table_where_a_law_goes_across_runs(run:
     assert {name for name in fit["parameters"] if name.startswith("E")} == {"E[500M]", "E[3B]", "E[14B]", "E[72B]"}
 
 
-@pytest.mark.parametrize(
-    ("law", "make"), [("sigmoid", rising), ("model-size", sizes), ("group-size", groups), ("value-based", updates)]
-)
+@pytest.mark.parametrize(("law", "make"), [("sigmoid", rising), ("group-size", groups), ("value-based", updates)])
 def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path], str]) -> None:
     path = make(tmp_path / "data.csv")
     assert run("fit", "--law", law, path, "--plot", "law.html").err == "drew law.html\n"
     page = (tmp_path / "law.html").read_text()
     assert '"name":"90 % band"' in page
-    drawn = {"sigmoid": "used", "model-size": "500M", "group-size": "median of the fit", "value-based": "5M"}
+    drawn = {"sigmoid": "used", "group-size": "median of the fit", "value-based": "5M"}
     assert f'"name":"{drawn[law]}"' in page
     if law == "value-based":
         assert run("fit", "--law", law, path, "--plot", "law.png").err == "drew law.png\n"

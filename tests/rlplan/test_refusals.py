@@ -15,6 +15,7 @@ from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.test_replay_command import write as write_runs
 
 READERS = ("status --all", "recommend", "rank", "show", "decisions", "export new.csv", "preview", "pause", "stop")
+PROPOSE, PLAN, TRAIN = "propose --db new.db", "propose --db new.db --budget 5000", "train --task sum-easy"
 REPLAY = "replay runs.csv --budget 100 --target 100"
 
 
@@ -28,6 +29,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_curve(tmp_path / "one.csv")
     for seed, name in enumerate(("runs", "earlier")):
         write_runs(tmp_path / f"{name}.csv", grid(cells=8, seeds=2, points=20, seed=seed))
+    (tmp_path / "typo.toml").write_text("[objective]\nclip_hgh = 0.1\n")
+    (tmp_path / "cosine.toml").write_text('[optimizer]\nlearning_rate_schedule = "cosine"\n')
     (tmp_path / "reward.csv").write_text("step,reward\n10,-1\n20,5\n")
     (tmp_path / "broken.json").write_text('{"rlplan_experience": 1,', encoding="utf-8")
     (tmp_path / "other.json").write_text('{"runs": []}', encoding="utf-8")
@@ -43,6 +46,42 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
+        (f"{PROPOSE} --budget 0", 2, "rlplan: --budget '0' is not a number of GPU-hours above zero"),
+        (f"{PROPOSE} --budget nan", 2, "rlplan: --budget 'nan' is not a number"),
+        (f"{PROPOSE} --budget 5k", 2, "--budget '5k' is not a number of GPU-hours above zero: write it out"),
+        (f"{PROPOSE} --budget 1e12", 2, "at most 1,000,000,000"),
+        (PROPOSE, 2, "no budget given: say how many GPU-hours there are, such as --budget 5000"),
+        (f"{PROPOSE} --budget 3", 4, "The smallest budget that would do is"),
+        ("propose --budget 3 --db ~/new.db", 4, "The smallest budget that would do is"),
+        ("propose --budget 3 --db sqlite:///new.db", 4, "The smallest budget that would do is"),
+        ("propose --budget 5000 --db no/such/dir/x.db", 2, "its directory does not exist. Run: mkdir -p"),
+        ("propose --budget 5000 --db .", 2, "is a directory"),
+        (f"{PLAN} --gpu h10", 2, "unknown GPU 'h10': did you mean 'h100'"),
+        (f"{PLAN} --model qwen3-9b", 2, "unknown model 'qwen3-9b': did you mean 'qwen3.5-9b'"),
+        (f"{PLAN} --response-tokens 99999", 2, "exceed the context of qwen3-8b, 40,960"),
+        (f"{PLAN} --model qwen2.5-72b --gpus 2", 2, "does not fit 2 h100"),
+        (f"{PLAN} --task sum-eazy", 2, "unknown task 'sum-eazy': did you mean 'sum-easy'"),
+        (f"{PLAN} --config none.toml", 2, "none.toml does not exist; `rlplan init` writes one"),
+        (f"{PLAN} --budgett 1", 2, "No such option: --budgett"),
+        (f"{PLAN} --gpus many", 2, "rlplan: --gpus 'many' is not a whole number: write it out"),
+        (f"{PLAN} --baseline 16x128", 2, "--baseline: '16x128' does not name n (2 or more) and B"),
+        (f"{PLAN} --format xml", 2, "'xml' is not one of 'table', 'json', 'csv'"),
+        (f"{PLAN} --pass-rate 1.5", 2, "--pass-rate: workload.pass_rate = 1.5 should be less than 1"),
+        (f"{PLAN} --recipe none.toml", 2, "recipe none.toml does not exist; shipped are cispo, dapo"),
+        (f"{PLAN} --recipe typo.toml", 2, "unknown key 'objective.clip_hgh': did you mean 'clip_high'"),
+        (f"{PLAN} --recipe cosine.toml", 2, "depends on the run's length"),
+        ("train", 2, "no task given: --task takes sum-easy, sum-hard, sum-steps, or the path of a JSONL file"),
+        ("train --task sum-esy", 2, "unknown task 'sum-esy': did you mean 'sum-easy'"),
+        (f"{TRAIN} -n 1", 2, "--rollouts-per-prompt: rollouts_per_prompt = 1 should be greater than"),
+        (f"{TRAIN} -n many", 2, "--rollouts-per-prompt 'many' is not a whole number"),
+        (f"{TRAIN} --steps 0", 2, "--steps: steps = 0 should be greater than or equal to 1"),
+        (f"{TRAIN} --seed -1", 2, "--seed: seed = -1 should be greater than or equal to 0"),
+        (f"{TRAIN} --learning-rate 0", 2, "--learning-rate: learning_rate = 0"),
+        (f"{TRAIN} --device gpu", 2, "--device: machine.device = 'gpu' should be 'cpu' or 'cuda'"),
+        (f"{TRAIN} --recipe grop", 2, "unknown recipe 'grop': did you mean 'grpo'"),
+        (f"{TRAIN} --growth slow", 2, "growth 'slow' cannot be read: give the last batch over the first"),
+        (f"{TRAIN} --checkpoint-every 0", 2, "--checkpoint-every: checkpoint_every = 0"),
+        (f"{TRAIN} --resume", 3, "there is no run in runs/sum-easy-easy-n16-B32-seed0 to resume"),
         ("rank sweep-9", 3, "there is no sweep or plan 'sweep-9'; there are: plan-1, plan-2, sweep-1"),
         ("rank --sort scor", 2, "unknown sort key 'scor': did you mean 'score'"),
         ("rank --status puased", 2, "unknown status 'puased': did you mean 'paused'"),
@@ -144,9 +183,12 @@ def test_what_cannot_be_done_is_refused(
     run: Run, place: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, said: str
 ) -> None:
     monkeypatch.chdir(place)
+    monkeypatch.setenv("HOME", str(place))
     before = names(place)
     ran = run(*shlex.split(line))
     assert (ran.code, ran.out) == (code, ""), ran.err
     assert said in " ".join(ran.err.split())
     assert ran.err.startswith("rlplan: ")
+    assert "Value error" not in ran.err
+    assert ran.err.count("\n") == 1
     assert names(place) == before

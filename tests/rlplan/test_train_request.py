@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from budgets.errors import InputError
 from rlplan.actions.configuring import load_configuration
 from rlplan.actions.train_request import TrainRequest, new_run, validation_steps
-from tests.rlplan.conftest import Run, Use
-from tests.rlplan.train_backend import Scripted
 
 
 @pytest.fixture(autouse=True)
@@ -96,35 +94,3 @@ def test_a_run_is_validated_about_twenty_times(steps: int) -> None:
     every = validation_steps(steps)
     assert min(steps, 13) <= steps // every <= 30
     assert every == 1 or steps % every < every
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ([], "no task given: --task takes sum-easy, sum-hard, sum-steps, or the path of a JSONL file"),
-        (["--task", "sum-esy"], "unknown task 'sum-esy': did you mean 'sum-easy'"),
-        (["--task", "sum-easy", "-n", "1"], "--rollouts-per-prompt: rollouts_per_prompt = 1 should be greater than"),
-        (["--task", "sum-easy", "-n", "many"], "--rollouts-per-prompt 'many' is not a whole number"),
-        (["--task", "sum-easy", "--steps", "0"], "--steps: steps = 0 should be greater than or equal to 1"),
-        (["--task", "sum-easy", "--seed", "-1"], "--seed: seed = -1 should be greater than or equal to 0"),
-        (["--task", "sum-easy", "--learning-rate", "0"], "--learning-rate: learning_rate = 0"),
-        (["--task", "sum-easy", "--device", "gpu"], "--device: machine.device = 'gpu' should be 'cpu' or 'cuda'"),
-        (["--task", "sum-easy", "--recipe", "grop"], "unknown recipe 'grop': did you mean 'grpo'"),
-        (
-            ["--task", "sum-easy", "--growth", "slow"],
-            "growth 'slow' cannot be read: give the last batch over the first",
-        ),
-        (["--task", "sum-easy", "--problems", "x"], "--problems 'x' is not a whole number"),
-        (["--task", "sum-easy", "--checkpoint-every", "0"], "--checkpoint-every: checkpoint_every = 0"),
-        (["--task", "sum-easy", "--resume"], "there is no run in runs/sum-easy-easy-n16-B32-seed0 to resume"),
-    ],
-)
-def test_what_cannot_be_run_is_said_in_one_line_and_leaves_nothing(
-    run: Run, use: Use, tmp_path: Path, args: list[str], said: str
-) -> None:
-    use(Scripted())
-    ran = run("train", *args)
-    assert ran.code == (3 if "--resume" in args else 2)
-    assert said in ran.err
-    assert ran.err.count("\n") == 1
-    assert not list(tmp_path.rglob("*.json"))
