@@ -46,6 +46,7 @@ class SimulatedSweep:
     room: float = 1.0  # times the pilot budget of the plan
     search: str | None = None
     trainer: str | None = None  # whose start-ups are measured
+    every_steps: int = 20  # from one validation to the next: most turns of a driver take one in
     growth: float = math.inf  # answers so far take as long as all else
     flags: dict[str, tuple[str, Any]] = field(default_factory=dict)
     name: str = ""
@@ -81,7 +82,7 @@ class SimulatedSweep:
             "hardware.gpus": ("--gpus", self.workers),
             "hardware.gpus_per_trial": ("--gpus-per-trial", 1),
             "pilot.fewest_steps": ("", 8),
-            "validation.every_steps": ("", 20),
+            "validation.every_steps": ("", self.every_steps),
             **self.flags,
         }
         key = repr(sorted(flags.items()))  # a proposal takes as long as many a sweep

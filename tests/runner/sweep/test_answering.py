@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -15,15 +14,15 @@ from planner.sweeping.beliefs import beliefs_of
 from planner.sweeping.policies import open_policy
 from planner.trials import TrialState
 from planner.view import Configuration
-from runner.ports.simulation import Failures, SimulationChoice
+from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
-from tests.runner.sweep.test_driver import COSTS, PLAIN
+from tests.runner.sweep.test_driver import COSTS, failing, sweep
 
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> SimulatedSweep:
-    given = SimulatedSweep(tmp_path_factory.mktemp("ended") / "rlplan.db", choice=PLAIN, policy="asha")
+    given = sweep(tmp_path_factory.mktemp("ended"), policy="asha")
     given.run(open_policy("asha"))
     return given
 
@@ -58,7 +57,7 @@ def test_what_is_stored_in_the_end_is_what_is_answered_afterwards(ended: Simulat
 def test_a_price_does_not_depend_on_the_order_in_which_it_was_learnt(tmp_path: Path) -> None:
     """Measured in a world that is dearer than the plan, the live driver's prices are those that the rows tell."""
     dearer = COSTS.model_copy(update={"seconds_per_update": 0.08, "seconds_per_rollout": 0.004, "spread": 0.4})
-    given = SimulatedSweep(tmp_path / "rlplan.db", choice=SimulationChoice(costs=dearer), policy="asha")
+    given = sweep(tmp_path, choice=SimulationChoice(costs=dearer), policy="asha")
     given.run(open_policy("asha"))
     with given.store() as store, store.read() as session:
         again = answer_of(stored_board(session, given.name), given.plan.workload["prompt_set_size"])
@@ -72,7 +71,7 @@ def test_a_price_does_not_depend_on_the_order_in_which_it_was_learnt(tmp_path: P
 
 
 def test_an_interrupted_sweep_keeps_its_answer_so_far_until_it_goes_on(tmp_path: Path) -> None:
-    given = SimulatedSweep(tmp_path / "rlplan.db", choice=PLAIN, policy="asha")
+    given = sweep(tmp_path, policy="asha")
     turns = count()
     with given.store() as store:
         late = given.driver(given.executor(), open_policy("asha"), store, interrupted=lambda: next(turns) > 60)
@@ -113,8 +112,7 @@ def test_another_target_asks_for_another_run_and_changes_no_belief(ended: Simula
 
 
 def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:
-    large: dict[str, Any] = {"choice": SimulationChoice(costs=COSTS, failures=Failures(most_rollouts=200))}
-    given = SimulatedSweep(tmp_path / "rlplan.db", policy="full", **large)
+    given = sweep(tmp_path, choice=failing(most_rollouts=200))
     given.run(open_policy("full"))
     row, ranking = stored(given)
     failed = [each for each in ranking if each.status == TrialState.FAILED]
@@ -127,7 +125,7 @@ def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_has_not_begun_has_no_answer(tmp_path: Path) -> None:
-    given = SimulatedSweep(tmp_path / "rlplan.db", choice=PLAIN)
+    given = sweep(tmp_path)
     with given.store() as store, store.read() as session:
         board = stored_board(session, given.name)
     with pytest.raises(NotFoundError, match="has a score after its first update"):

@@ -48,7 +48,7 @@ MODELS = {
 
 def sweep(folder: Path, flags: dict[str, Any], **changes: Any) -> SimulatedSweep:
     folder.mkdir(exist_ok=True)
-    return SimulatedSweep(folder / "rlplan.db", flags=flags, **{"choice": PLAIN, **changes})
+    return SimulatedSweep(folder / "rlplan.db", flags=flags, **{"choice": PLAIN, "every_steps": 50, **changes})
 
 
 def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ PLAIN = SimulationChoice(costs=COSTS)
 
 
 def sweep(folder: Path, **changes: Any) -> SimulatedSweep:
-    return SimulatedSweep(folder / "rlplan.db", **{"choice": PLAIN, **changes})
+    return SimulatedSweep(folder / "rlplan.db", **{"choice": PLAIN, "every_steps": 50, **changes})
 
 
 def failing(**failures: Any) -> SimulationChoice:
@@ -141,8 +141,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return essence(given)
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(kills=st.lists(st.integers(0, 60), min_size=1, max_size=6))
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kills=st.lists(st.integers(0, 60), min_size=2, max_size=6))
 def test_killed_drivers_change_nothing_but_the_bill(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: dict[str, Any], kills: list[int]
 ) -> None:
@@ -159,7 +159,7 @@ def test_killed_drivers_change_nothing_but_the_bill(
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("looks", [0, 3, 25])
+@pytest.mark.parametrize("looks", [0, 25])
 def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
     tmp_path: Path, undisturbed: dict[str, Any], looks: int
 ) -> None:

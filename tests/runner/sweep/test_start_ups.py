@@ -24,7 +24,7 @@ OTHER = (("model", "large"),)
 
 
 def slow(folder: Path, **changes: object) -> SimulatedSweep:
-    given = {"choice": SLOW, "policy": "rlplan", "trainer": "standin", **changes}
+    given = {"choice": SLOW, "policy": "rlplan", "trainer": "standin", "every_steps": 50, **changes}
     return SimulatedSweep(folder / "rlplan.db", **given)
 
 
