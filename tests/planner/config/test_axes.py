@@ -1,6 +1,5 @@
 """Axes beside n and B in the configuration: what one value means, and what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,12 +67,6 @@ def test_a_flag_wins_over_the_file_in_either_form(layers: list[Layer], recipe: s
     assert len(config.axes.recipes or ()) == recipes
 
 
-def test_models_win_over_the_default_and_over_an_embedded_tasks() -> None:
-    task = Layer("task sum-easy", {"workload": {"model": "qwen3-14b"}})
-    request = build_request(configured(task, *flags(models=["qwen3-4b", "qwen3-8b"])))
-    assert [variant.axes for variant in request.variants] == [(("model", "qwen3-4b"),), (("model", "qwen3-8b"),)]
-
-
 @pytest.mark.parametrize(
     ("resolved", "message"),
     [
@@ -95,14 +88,6 @@ def test_what_cannot_be_meant_is_refused(resolved: Any, message: str) -> None:
     with pytest.raises(InputError) as refusal:
         build_request(resolved())
     assert message in str(refusal.value)
-
-
-def test_files_with_one_name_are_refused(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "mine.toml").write_text('inherits = "grpo"\n')
-    with pytest.raises(ConfigError, match="are both called 'mine'"):
-        build_request(in_file(recipes=[str(tmp_path / "a" / "mine.toml"), str(tmp_path / "b" / "mine.toml")]))
 
 
 def test_growths_are_an_axis_by_the_name_they_are_stored_by() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from budgets.errors import ConfigError, InfeasibleError
+from budgets.errors import ConfigError
 from budgets.execution import USUAL, Execution
 from planner.config import Layer, Resolved, build_request, build_step, resolve
 
@@ -54,16 +54,3 @@ def test_our_own_trainer_on_a_cpu_refuses_what_it_does_not_do(cost: dict[str, An
     with pytest.raises(ConfigError, match="on cpu our own trains all"):
         executed(cost=cost, **tiny)
     assert executed(cost={"reward_seconds": 0.5}, **tiny).reward_seconds == 0.5
-
-
-@pytest.mark.parametrize("cost", [{"rollout_precision": "int4"}, {"reward": "human"}, {"lora_rank": 0}, {"lora": 8}])
-def test_what_no_run_does_is_refused_with_the_key(cost: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"cost.{next(iter(cost))}"):
-        resolved(cost=cost)
-
-
-def test_lora_makes_a_plan_possible_that_was_refused() -> None:
-    small = {"workload": {"model": "llama-3.1-70b", "response_tokens": 2048}, "hardware": {"gpus": 8}}
-    with pytest.raises(InfeasibleError):
-        build_request(resolved(**small))
-    assert build_request(resolved(**small, cost={"lora_rank": 32})).traits.execution.lora_rank == 32

@@ -16,13 +16,6 @@ def test_a_flag_wins_over_the_file_and_the_file_over_the_default() -> None:
     assert resolved.source("workload.model") == "default"
 
 
-def test_a_file_wins_over_the_task_it_is_combined_with() -> None:
-    resolved = resolve([*task_layers("sum-easy", cores=2), Layer("rlplan.toml", {"hardware": {"gpus": 1}})])
-    assert resolved.config.hardware.gpus == 1
-    assert resolved.config.hardware.gpu == "cpu"
-    assert resolved.source("workload.difficulty") == "task sum-easy"
-
-
 def test_measured_pass_rates_of_a_task_give_way_to_a_later_rate() -> None:
     task = task_layers("sum-easy", cores=1)
     assert resolve(task).config.workload.pass_rates_file is not None

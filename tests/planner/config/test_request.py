@@ -148,22 +148,6 @@ def test_a_gpu_of_ones_own_can_be_used_and_is_offered_as_a_way_out() -> None:
         built(gpus={"huge": own}, workload={"model": "qwen2.5-72b"}, hardware={"gpus": 2})
 
 
-def test_assumptions_name_their_sources() -> None:
-    resolved = resolve(
-        [
-            Layer("rlplan.toml", {"budget": {"gpu_hours": 5000}, "workload": {"mean_response_tokens": 1500}}),
-            Layer("--gpu", {"hardware": {"gpu": "h200"}}),
-        ]
-    )
-    listed = {entry.what: entry for entry in assumptions(propose(build_request(resolved)), resolved)}
-    assert listed["hardware"].source == "--gpu; how they are shared was chosen"
-    assert listed["responses"].source == "rlplan.toml"
-    assert "1,500 tokens on average" in listed["responses"].value
-    assert listed["prompts"].source == "default"
-    assert listed["cost of a step"].source == "not measured yet; a sweep's steps calibrate it"
-    assert "IsoCompute" in listed["expected score"].source
-
-
 def test_the_resolved_configuration_is_complete_and_can_be_loaded_again() -> None:
     resolved = resolve([Layer("test", {**BUDGET, "workload": {"difficulty": "hard"}})])
     values = resolved_values(build_request(resolved), resolved)

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from budgets.errors import ConfigError, InputError, UnknownNameError
 from planner.checking import dotted_keys
 from planner.recipes import Recipe, explain, load_recipe, recipe_names
 from planner.recipes.loading import SHIPPED
-from tests.budgets.traits import TRAITS
 
 Write = Callable[[str, str], str]
 
@@ -118,6 +116,7 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
         ('[objective]\nclip_low = "no"', "objective.clip_low = 'no' should be a valid number or 'none'"),
         ('[objective]\nclip = "pop"', "objective.clip = 'pop' should be 'ppo', 'cispo', 'soft', 'gamma' or 'none'"),
         ('objective = 3\ninherits = "grpo"', r"mine.toml: objective = 3 should be a table, such as \[objective\]"),
+        ("sources = 3", r"mine.toml: sources = 3 should be a table"),
         ("inherits = 3", "mine.toml: inherits = 3 should be the name of a recipe or the path of a .toml file"),
         ('inherits = "gpro"', "mine.toml: inherits an unknown recipe 'gpro': did you mean .*'grpo'"),
         ('inherits = "no/where.toml"', r"recipe .*no/where.toml does not exist; shipped are cispo, .*scalerl"),
@@ -147,12 +146,6 @@ def test_a_changed_value_does_not_keep_the_source_of_the_old_one(write: Write) -
 def test_a_mistake_names_the_file_the_value_and_the_fix(write: Write, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_recipe(write("mine.toml", text))
-
-
-def test_interruptions_that_are_inherited_can_be_left_out(write: Write) -> None:
-    recipe = load_recipe(write("mine.toml", 'inherits = "scalerl"\n[interruptions]\nearliest = "none"\n'))
-    assert recipe.closing() == ("", "")
-    assert recipe.traits() == replace(TRAITS["scalerl"], name="mine").uninterrupted
 
 
 def test_a_mistake_in_an_inherited_file_names_that_file(write: Write) -> None:
