@@ -76,33 +76,6 @@ def test_a_worker_that_holds_the_trial_goes_on_without_a_start_up() -> None:
     assert ended.worker_seconds - lost_from_memory == pytest.approx(100.0 + 25.0 + 1.0)
 
 
-def test_gathering_returns_what_happens_within_a_time_in_one_go() -> None:
-    plain, gathered = executor(workers=8), executor(workers=8, gather_seconds=1000.0)
-    for running in (plain, gathered):
-        for number in range(8):
-            running.assign(work(number, CONFIG, 20, trial=number))
-    one_by_one, at_once = drain(plain), gathered.wait(1e6)
-    assert gathered.clock.seconds() == 1000.0
-    assert len(only(Ended, at_once)) == len(only(Progress, at_once)) == 8
-    for number in range(8):
-        each, together = (
-            [p for event in only(Progress, events) if event.segment == number for p in event.points]
-            for events in (one_by_one, at_once)
-        )
-        assert each == together
-
-
-def test_a_segment_stopped_in_its_start_up_ends_where_it_began() -> None:
-    running = executor(workers=1)
-    running.assign(work(1, CONFIG, 50, from_step=4))
-    running.wait(50.0)
-    running.stop(1)
-    events = drain(running, 1000.0)
-    assert [type(event) for event in events] == [Ended]
-    assert events[0].step == 4
-    assert running.clock.seconds() == 1101.0
-
-
 def test_a_lost_node_takes_its_workers_along_and_their_number_falls() -> None:
     running = executor(workers=4)
     for number in range(3):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, kstest
+from scipy.stats import binom
 
 from budgets.errors import InputError
 from planner.proposals.published import FRONTIERS
@@ -22,12 +22,6 @@ from tests.runner.simulation.worlds import trial
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))
 
 # Random numbers
-
-
-def test_draws_of_neighbouring_numbers_are_as_if_independent() -> None:
-    values = [chance.uniform(3, step) for step in range(4000)]
-    assert kstest(values, "uniform").pvalue > 0.01
-    assert abs(statistics.correlation(values[1:], values[:-1])) < 0.05
 
 
 @pytest.mark.parametrize(("share", "draws"), [(0.01, 300), (0.97, 300), (0.4, 2000), (0.0, 40), (1.0, 40)])
@@ -130,17 +124,6 @@ def test_what_a_trial_does_at_a_step_follows_from_the_step_alone(step: int, seed
     assert point == looked_through.point(step)
     assert (point.rollouts, point.tokens) == (step * n * B, step * n * B * 4096)
     assert point.gpu_hours == pytest.approx(point.seconds * 4 / 3600)
-
-
-def test_measured_scores_scatter_about_the_mean_as_answers_do() -> None:
-    choice = SimulationChoice(seed=1, score_noise=0.0)
-    world = World(choice)
-    points = [world.course(trial(choice, seed=seed)).point(0) for seed in range(500)]
-    scores = [point.score for point in points if point.score is not None]
-    mean = world.surface.cell(8, 4).base
-    assert statistics.mean(scores) == pytest.approx(mean, abs=0.005)
-    assert statistics.pstdev(scores) == pytest.approx(math.sqrt(mean * (1 - mean) / 400), rel=0.1)
-    assert points[0].score_standard_error == pytest.approx(statistics.pstdev(scores), rel=0.15)
 
 
 def test_failures_strike_at_their_stated_rates() -> None:

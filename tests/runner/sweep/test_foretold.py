@@ -6,6 +6,7 @@ import pytest
 from planner.store.standing import standing
 from planner.view import PARTS
 from runner.sweep.board import Board
+from runner.sweep.planned import foretold_by
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 
@@ -21,3 +22,5 @@ def test_a_sweep_is_told_what_its_plan_expected_of_every_cell(tmp_path: Path) ->
         assert gains.shape == (len(view.foretold.weights), len(PARTS))
         expected = base + (1 - base) * float(np.dot(view.foretold.weights, gains[:, -1]))
         assert expected == pytest.approx(candidate.expected_score, abs=0.01)  # a start-up less or more
+    given.plan.workload = {"model": "tiny-sums"}  # which says too little
+    assert foretold_by(given.plan, given.spec) is None

@@ -101,6 +101,10 @@ def test_what_no_machine_has_is_refused_with_the_nearest_that_fits() -> None:
         InputError, match=rf"trial 1 needs 1 CPUs and 3 GPUs on one machine.*{has}; the nearest.* 2 GPUs on one machine"
     ):
         require_fits(work(gpus=3.0), nodes)
+    with pytest.raises(InputError, match="the nearest that fits is 8 CPUs on one machine"):
+        require_fits(work(cpus=12.0), nodes)
+    with pytest.raises(InputError, match=r"\(a: 4 CPUs, 0 GPUs\): give"):
+        require_fits(work(gpus=1.0), nodes[:1])
 
 
 def test_a_trial_of_several_nodes_needs_whole_ones() -> None:

@@ -82,6 +82,10 @@ def test_a_worker_that_holds_its_trial_is_expected_to_take_less() -> None:
     assert start_ups.of(OTHER) == 8.0  # as many times the plan's as was measured of the others
     assert start_ups.of(OTHER, held=True) == pytest.approx(0.8)
     assert start_ups.typical == 8.0
+    start_ups.at_least((), 0.5)  # one that was ended in vain is no shorter than that
+    assert start_ups.of(()) == 4.0
+    start_ups.at_least((), 30.0)
+    assert start_ups.of(()) == 17.0
 
 
 def test_a_held_trial_is_priced_without_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
