@@ -48,17 +48,13 @@ def noise_between(base: float) -> float:
 
 def standings(ranked: Sequence[PricedCell], weights: Sequence[float], usual: tuple[int, int]) -> list[Standing]:
     """Return how each cell stands against the first, and which is the usual choice or the nearest to it."""
-    nearest = min(ranked, key=lambda cell: _octaves(cell.key, usual))
+    nearest = min(ranked, key=lambda cell: math.dist(np.log2(cell.key), np.log2(usual)))
     found = []
     for cell in ranked:
         mean, sd = difference(cell, ranked[0], weights)
         level = chance_ahead(cell, ranked[0], weights) >= LEVEL
         found.append(Standing(mean, mean - Z90 * sd, mean + Z90 * sd, level, cell is nearest))
     return found
-
-
-def _octaves(key: tuple[int, int], other: tuple[int, int]) -> float:
-    return math.dist([math.log2(size) for size in key], [math.log2(size) for size in other])
 
 
 def grounds(ranked: Sequence[PricedCell], weights: Sequence[float]) -> tuple[Ground, ...]:

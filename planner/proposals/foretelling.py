@@ -28,7 +28,9 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
 
     The prior knows nothing of learning rates: configurations that differ in that alone are foretold as one.
     """
-    by_name = {_usual(each.configuration): each for each in priced}
+    by_name = {
+        each.configuration._replace(axes=without(each.configuration.axes, LEARNING_RATE)): each for each in priced
+    }
     if not by_name:
         return None
     runs = [each.run for each in by_name.values()]
@@ -50,7 +52,3 @@ def circumstances_of(workload: Mapping[str, Any]) -> Circumstances | None:
         return None
     parameters, response_tokens, pass_rate, prompts = (workload[name] for name in NEEDED)
     return Circumstances(parameters, bool(workload.get("experts")), response_tokens, pass_rate, prompts)
-
-
-def _usual(configuration: Configuration) -> Configuration:
-    return configuration._replace(axes=without(configuration.axes, LEARNING_RATE))

@@ -141,7 +141,8 @@ class PricedGrid:
             )
             for column, index in enumerate(bought)
         ]
-        return sorted(cells, key=_worst_last)  # what is equal in all this stays in the order of the request
+        # What is equal in all this stays in the order of the request.
+        return sorted(cells, key=lambda cell: (-cell.expected_score.median, -cell.effective_updates, cell.key))
 
     def useful_steps(self, cell: PricedCell, steps: int) -> int:
         """Return how many of so many steps of a cell are expected to be worth running."""
@@ -167,10 +168,6 @@ def _priced(
         affordable_steps=affordable,
         score_by_world=by_world,
     )
-
-
-def _worst_last(cell: PricedCell) -> tuple[float, float, tuple[int, int]]:
-    return -cell.expected_score.median, -cell.effective_updates, cell.key
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:

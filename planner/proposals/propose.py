@@ -14,8 +14,7 @@ from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
 from planner.axes import rounded_rate, said, with_rate
 from planner.proposals.comparing import grounds, standings
-from planner.proposals.deadline import deadline_of, too_late
-from planner.proposals.final_layout import layouts, with_final_layout
+from planner.proposals.final_layout import deadline_of, layouts, too_late, with_final_layout
 from planner.proposals.grid import CellCost, PricedGrid, price_cells
 from planner.proposals.layouts import TIGHT_MEMORY, with_layout
 from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal

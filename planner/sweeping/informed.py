@@ -97,7 +97,8 @@ class InformedPolicy:
         money = money_of(view)
         every = offers(view, money, chances.finalists)
         offered = [each for each in every if each.trial is None or each.trial.trial not in gone]
-        if not self._may_propose():
+        proposed = int(self._table["proposed"].sum())
+        if proposed + 1 > MOST_PROPOSED * (len(self._table) - proposed):
             offered = [each for each in offered if each.trial is not None]
         value = SegmentValues(worlds, offered, pending(view, money), chances.places)
         open_places = list(range(len(offered)))
@@ -133,11 +134,6 @@ class InformedPolicy:
         gains = value.gains(list(range(len(offered))))
         worth = [offer for offer, gain in zip(offered, gains, strict=True) if gain >= LEAST_GAIN]
         return [*pruned, *self._nothing_left(view, nothing_to_gain(view, chances, worth))]
-
-    def _may_propose(self) -> bool:
-        """Whether the number of trials that were proposed during the sweep leaves room for another."""
-        proposed = int(self._table["proposed"].sum())
-        return proposed + 1 <= MOST_PROPOSED * (len(self._table) - proposed)
 
     def _proposal(
         self,
