@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from planner.recommending.kept import LEAST, MOST, Kept, Width, factor_left, factor_of
-from planner.recommending.promise import Promise
+from planner.recommending.promise import LEAST, MOST, Kept, Promise, Width, factor_left, factor_of
 from planner.watching.promised import Foretold
 
 HALF = norm.ppf(0.95)  # standard deviations of half an interval of 90 %
