@@ -13,7 +13,8 @@ from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.evidence import seed_sd
-from planner.recommending.promise import Promise, Width, promise, score_share
+from planner.recommending.kept import Width
+from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.metrics import Metric
-from planner.recommending.promise import Kept, Width
+from planner.recommending.kept import Kept, Width
 from planner.store.final_tables import Final
 from planner.store.finals import (
     BEST,

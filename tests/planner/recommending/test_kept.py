@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from planner.recommending.promise import LEAST, MOST, Kept, Promise, Width, factor_left, factor_of
+from planner.recommending.kept import LEAST, MOST, Kept, Width, factor_left, factor_of
+from planner.recommending.promise import Promise
 from planner.watching.promised import Foretold
 
 HALF = norm.ppf(0.95)  # standard deviations of half an interval of 90 %
