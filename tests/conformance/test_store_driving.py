@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from budgets.errors import NotFoundError, StoreError
+from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
 from planner.store.records import NewCharge
@@ -31,13 +31,6 @@ def driven(store: Store) -> str:
 def row(store: Store, sweep: str | None = None) -> Sweep:
     with store.read() as session:
         return sweep_named(session, sweep)
-
-
-def test_the_newest_sweep_is_found_without_a_name(store: Store, driven: str) -> None:
-    newer = samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
-    assert row(store).name == newer
-    with pytest.raises(NotFoundError, match="there is no sweep 'sweep-9'"):
-        row(store, "sweep-9")
 
 
 def test_a_second_driver_is_refused_while_the_first_lives(store: Store, driven: str) -> None:
