@@ -107,7 +107,7 @@ class MeasuredPassRates:
 
 
 # The two published bands are avg@16 of the base model in the IsoCompute study; `medium` is the gap between them.
-DIFFICULTIES: dict[str, PassRates] = {
+DIFFICULTIES: dict[str, UniformPassRates] = {
     "easy": UniformPassRates(0.3, 0.6),
     "medium": UniformPassRates(0.0625, 0.3),
     "hard": UniformPassRates(0.0, 0.0625),
@@ -119,15 +119,10 @@ def difficulty_of(rates: Sequence[float] | float) -> str:
     """Name the band that measured pass rates, or their mean, fall into."""
     values = [rates] if isinstance(rates, float) else list(rates)
     mean = math.fsum(values) / len(values)
-    inside = {
-        name: sum(band.low <= value <= band.high for value in values) / len(values)
-        for name, band in DIFFICULTIES.items()
-        if isinstance(band, UniformPassRates)
-    }
     for name in ("hard", "medium", "easy"):
         band = DIFFICULTIES[name]
-        assert isinstance(band, UniformPassRates)
-        if band.low <= mean <= band.high and inside[name] >= 0.75:
+        inside = sum(band.low <= value <= band.high for value in values)
+        if band.low <= mean <= band.high and inside >= 0.75 * len(values):
             return name
     return "mixed"
 

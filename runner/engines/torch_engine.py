@@ -70,13 +70,17 @@ class TorchEngine:
 
         Rows whose log-probabilities are not finite (weights that have diverged) are returned as they are.
         """
+        import torch
+
         model = self._open()
         require_sound(prompts, per_prompt, sampling.max_tokens, self._traits.longest)
         form = DecodingParts(
             decoder_of(model), self._traits, model.device, self._end_id, self._pad_id, self._compact_at
         )
-        noise = Noise(seed, len(prompts) * per_prompt, model.device)
-        places = _places(sampling, seed, len(prompts) * per_prompt, model.device)
+        count, cut, places = len(prompts) * per_prompt, sampling.interruption, None
+        noise = Noise(seed, count, model.device)
+        if cut is not None:
+            places = torch.from_numpy(cut.places(seed, count)).to(model.device)
         written: list[Written] = []
         with _evaluating(model):
             self._head = None  # a shared model's weights may have changed since
@@ -162,15 +166,6 @@ class TorchEngine:
         if self._model is None:
             raise InputError("this rollout engine is closed: make a new one")
         return self._model
-
-
-def _places(sampling: Sampling, seed: int, rows: int, device: Any) -> "Tensor | None":
-    """Return after how many tokens each row of the request is interrupted."""
-    import torch
-
-    if sampling.interruption is None:
-        return None
-    return torch.from_numpy(sampling.interruption.places(seed, rows)).to(device)
 
 
 def _fitting(targets: "dict[str, Tensor]", name: str, tensor: "Tensor") -> "Tensor":

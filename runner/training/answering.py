@@ -50,11 +50,6 @@ def scored(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Score
     return task.reward.score(asked, texts)
 
 
-def interrupted_count(rollouts: Rollouts) -> int:
-    """Return how many responses were interrupted."""
-    return int(rollouts.forced.any(dim=1).sum())
-
-
 def _ends(rollouts: Rollouts) -> list[int]:
     """Return where each row's closing phrase ends; 0 where it has none."""
     import torch

@@ -37,11 +37,6 @@ class Batch:
         """Rollouts that are trained on."""
         return int(self.tokens.shape[0])
 
-    @property
-    def oldest_version(self) -> int | None:
-        """Version of the weights that wrote the oldest token; None when nothing was kept."""
-        return int(self.versions[self.mask].min()) if self.rows else None
-
     def parts(self, most_tokens: int, only: Sequence[int] | None = None) -> Iterator[MicroBatch]:
         """Yield micro-batches of at most so many tokens, of all groups or of some alone."""
         lengths: list[int] = self.mask.sum(dim=1).tolist()

@@ -10,7 +10,7 @@ from runner.ports.engine import RolloutEngine, Weights
 from runner.ports.rollouts import Rollouts, Sampling
 from runner.ports.task import Ids, Scores, Task
 from runner.ports.trial import TrialConfig
-from runner.training.answering import interrupted_count, interruption_of, scored
+from runner.training.answering import interruption_of, scored
 from runner.training.batches import Batch, Prepare
 from runner.training.prompts import PromptStream, derive
 from runner.training.stopwatch import Stopwatch
@@ -206,7 +206,7 @@ class _Seen:
         self.tokens += int(rollouts.mask.sum())
         self.longest = max(self.longest, int(rollouts.mask.sum(dim=1).max()))
         self.truncated += int(rollouts.truncated.sum())
-        self.interrupted += interrupted_count(rollouts)
+        self.interrupted += int(rollouts.forced.any(dim=1).sum())
         self.score += float(scores.double().sum())
         self.reward += float(rewards.double().sum())
         self.failures += sum(scored.failures.values())

@@ -280,7 +280,7 @@ def _trigger_of(config: TrialConfig) -> RewardTrigger | None:
 
 def _staleness(batch: Batch, step: int) -> dict[str, float]:
     """Return by how many updates the weights that wrote the tokens were behind those that train on them."""
-    if batch.oldest_version is None:
+    if not batch.rows:
         return {"staleness": 0.0, "staleness_mean": 0.0}
     behind = step - batch.versions[batch.mask].double()
     return {"staleness": float(behind.max()), "staleness_mean": float(behind.mean())}

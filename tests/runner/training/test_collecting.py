@@ -68,7 +68,6 @@ def test_refilling_gives_up_and_trains_on_what_there_is() -> None:
     assert len(engine.asked) == 3
     assert batch.rows == 0
     assert batch.generated == 3 * N * B
-    assert batch.oldest_version is None
 
 
 def test_one_generation_serves_several_updates() -> None:
