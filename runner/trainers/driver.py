@@ -107,11 +107,6 @@ class TrainerDriver(Protocol):
     def classify(self, code: int, tail: str) -> tuple[str, str] | None:
         """Return kind and message of a failure that only this trainer words so; None leaves it to the common rules."""
 
-
-@runtime_checkable
-class Imitable(Protocol):
-    """A driver whose trainer a stand-in can stand for: it says what that one's files are called."""
-
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return what a stand-in's writer needs to know: `metrics`, the `checkpoint` pattern, its `mark` and more."""
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from planner.recipes.schema import Objective
-from runner.grpo.objective import token_weights
-from tests.trl.harness import COUNT, GROUPS, LONGEST, MASK, Given, score, trainer
+from tests.trl.harness import GROUPS, MASK, Given, score, trainer
 from tests.trl.test_losses import gradients, options, ours
 
 TOKENS = 48  # of the three groups: 16, 15 and 17
@@ -42,12 +41,6 @@ def test_the_mean_of_prompts_is_not_the_mean_of_tokens():
     torch.testing.assert_close(of_ours(data, aggregation="token"), theirs, **CLOSE)
 
 
-def test_the_two_means_agree_where_all_groups_have_as_many_tokens():
-    mask = torch.ones(COUNT, LONGEST, dtype=torch.bool)
-    by_prompt, by_token = (token_weights(mask, GROUPS, rule, LONGEST) for rule in ("prompt", "token"))
-    torch.testing.assert_close(by_prompt, by_token)
-
-
 @pytest.mark.parametrize(
     ("ratio", "theirs_keeps", "ours_keeps"),
     [(0.5, 0.5, 0.8), (1.0, 1.0, 1.0), (3.0, 3.0, 3.0), (9.0, 5.0, 5.0)],
@@ -76,30 +69,3 @@ def test_trl_multiplies_the_kl_term_by_the_ratio_unless_told_not_to(reference):
     torch.testing.assert_close(of_ours(data, aggregation="token", kl=0.04), plain, **CLOSE)
     weighted = of_ours(data, aggregation="token", kl=0.04, kl_weighted=True)
     torch.testing.assert_close(weighted, corrected, **CLOSE)
-
-
-def halves(loss: str) -> torch.Tensor:
-    """Return TRL's gradient over two micro-batches of 6 responses, with 20 and 28 tokens."""
-    data = at_ratio(1.0)
-    made = trainer(**options(loss, "token", 0.0, 0.0), gradient_accumulation_steps=2)
-    inputs = score(made, data)
-    made.current_gradient_accumulation_steps = 2
-    total = torch.zeros(MASK.shape)
-    for part in (slice(0, 6), slice(6, COUNT)):
-        made.given = Given(
-            sampler=data.sampler[part], logprobs=data.logprobs[part], old=data.old[part], entropies=data.entropies[part]
-        )
-        cut = {name: value[part] if value.dim() else value for name, value in inputs.items()}
-        total += gradients(made._compute_loss(made.model, cut), data)[0]
-    made.current_gradient_accumulation_steps = 1
-    return total
-
-
-def test_trls_bnpo_depends_on_how_an_update_is_cut_and_dapo_and_ours_do_not():
-    data = at_ratio(1.0)
-    _, advantage = of_trl(data)
-    whole = -advantage / TOKENS * MASK
-    torch.testing.assert_close(halves("dapo"), whole, **CLOSE)
-    torch.testing.assert_close(of_ours(data, aggregation="token"), whole, **CLOSE)
-    of_half = torch.tensor([20.0] * 6 + [28.0] * 6)[:, None]
-    torch.testing.assert_close(halves("bnpo"), -advantage / (2 * of_half) * MASK, **CLOSE)

@@ -15,7 +15,7 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.command.options import CLOCK, KNOWN
 from runner.trainers.command.sources import reading_of
-from runner.trainers.driver import Attempt, Checkpoint, Imitable, Launch, Reading, Source, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
 from runner.trainers.driving import in_own_ray
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
@@ -70,10 +70,10 @@ class StandinDriver:
         """Leave it to the common rules."""
         return None
 
-    def _form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
+    def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return how its files are written, and where."""
         form: dict[str, Any] = {"format": self._options.stands_for, "metrics": str(attempt.metrics)}
-        if isinstance(self._original, Imitable):
+        if self._original is not None:
             form |= self._original.form(_of_original(config, self._options), attempt)
         return form
 
@@ -83,7 +83,7 @@ class StandinDriver:
         ahead = _AHEAD if config.trainer.python is None else _MOST_AHEAD  # another interpreter may lack what reckons
         faults = [fault for fault in options.faults if fault.befalls(config, attempt.number)]
         return {
-            **self._form(config, attempt),
+            **self.form(config, attempt),
             "from_step": attempt.from_step,
             "to_step": attempt.to_step,
             "time_scale": options.time_scale,
