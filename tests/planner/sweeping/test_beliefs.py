@@ -7,8 +7,9 @@ import pytest
 from planner.curves.verdicts import Verdict
 from planner.pooling.pool import MOST_RUNS, joint_of
 from planner.sweeping.beliefs import LEVEL, TrialBelief, beliefs_of, curve_of, scores_at_target, states_of
+from planner.sweeping.chances import Chances
 from planner.trials import TrialState
-from planner.view import Seen, TrialView, View, has_curve
+from planner.view import Configuration, Seen, TrialView, View, has_curve
 from tests.planner.pooling.sweeps import Curve, along, smooth, sweep
 from tests.planner.sweeping.views import trial, view
 
@@ -48,6 +49,15 @@ def test_what_is_out_has_a_prediction_and_no_chance(out: TrialState) -> None:
     assert believed(SEEN)[best].probability_best > 0.1
     assert believed(gone)[best].probability_best == 0.0
     assert believed(gone)[best].score == believed(SEEN)[best].score
+
+
+def test_one_seed_that_lives_keeps_its_configuration() -> None:
+    twin = along(9, CELLS[0], TRUTH[CELLS[0]], 30)
+    pruned = replace(SEEN.trials[1], state=TrialState.PRUNED)
+    both = replace(SEEN, trials={**SEEN.trials, 1: pruned, 9: twin})
+    assert Configuration(*CELLS[0]) in Chances(both, joint_of(both)).place
+    gone = replace(both, trials={**both.trials, 9: replace(twin, state=TrialState.FAILED)})
+    assert Configuration(*CELLS[0]) not in Chances(gone, joint_of(gone)).place
 
 
 def test_chances_are_of_configurations_and_runs_that_were_not_fitted_score_as_theirs_do() -> None:
