@@ -1,5 +1,6 @@
 """A learning curve: scores against compute, cleaned of what cannot be fitted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -69,7 +70,14 @@ class Curve:
             )
         return cls(name, xs, ys, within if bounded is None else bounded, errors, tuple(notes))
 
-    def evaluated_on(self, answers: int) -> "Curve":
+    @classmethod
+    def joined(cls, runs: Sequence[Self]) -> Self:
+        """Return the points of several runs as one curve."""
+        x, y = np.concatenate([run.x for run in runs]), np.concatenate([run.y for run in runs])
+        together = cls.of(runs[0].name, x, y, bounded=all(run.bounded for run in runs))
+        return replace(together, x_name=runs[0].x_name, y_name=runs[0].y_name)
+
+    def evaluated_on(self, answers: int) -> Self:
         """Return the curve with the binomial standard errors of scores that are pass rates over so many answers each.
 
         p is drawn towards the middle as if one answer more had been right and one wrong: a score of 0 is no certainty.
@@ -84,11 +92,11 @@ class Curve:
         p = (self.y * answers + 1) / (answers + 2)
         return replace(self, standard_errors=np.sqrt(p * (1 - p) / answers))
 
-    def until(self, x: float) -> "Curve":
+    def until(self, x: float) -> Self:
         """Return the points up to an x, inclusive."""
         return self.where(self.x <= x)
 
-    def first_fraction(self, fraction: float) -> "Curve":
+    def first_fraction(self, fraction: float) -> Self:
         """Return the points in the first part of the x range, measured from 0."""
         if not 0 < fraction <= 1:
             raise InputError(f"fraction {fraction} of curve '{self.name}': it must lie above 0 and be at most 1")
@@ -101,7 +109,7 @@ class Curve:
         tenth = self.x >= last - 0.1 * (last - first)
         return last - 0.05 * (last - first), float(self.y[tenth].mean())
 
-    def where(self, mask: NDArray[np.bool_]) -> "Curve":
+    def where(self, mask: NDArray[np.bool_]) -> Self:
         """Return some of the points."""
         errors = None if self.standard_errors is None else self.standard_errors[mask]
         return replace(self, x=self.x[mask], y=self.y[mask], standard_errors=errors)

@@ -89,11 +89,11 @@ def fit_law_over(law: Law, name: str, curves: Mapping[float, Sequence[Curve]]) -
     notes = tuple(dict.fromkeys(note for runs in curves.values() for run in runs for note in run.notes))
     thin = {value: [averaged(run) for run in runs] for value, runs in sorted(curves.items())}
     if law is Law.MODEL_SIZE:
-        points = {size_name(size): _together(runs) for size, runs in sorted(curves.items())}
+        points = {size_name(size): Curve.joined(runs) for size, runs in sorted(curves.items())}
         return _fit(law, name, points, lambda: draw_model_sizes(thin), notes)
     if broken := [value for value in thin if not float(value).is_integer()]:
         raise InputError(f"{broken[0]:g} rollouts per prompt in '{name}': give whole numbers")
-    points = {"n*": _together([run for runs in curves.values() for run in runs])}
+    points = {"n*": Curve.joined([run for runs in curves.values() for run in runs])}
     return _fit(law, name, points, lambda: draw_group_law({int(value): runs for value, runs in thin.items()}), notes)
 
 
@@ -130,12 +130,6 @@ def averaged(curve: Curve) -> Curve:
     groups = [*([before] if before.size else []), *np.array_split(trained, min(MOST_POINTS, trained.size))]
     x, y = (np.array([float(values[rows].mean()) for rows in groups]) for values in (curve.x, curve.y))
     return replace(curve, x=x, y=y, standard_errors=None)
-
-
-def _together(runs: Sequence[Curve]) -> Curve:
-    x, y = np.concatenate([run.x for run in runs]), np.concatenate([run.y for run in runs])
-    together = Curve.of(runs[0].name, x, y, bounded=all(run.bounded for run in runs))
-    return replace(together, x_name=runs[0].x_name, y_name=runs[0].y_name)
 
 
 def column_of(table: Table, column: LawColumn, law: Law) -> str:

@@ -31,6 +31,11 @@ class Names:
     outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
 
 
+def _timed(name: str) -> Patterns:
+    """Return verl's name of a time, and the one of its first versions."""
+    return f"timing_s/{name}", f"timing/{name}"
+
+
 VERL = Names(
     "verl",
     marks=("timing_s/*", "timing/update_actor", "critic/score/mean", "actor/pg_loss", "val-core/*", "val/test_score/*"),
@@ -52,21 +57,15 @@ VERL = Names(
         "learning_rate": ("actor/lr",),
     },
     seconds={
-        "generate": ("timing_s/gen", "timing/gen"),
-        "reward": ("timing_s/reward", "timing/reward"),
-        "logprob": Sum((("timing_s/old_log_prob", "timing/old_log_prob"), ("timing_s/values", "timing/values"))),
-        "reference": ("timing_s/ref", "timing/ref"),
-        "update": Sum(
-            (
-                ("timing_s/update_actor", "timing/update_actor"),
-                ("timing_s/update_critic", "timing/update_critic"),
-                ("timing_s/adv", "timing/adv"),
-            )
-        ),
+        "generate": _timed("gen"),
+        "reward": _timed("reward"),
+        "logprob": Sum((_timed("old_log_prob"), _timed("values"))),
+        "reference": _timed("ref"),
+        "update": Sum((_timed("update_actor"), _timed("update_critic"), _timed("adv"))),
         "sync": ("timing_s/update_weights", "timing_s/reshard"),  # older ones reshard within the time of gen
-        "validation": ("timing_s/testing", "timing/testing"),
-        "save": ("timing_s/save_checkpoint", "timing/save_checkpoint"),
-        STEP: ("timing_s/step", "timing/step"),
+        "validation": _timed("testing"),
+        "save": _timed("save_checkpoint"),
+        STEP: _timed("step"),
     },
 )
 

@@ -30,7 +30,7 @@ def draw_group_law(curves: Mapping[int, Sequence[Curve]]) -> LawDraws:
     """
     if wrong := [group for group in curves if group < 1]:
         raise InputError(f"{wrong[0]} rollouts per prompt: give at least 1")
-    joined = {group: _joined(runs) for group, runs in sorted(curves.items())}
+    joined = {group: Curve.joined([run.where(run.x > 0) for run in runs]) for group, runs in sorted(curves.items())}
     ends = [float(curve.x[end]) for curve in joined.values() if curve.x.size for end in (0, -1)]
     compute = np.geomspace(min(ends, default=1.0), max(ends, default=1.0), _GRID)
     scores, notes = {}, []
@@ -90,11 +90,6 @@ def _doubts(labels: Array, midpoint: Array, log_compute: Array) -> list[str]:
     if high - low > (log_compute[-1] - log_compute[0]) / 2:
         return [f"where the best n changes may be anywhere from 10^{low:.2f} to 10^{high:.2f}"]
     return []
-
-
-def _joined(runs: Sequence[Curve]) -> Curve:
-    x, y = (np.concatenate([getattr(run, name)[run.x > 0] for run in runs]) for name in ("x", "y"))
-    return Curve.of(runs[0].name, x, y, bounded=all(run.bounded for run in runs))
 
 
 def _reachable(curve: Curve, compute: Array, group: int) -> Array:

@@ -1,6 +1,5 @@
 """Several curves in one file: how they are told apart."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +46,7 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
     singly = [name for name in settings if _tells_apart(_codes(table, [*runs, name])[scored], steps)]
     jointly = len(settings) > 1 and _tells_apart(_codes(table, [*runs, *settings])[scored], steps)
     if singly or jointly:
-        choices = [_flag([*runs, name]) for name in singly] or [_flag([*runs, *settings])]
+        choices = [",".join([*runs, name]) for name in singly] or [",".join([*runs, *settings])]
         raise InputError(
             f"'{table.name}' seems to mix several curves: its steps repeat, and {listing(singly or settings)} change "
             f"with them. Tell them apart with --by {' or --by '.join(choices[:LISTED])} (--by '' if it is one curve)"
@@ -59,10 +58,6 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
 
 def _whole(table: Table) -> Part:
     return Part("", np.arange(table.rows))
-
-
-def _flag(columns: Iterable[str]) -> str:
-    return ",".join(columns)
 
 
 def named(table: Table, by: str) -> list[str]:
@@ -124,20 +119,20 @@ def _tells_apart(codes: Codes, steps: Vector) -> bool:
 
 
 def _parts(table: Table, columns: list[str], scored: Rows) -> tuple[list[Part], list[str]]:
-    codes = _codes(table, columns)
+    codes, joined = _codes(table, columns), ",".join(columns)
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     groups = [rows for rows in groups if rows.size and codes[rows[0]] >= 0]
     if not groups:
-        raise InputError(f"column {_flag(columns)} of '{table.name}' is blank: choose another with --by")
+        raise InputError(f"column {joined} of '{table.name}' is blank: choose another with --by")
     if len(groups) > _MOST_CURVES:
         raise InputError(
-            f"--by {_flag(columns)} would make {len(groups)} curves of '{table.name}', above {_MOST_CURVES}: "
+            f"--by {joined} would make {len(groups)} curves of '{table.name}', above {_MOST_CURVES}: "
             "name the column that tells the runs apart"
         )
     groups.sort(key=lambda rows: int(rows[0]))
     blank = int((codes[scored] < 0).sum())
-    notes = [f"split by {_flag(columns)}"] + [f"{blank} scores dropped: no {_flag(columns)} beside them"] * bool(blank)
+    notes = [f"split by {joined}"] + [f"{blank} scores dropped: no {joined} beside them"] * bool(blank)
     return [Part(_label(table, columns, int(rows[0])), rows) for rows in groups], notes
 
 

@@ -38,12 +38,6 @@ def test_the_published_table_is_ranked_by_asymptote_and_ties_by_midpoint() -> No
     ]
 
 
-@pytest.mark.parametrize(("difference", "groups"), [(0.0195, 1), (0.02, 1), (0.0205, 2)])
-def test_the_margin_itself_still_ties(difference: float, groups: int) -> None:
-    found = compare({"better": [run(0.61, noise=0.0)], "worse": [run(0.61 - difference, noise=0.0)]}).recipes
-    assert len({row.tie_group for row in found}) == groups
-
-
 def test_a_tie_goes_to_the_midpoint_at_the_asymptote_that_is_shared() -> None:
     found = compare({"late": [run(0.61, C_mid=4000)], "early": [run(0.60, C_mid=2500)]}).recipes
     assert [row.name for row in found] == ["early", "late"]

@@ -42,12 +42,8 @@ def predicted(fit: CurveFit) -> np.ndarray:
 
 
 def assert_equal_fits(one: CurveFit, other: CurveFit) -> None:
-    assert (one.curve, one.used_points, one.verdict, one.notes) == (
-        other.curve,
-        other.used_points,
-        other.verdict,
-        other.notes,
-    )
+    for name in ("curve", "used_points", "verdict", "notes"):
+        assert getattr(one, name) == getattr(other, name)
     np.testing.assert_allclose(numbers(one), numbers(other), rtol=1e-6, atol=1e-9)
 
 
