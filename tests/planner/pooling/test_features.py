@@ -8,13 +8,6 @@ from hypothesis import strategies as st
 from planner.pooling.features import TOP, features, places, spread_out
 from planner.view import Axes, Configuration
 
-GRID = [Configuration(n, B) for n in (4, 8, 16) for B in (16, 64, 256)]
-
-
-def used(configurations: list[Configuration], local: int) -> np.ndarray:
-    block = features(configurations).design[:, local]
-    return block[:, np.abs(block).sum(axis=0) > 0]
-
 
 def with_axis(name: str, values: list[str | float]) -> list[Configuration]:
     return [Configuration(8, 32, ((name, value),)) for value in values]
@@ -29,7 +22,8 @@ def test_positive_numbers_are_on_an_axis_of_logarithms_and_others_are_not() -> N
 def test_an_axis_that_some_lack_is_of_names() -> None:
     mixed = [Configuration(8, 32), *with_axis("learning_rate", [1.0, 2.0])]
     assert places(mixed).shape == (3, 3)
-    assert used(mixed, TOP).shape == (3, 4)
+    design = features(mixed).design[:, TOP]
+    assert design[:, np.abs(design).sum(axis=0) > 0].shape == (3, 4)
 
 
 CONFIGURATIONS = st.builds(
@@ -59,7 +53,6 @@ def test_axes_are_read_by_name_not_by_order() -> None:
     assert (first == second).all()
 
 
-SQUARE = [Configuration(2**n, 2**B) for n in range(2, 7) for B in range(4, 9)]
 CONFIGURATIONS = st.lists(
     st.builds(lambda n, B: Configuration(2**n, 2**B), st.integers(0, 8), st.integers(0, 8)), max_size=20, unique=True
 )

@@ -7,14 +7,13 @@ import pytest
 from planner.pooling.pool import Pool
 from planner.sweeping.actions import Propose
 from planner.sweeping.chances import Chances
-from planner.sweeping.search import SAMPLERS, Region, possible_region, propose_cell
+from planner.sweeping.search import SAMPLERS, possible_region, propose_cell
 from planner.trials import TrialState
 from planner.view import Configuration, OpenCell, TrialView, View
 from tests.planner.sweeping.views import trial, view
 
 PAUSED = TrialState.PAUSED
 OPEN = [OpenCell(n, batch, 5, 1.0, 0.1) for n in (2, 4, 8, 16, 32, 64, 128) for batch in (8, 16, 32, 64, 128, 256)]
-EVERYWHERE = Region((0, 0), (10, 10))
 
 
 def chances(seen: View) -> Chances:
