@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from budgets.errors import CheckpointError, InputError
 
-FILE, MEMORY = "file", "memory"
+MEMORY = "memory"
 # Where folders are made of themselves; to make one there would be to make a bucket.
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss"})
 _PACKAGES = {"s3": "s3fs (pip install 'rlplan[s3]')", "s3a": "s3fs (pip install 'rlplan[s3]')", "gs": "gcsfs"}

@@ -51,7 +51,7 @@ class Asked(SimulatedExecutor):
 
 
 def sweep(folder: Path) -> SimulatedSweep:
-    return larger_sweep(folder, budget=0.3, room=3.0)
+    return larger_sweep(folder, budget=0.3, room=3.0, every_steps=20)
 
 
 def asking(given: SimulatedSweep, store: Store, times: dict[float, RequestKind]) -> Asked:

@@ -52,12 +52,6 @@ def test_what_was_measured_prices_the_later_segments(tmp_path: Path) -> None:
     assert "beside its updates" in said[0].reason
 
 
-def test_a_sweep_of_our_own_trainer_keeps_to_the_plan(tmp_path: Path) -> None:
-    given = slow(tmp_path, trainer=None)
-    given.run(open_policy("rlplan"))
-    assert all(each.start_up_gpu_hours is None for each in segments(given))
-
-
 @pytest.mark.parametrize(
     ("policy", "room"), [("rlplan", 0.05), ("rlplan", 0.3), ("rlplan", 1.0), ("asha", 0.3), ("full", 0.3)]
 )
@@ -89,7 +83,7 @@ def test_a_worker_that_holds_its_trial_is_expected_to_take_less() -> None:
 
 
 def test_a_held_trial_is_priced_without_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = slow(tmp_path, workers=1)
+    given = slow(tmp_path, workers=1, every_steps=20)
     with given.store() as store:
         executor = SimulatedExecutor(None, 1)
         seen: list[tuple[bool, float]] = []
