@@ -12,8 +12,8 @@ from typing import Any
 
 from runner.processes import SWEEP_TAG, WORKER_TAG
 from runner.trainers.driver import Attempt, Launch
+from runner.trainers.driving import in_own_ray
 from runner.trainers.hosts import Handle
-from runner.trainers.own_ray import in_own_ray
 from runner.trainers.ray_hosts import hosts_of_this_trial
 
 NODES, GPUS = 3, 8
