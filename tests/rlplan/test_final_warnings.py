@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,11 @@ from planner.store import open_store
 from planner.store.schema import Decision
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, launch
-from rlplan.actions.sweeping import start
 from rlplan.printing.sweep_output import print_finished
 from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from tests.rlplan.test_sweeping import Simulated, request
+from tests.rlplan.test_sweeping import Simulated
 
 
 class Diverging(Simulated):
@@ -37,29 +35,16 @@ class Diverging(Simulated):
         return replace(point, metrics={**point.metrics, "loss": loss, "grad_norm": 1.0})
 
 
-def said_of(database: str, rule: str) -> str:
-    with open_store(database, read_only=True) as store, store.read() as session:
-        told = session.query(Decision).filter(Decision.action == "warning")
-        return next(each.reason for each in told if each.seen["rule"] == rule)
-
-
 def test_a_loss_that_is_no_number_is_warned_of_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    database = str(tmp_path / "rlplan.db")
-    start(request(), database)
     monkeypatch.setattr(sweeping, "RayExecutor", Diverging)
-    ended = launch(LaunchRequest(validations=8), database)
-    with open_store(database, read_only=True) as store, store.read() as session:
-        warned = [each.seen["rule"] for each in session.query(Decision).filter(Decision.action == "warning")]
-    assert warned.count("not-finite") == 1
-    assert "--from-best --learning-rate " in said_of(database, "not-finite")
-    assert print_finished(ended, database, Format.JSON) == 5
-    (said,) = [
-        each["said"]
-        for each in json.loads(capsys.readouterr().out)["final"]["warnings"]
-        if each["rule"] == "not-finite"
-    ]
+    ended = launch(LaunchRequest(validations=8), swept)
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        told = session.query(Decision).filter(Decision.action == "warning")
+        (reason,) = [each.reason for each in told if each.seen["rule"] == "not-finite"]
+    assert "--from-best --learning-rate " in reason
+    assert print_finished(ended, swept, Format.JSON) == 5
+    warnings = json.loads(capsys.readouterr().out)["final"]["warnings"]
+    (said,) = [each["said"] for each in warnings if each["rule"] == "not-finite"]
     assert "loss is not a finite number in update" in said

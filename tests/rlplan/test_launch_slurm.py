@@ -1,7 +1,6 @@
 """`rlplan launch --slurm` and `--from-best` on a stored sweep; sbatch is a stand-in, and workers are simulated."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,19 +21,9 @@ from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
 from tests.rlplan.conftest import Run
 from tests.rlplan.test_slurm_commands import sbatch  # noqa: F401  (a fixture)
-from tests.rlplan.test_sweeping import Simulated, Stopping, swept_in
+from tests.rlplan.test_sweeping import Simulated, Stopping
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a sweep that has ended, and its database."""
-    return swept_in(tmp_path_factory.mktemp("swept"))
-
-
-@pytest.fixture(autouse=True)
-def swept(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+pytestmark = pytest.mark.usefixtures("swept")
 
 
 def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -52,25 +41,6 @@ def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp
     assert run("launch", "--slurm").code == 2
     ended = run("resume", "sweep-1-final", "--format", "json")  # as the job does
     assert (ended.code, json.loads(ended.out)["final"]["status"]) == (0, "finished")
-
-
-def test_what_slurm_refuses_is_stored_and_can_be_submitted_again(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
-    (tmp_path / "refuses").touch()
-    ran = run("launch", "--slurm")
-    assert (ran.code, "rlplan resume --slurm" in ran.err) == (2, True)
-    (tmp_path / "refuses").unlink()
-    again = run("resume", "--slurm", "--format", "json")
-    assert json.loads(again.out)["sweep"] == "sweep-1-final"
-
-
-def test_without_a_job_nothing_about_jobs_is_taken(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert run("launch", "--sbatch=--time=1:00:00").code == 2
-    assert run("launch", "--slurm", "--ray-address", "auto").code == 2
-    monkeypatch.setenv("PATH", str(tmp_path))
-    ran = run("launch", "--slurm")
-    assert (ran.code, "there is no sbatch on this machine" in ran.err) == (2, True)
-    with open_store("rlplan.db", read_only=True) as store, store.read() as session:
-        assert not session.query(Final).all()
 
 
 @pytest.mark.parametrize(

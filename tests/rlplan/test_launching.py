@@ -34,30 +34,22 @@ from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from tests.rlplan.test_sweeping import Simulated, Stopping, request, swept_in
+from tests.rlplan.test_sweeping import Simulated, Stopping, request, simulate
 
-
-@pytest.fixture(autouse=True)
-def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> str:
-    return str(tmp_path / "rlplan.db")
+pytestmark = pytest.mark.usefixtures("simulated_workers")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a sweep that has ended, and its database."""
-    return swept_in(tmp_path_factory.mktemp("swept"))
-
-
-@pytest.fixture
-def swept(made: Path, tmp_path: Path, database: str) -> str:
-    """A copy of it that is the test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+def launched(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The database of a sweep with its final run, which has ended; tests only read it."""
+    folder = tmp_path_factory.mktemp("launched")
+    shutil.copytree(swept_folder, folder, dirs_exist_ok=True)
+    database = str(folder / "rlplan.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        simulate(patch)
+        finished = launch(LaunchRequest(validations=8), database)
+    assert (finished.sweep, finished.interrupted, finished.failed_trials) == ("sweep-1-final", False, 0)
     return database
 
 
@@ -72,13 +64,11 @@ def sizes(database: str) -> tuple[int, int]:
     return trial.rollouts_per_prompt, trial.prompts_per_batch
 
 
-def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(swept: str) -> None:
-    finished = launch(LaunchRequest(validations=8), swept)
-    assert (finished.sweep, finished.interrupted, finished.failed_trials) == ("sweep-1-final", False, 0)
-    pilots, final = rows(swept, Sweep)
+def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(launched: str) -> None:
+    pilots, final = rows(launched, Sweep)
     assert (final.status, final.policy) == (SweepStatus.FINISHED, "final")
-    (promised,) = rows(swept, Final)
-    with open_store(swept, read_only=True) as store, store.read() as session:
+    (promised,) = rows(launched, Final)
+    with open_store(launched, read_only=True) as store, store.read() as session:
         stands = standing(session, final.name)
         spent = stands.spent_gpu_hours + standing(session, pilots.name).spent_gpu_hours
         (trial,) = stands.trials
@@ -86,24 +76,25 @@ def test_the_recommendation_is_run_to_its_end_within_the_plans_budget(swept: str
         assert stands.segments[trial.id][-1].to_step == promised.update_steps
         assert spent <= stands.plan.budget_gpu_hours
         assert [row.id for _, row in finals_of(session, pilots.id)] == [final.id]
+    *of_pilots, of_final = (each.config["validation"]["triggered"] for each in rows(launched, Trial))
+    assert of_final  # it alone is validated when its reward falls
+    assert not any(of_pilots)
 
 
-def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast(swept: str) -> None:
+def test_the_promise_is_the_recommendations_and_every_validation_adds_a_forecast(launched: str, swept: str) -> None:
     planned = describe(LaunchRequest(validations=8), swept)
     assert rows(swept, Final) == []
-    launch(LaunchRequest(validations=8), swept)
-    (promised,) = rows(swept, Final)
+    (promised,) = rows(launched, Final)
     assert promised.promised_score == planned.promise.end.score
     assert promised.promised_low < promised.promised_score < promised.promised_high
     assert promised.promised_band == planned.promise.rows
-    forecasts = rows(swept, ForecastOfFinal)
+    forecasts = rows(launched, ForecastOfFinal)
     steps = [each.step for each in forecasts]
     assert steps == sorted(set(steps))
     assert steps[-1] == promised.update_steps
     assert all(each.end_low <= each.end_score <= each.end_high for each in forecasts)
-    ends = [each for each in rows(swept, Decision) if each.action == "ended"]
-    assert len(ends) == 1
-    assert f"ended with {forecasts[-1].score:.3f}" in ends[0].reason
+    (ended,) = [each for each in rows(launched, Decision) if each.action == "ended"]
+    assert f"ended with {forecasts[-1].score:.3f}" in ended.reason
 
 
 def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str) -> None:
@@ -171,6 +162,12 @@ class Falling(Simulated):
         return replace(point, score=0.05 if low else point.score)
 
 
+def fallen_from_the_beginning(monkeypatch: pytest.MonkeyPatch, executor: type[Falling] = Falling) -> None:
+    monkeypatch.setattr(Falling, "low", -1.0)
+    monkeypatch.setattr(Falling, "steps", 1_000_000)
+    monkeypatch.setattr(sweeping, "RayExecutor", executor)
+
+
 @pytest.mark.parametrize(("high", "warned"), [(2.0, True), (0.7, False)])
 def test_a_fall_is_warned_of_until_the_score_comes_back(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], high: float, warned: bool
@@ -197,9 +194,7 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
 def test_what_is_nowhere_near_its_promise_is_warned_of_and_counts_as_broken(
     swept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Falling, "low", -1.0)
-    monkeypatch.setattr(Falling, "steps", 1_000_000)
-    monkeypatch.setattr(sweeping, "RayExecutor", Falling)
+    fallen_from_the_beginning(monkeypatch)
     launch(LaunchRequest(validations=8), swept)
     warnings = [each for each in rows(swept, Decision) if each.action == "warning"]
     assert "promise" in [each.seen["rule"] for each in warnings]
@@ -215,35 +210,32 @@ def test_what_is_nowhere_near_its_promise_is_warned_of_and_counts_as_broken(
 
 
 def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
-    swept: str, capsys: pytest.CaptureFixture[str]
+    launched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    launch(LaunchRequest(validations=8), swept)
-    print_status(swept, "sweep-1", Format.TABLE)
+    print_status(launched, "sweep-1", Format.TABLE)
     printed = capsys.readouterr().out
     assert printed.startswith("Final run sweep-1-final of sweep-1: n=")
     assert "The final run ended with 0." in printed
-    print_status(swept, "sweep-1", Format.JSON)
+    print_status(launched, "sweep-1", Format.JSON)
     final = json.loads(capsys.readouterr().out)["final"]
     assert (final["sweep"], final["of_sweep"], final["warnings"]) == ("sweep-1-final", "sweep-1", [])
     assert final["end"]["reached"] == final["scores"][-1]["score"]
     assert final["promised"]["low"] < final["promised"]["score"] < final["promised"]["high"]
-    print_sweeps(swept, Format.TABLE, ALL)
+    print_sweeps(launched, Format.TABLE, ALL)
     assert "The one final run that ended did " in capsys.readouterr().out
 
 
-def test_report_and_page_begin_with_the_final_run_and_its_promise(swept: str, tmp_path: Path) -> None:
-    launch(LaunchRequest(validations=8), swept)
-    page = write_report(tmp_path / "report.html", swept, "sweep-1").read_text()
+def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str, tmp_path: Path) -> None:
+    page = write_report(tmp_path / "report.html", launched, "sweep-1").read_text()
     assert page.index("<h2>Final run</h2>") < page.index("<h2>Recommendation</h2>")
     assert 'data-chart="final"' in page
-    with open_store(swept, read_only=True) as store:
+    with open_store(launched, read_only=True) as store:
         told = story(store, "sweep-1")
     assert told.final is not None
     chart = final_chart(told.final)
     assert chart.text.startswith("the final run ended with")
     named = {trace["name"]: trace for trace in chart.data["data"] if "name" in trace}
     assert named.keys() == {"promised, 90 %", "promised", "scores"}
-    assert len(named["promised"]["x"]) == 40
     assert len(named["scores"]["y"]) == len(told.final.scores) >= 8
     running = replace(told.final, status="running")
     assert final_chart(running).data["data"][-1]["error_y"]["array"][0] > 0
@@ -256,9 +248,7 @@ def test_a_broken_promise_widens_the_next_and_is_said_and_stored_with_it(
     asked = LaunchRequest(sweep="sweep-2", validations=8)
     before = describe(asked, swept)
     assert (before.width.factor, before.width.said) == (1.0, None)
-    monkeypatch.setattr(Falling, "low", -1.0)
-    monkeypatch.setattr(Falling, "steps", 1_000_000)
-    monkeypatch.setattr(sweeping, "RayExecutor", Falling)
+    fallen_from_the_beginning(monkeypatch)
     launch(LaunchRequest(sweep="sweep-1", validations=8), swept)
     after = describe(asked, swept)
     factor = after.width.factor
@@ -285,9 +275,8 @@ def test_a_broken_promise_widens_the_next_and_is_said_and_stored_with_it(
         assert second.factor == factor
 
 
-def test_final_runs_of_a_simulated_world_say_nothing_of_real_ones(swept: str) -> None:
-    launch(LaunchRequest(validations=8), swept)
-    with open_store(swept, read_only=True) as store, store.read() as session:
+def test_final_runs_of_a_simulated_world_say_nothing_of_real_ones(launched: str) -> None:
+    with open_store(launched, read_only=True) as store, store.read() as session:
         row = sweep_named(session, "sweep-1")
         assert len(width_for(session, row).ended) == 1
         real = Sweep(config={"training": {**row.config["training"], "simulation": None}})
@@ -313,10 +302,8 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
 ) -> None:
     with pytest.raises(NotFoundError, match="has no final run to switch from"):
         launch(LaunchRequest(switch=True), swept)
-    monkeypatch.setattr(Falling, "low", -1.0)
-    monkeypatch.setattr(Falling, "steps", 1_000_000)
     monkeypatch.setattr(Interrupting, "stops", Stopping(), raising=False)
-    monkeypatch.setattr(sweeping, "RayExecutor", Interrupting)
+    fallen_from_the_beginning(monkeypatch, Interrupting)
     stopped = launch(LaunchRequest(validations=40), swept, interrupts=Interrupting.stops)
     assert stopped.interrupted
     advice = next(each for each in rows(swept, Decision) if each.action == "switch")
@@ -335,21 +322,13 @@ def test_nothing_switches_by_itself_and_switching_runs_what_promises_more(
         launch(LaunchRequest(switch=True), swept)
 
 
-def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(swept: str) -> None:
-    launch(LaunchRequest(validations=8), swept)
-    asked = [ranking(swept, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]
+def test_what_asks_for_a_recommendation_gets_that_of_the_pilots(launched: str) -> None:
+    asked = [ranking(launched, name) for name in (None, "sweep-1", "sweep-1-final", "plan-1")]
     assert {each.sweep for each in asked} == {"sweep-1"}
     assert len({each.rows for each in asked}) == 1
-    assert {recommended(swept, name).sweep for name in (None, "sweep-1-final")} == {"sweep-1"}
-    with open_store(swept, read_only=True) as store, store.read() as session:
+    assert {recommended(launched, name).sweep for name in (None, "sweep-1-final")} == {"sweep-1"}
+    with open_store(launched, read_only=True) as store, store.read() as session:
         assert {row["sweep"] for row in ranked_allocations(session)} == {"sweep-1"}
-
-
-def test_only_a_final_run_is_validated_when_its_reward_falls(swept: str) -> None:
-    launch(LaunchRequest(validations=8), swept)
-    *pilots, final = (each.config["validation"]["triggered"] for each in rows(swept, Trial))
-    assert final
-    assert not any(pilots)
 
 
 class Timed(Simulated):

@@ -9,7 +9,7 @@ import pytest
 from budgets.errors import CheckpointError
 from planner.store import open_store
 from planner.store.schema import Plan, Sweep
-from rlplan.actions import rehearsing, sweeping
+from rlplan.actions import rehearsing
 from rlplan.actions.launching import LaunchRequest
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.doctor.finding import Finding, Health
@@ -23,8 +23,6 @@ from runner.rehearsal.playing import Played
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.placing import ClusterResources
-from tests.rlplan.test_sweeping import Simulated as SweepExecutor
-from tests.rlplan.test_sweeping import request as sweep_request
 
 
 class Simulated(SimulatedExecutor):
@@ -159,19 +157,14 @@ def test_a_machine_that_cannot_store_is_named(tmp_path: Path, monkeypatch: pytes
     assert "stand-in" not in found
 
 
-def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeping, "RayExecutor", SweepExecutor)
-    database = str(tmp_path / "rlplan.db")
-    sweeping.start(sweep_request(), database)
+def test_a_final_run_is_rehearsed_on_its_own_layout_and_nothing_is_stored(swept: str, tmp_path: Path) -> None:
     before = sorted(path.name for path in tmp_path.rglob("*") if path.is_dir())
-    found = {each.what: each for each in rehearsing.rehearse_final(LaunchRequest(), database)}
+    found = {each.what: each for each in rehearsing.rehearse_final(LaunchRequest(), swept)}
 
     assert set(found) == {"final run", "trainer", "storage", "stand-in"}
     assert {each.health for name, each in found.items() if name != "storage"} == {Health.OK}
     assert re.fullmatch(r"n=\d+, B=\d+, [\d,]+ updates on .*", found["final run"].found)
     assert found["stand-in"].found.startswith("1 trials trained, scored and saved")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == before
-    with open_store(database) as store, store.read() as session:
+    with open_store(swept) as store, store.read() as session:
         assert session.query(Sweep).count() == 1

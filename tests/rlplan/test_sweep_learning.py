@@ -14,31 +14,15 @@ from planner.pooling.priors import NONE
 from planner.store import open_store
 from planner.store.experiences import StoredExperience, stored_experiences
 from planner.store.schema import Decision, Sweep, SweepStatus
-from rlplan.actions import sweeping
 from rlplan.actions.sweep_request import SweepRequest, describe
 from rlplan.actions.sweeping import resume, start
-from rlplan.printing.experience_output import export_experience
 from tests.rlplan.conftest import Run
-from tests.rlplan.test_sweeping import Simulated, Stopping, request, swept_in
-
-
-@pytest.fixture(autouse=True)
-def on_simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a sweep that has ended, and its database."""
-    return swept_in(tmp_path_factory.mktemp("swept"))
+from tests.rlplan.test_sweeping import Stopping, request
 
 
 @pytest.fixture
-def database(made: Path, tmp_path: Path) -> str:
-    """A copy of it that is the test's own."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return str(tmp_path / "rlplan.db")
+def database(swept: str) -> str:
+    return swept
 
 
 def learning(**changes: Any) -> SweepRequest:
@@ -64,22 +48,6 @@ def test_what_a_source_weighed_is_told_and_the_source_is_kept_with_the_sweep(dat
     assert told.reason.startswith("of what is believed rests on earlier sweeps: sweep-1 ")
 
 
-def test_a_sweep_goes_on_as_it_began_when_its_source_is_gone(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "earlier.json"
-    export_experience(database, str(file), None, force=False)
-    interrupts, other = Stopping(), str(tmp_path / "other.db")
-    began = start(learning(learn_from=[str(file)]), other, interrupts=interrupts, began=interrupts.began)
-    before = newest(other)[0]["learnt"]
-    file.unlink()
-    resume(began.sweep, other)
-    config, status, (told,) = newest(other)
-
-    assert began.interrupted
-    assert status is SweepStatus.FINISHED
-    assert config["learnt"] == before == json.loads(json.dumps(before))
-    assert str(file) in told.seen["weights"]
-
-
 def test_status_and_report_tell_what_was_learnt_from_where(database: str, run: Run) -> None:
     start(learning(), database)
     document = json.loads(run("status", "--db", database, "--format", "json").out)
@@ -98,14 +66,6 @@ def test_a_sweep_under_way_names_its_sources_before_they_are_weighed(database: s
     assert list(document["learnt_from"]["sources"]) == ["sweep-1"]
     assert document["learnt_from"]["weights"] is None
     assert "told when the sweep has ended" in " ".join(run("status", "--db", database).out.split())
-
-
-def test_without_sources_nothing_is_told(database: str) -> None:
-    start(learning(learn_from=["none"]), database)
-    config, _, told = newest(database)
-
-    assert config["learnt"] is None
-    assert told == []
 
 
 def test_a_dry_run_names_what_it_would_learn_from(database: str) -> None:
@@ -168,12 +128,6 @@ def test_nothing_is_learnt_where_that_is_switched_off_or_nothing_is_believed(
 ) -> None:
     start(learning(**changes), database)
     assert newest(database)[0]["learnt"] is None
-
-
-def test_a_harder_task_learns_unasked_from_an_easy_one(database: str, run: Run) -> None:
-    shown = run("propose", "--task", "sum-hard", "--budget", "0.5", "--db", database, "--format", "json")
-    (line,) = [each for each in json.loads(shown.out)["assumptions"] if each["what"] == "learnt from"]
-    assert line["value"].startswith("sweep-1 (same model, sum-easy, easy) ")
 
 
 def test_a_sweep_of_another_scale_is_not_learnt_from_unasked(database: str, run: Run) -> None:
