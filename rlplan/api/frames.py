@@ -37,7 +37,7 @@ def make_frame(
 
     With the further axes of each row these become columns behind the others.
     """
-    found = list(rows)
+    found: Sequence[Row] = list(rows)
     if axes is not None:
         columns, found = spread_axes(columns, found, axes)
     match _chosen(library):

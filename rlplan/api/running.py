@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlplan.actions.train_signals import Interrupts
 from rlplan.api.book import Book
@@ -125,8 +125,8 @@ def resume(
     from rlplan.actions.sweeping import resume as go_on  # noqa: PLC0415 (takes a second to import)
 
     name, database = _which(sweep, db)
-    changes = {"accept_changes": accept_changes, "folder": folder, "ray_address": ray_address, "workers": workers}
-    return _run(database, partial(go_on, name, database, **changes))
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder, "ray_address": ray_address}
+    return _run(database, partial(go_on, name, database, workers=workers, **changes))
 
 
 def retry(
@@ -158,8 +158,8 @@ def retry(
 
     name, database = _which(sweep, db)
     failed = [trials] if isinstance(trials, str) else tuple(trials)
-    changes = {"accept_changes": accept_changes, "folder": folder, "ray_address": ray_address, "workers": workers}
-    return _run(database, partial(again, name, database, trials=failed, **changes))
+    changes: dict[str, Any] = {"accept_changes": accept_changes, "folder": folder, "ray_address": ray_address}
+    return _run(database, partial(again, name, database, trials=failed, workers=workers, **changes))
 
 
 def _run(database: str, drive: "Callable[..., Finished]") -> Sweep:
