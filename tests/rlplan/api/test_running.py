@@ -38,11 +38,12 @@ def test_the_arguments_are_the_flags(function: Any, command: Any, flags: set[str
     assert given == set(inspect.signature(command).parameters) - {"format"} - flags
 
 
+@pytest.mark.parametrize("in_a_thread", [False, True])  # which gets no signals
 def test_a_sweep_runs_beneath_an_event_loop_and_is_returned(
-    meanwhile: Calls, capsys: pytest.CaptureFixture[str]
+    meanwhile: Calls, capsys: pytest.CaptureFixture[str], in_a_thread: bool
 ) -> None:
     async def cell() -> rlplan.Sweep:
-        return rlplan.run(**SMALL)
+        return await asyncio.to_thread(rlplan.run, **SMALL) if in_a_thread else rlplan.run(**SMALL)
 
     sweep = asyncio.run(cell())
     assert (sweep.name, sweep.status) == ("sweep-1", "finished")
@@ -60,6 +61,16 @@ def test_a_plan_is_run_in_the_database_that_it_is_in(meanwhile: Calls) -> None:
     assert (sweep.plan, sweep.database) == (plan.name, "mine.db")
 
 
+def test_a_stop_from_elsewhere_returns_the_sweep(meanwhile: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sweeping.start
+
+    def start(*asked: Any, **options: Any) -> Finished:
+        return replace(real(*asked, **options), interrupted=True)
+
+    monkeypatch.setattr(sweeping, "start", start)
+    assert rlplan.run(**SMALL).name == "sweep-1"
+
+
 def test_an_interrupt_saves_the_state_and_it_goes_on(meanwhile: Calls) -> None:
     meanwhile.append(stop)
     with pytest.raises(KeyboardInterrupt, match=r"sweep-1 was stopped .* rlplan.resume\('sweep-1'\)"):
@@ -71,31 +82,3 @@ def test_an_interrupt_saves_the_state_and_it_goes_on(meanwhile: Calls) -> None:
         rlplan.resume()
     with pytest.raises(rlplan.NotFoundError, match="no trial of sweep-1 has failed"):
         rlplan.retry("sweep-1")
-
-
-def test_a_stop_from_elsewhere_returns_the_sweep(meanwhile: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sweeping.start
-
-    def start(*asked: Any, **options: Any) -> Finished:
-        return replace(real(*asked, **options), interrupted=True)
-
-    monkeypatch.setattr(sweeping, "start", start)
-    assert rlplan.run(**SMALL).name == "sweep-1"
-
-
-def test_it_runs_in_a_thread_that_gets_no_signals(meanwhile: Calls) -> None:
-    async def cell() -> rlplan.Sweep:
-        return await asyncio.to_thread(rlplan.run, **SMALL)
-
-    assert asyncio.run(cell()).status == "finished"
-
-
-def test_errors_speak_of_arguments(meanwhile: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(rlplan.InputError, match="workers") as raised:
-        rlplan.run(**{**SMALL, "workers": 0})
-    assert "--" not in str(raised.value)
-    with pytest.raises(rlplan.NotFoundError):
-        rlplan.run("plan-9")
-    monkeypatch.setattr(sweeping, "machine", lambda: (1.0, 0.0))
-    with pytest.raises(rlplan.InputError, match="plan-"):
-        rlplan.run(rlplan.propose(budget=5000, pilot_fraction=0.2))

@@ -15,7 +15,6 @@ from planner.store.schema import SweepStatus
 from rlplan.api import frames
 from rlplan.api.book import Book
 from rlplan.api.frames import Columns
-from rlplan.reading.sweep_data import sweep_data
 from tests.planner.store import samples
 from tests.planner.store.samples import point
 from tests.rlplan.api.conftest import columns_of
@@ -30,35 +29,6 @@ FRAMES: dict[str, Columns] = {
     "decisions": frames.DECISIONS,
     "segments": frames.SEGMENTS,
 }
-
-
-def test_it_tells_where_it_stands(book: Book) -> None:
-    sweep = book.sweep()
-    assert (sweep.name, sweep.plan, sweep.status, sweep.policy) == ("sweep-1", "plan-1", "finished", "rlplan")
-    assert sweep.status is SweepStatus.FINISHED
-    assert (sweep.metric, sweep.target_gpu_hours, sweep.database) == ("mean@1", 4000.0, "rlplan.db")
-    assert sweep.money.spent + sweep.money.left + sweep.money.reserved == pytest.approx(sweep.money.pilot_gpu_hours)
-    assert sweep.answer is not None
-    assert sweep.to_dict() == sweep_data(sweep.picture)
-    assert "sweep-1 of plan-1: finished" in repr(sweep)
-
-
-def test_what_a_console_shows_of_it_is_short(book: Book, sweep: rlplan.Sweep) -> None:
-    sweeps = (book.sweep(), sweep)
-    shown = [
-        *sweeps,
-        *(each.answer for each in sweeps),
-        *(each.picture for each in sweeps),
-        *(each.story for each in sweeps),
-    ]
-    answer = sweep.recommend()
-    shown += [sweep.beliefs, answer, answer.recommended, answer.found, answer.found.frontier, answer.found.pareto]
-    for each in shown:
-        assert len(repr(each)) <= 1000, type(each)
-    told = str(sweep.answer)
-    assert len(told) <= 1000
-    assert told.startswith("Recommended for the remaining")
-    assert "P(best)" in told
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -143,10 +113,3 @@ def test_an_answer_prints_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> 
     printed = run("recommend", width=100).out.split()
     launch = words.index("To", words.index("Mind"))
     assert words[: launch + 3] == printed[: launch + 3]
-
-
-def test_two_finals_at_once_are_refused_in_the_words_of_python(sweep: rlplan.Sweep) -> None:
-    with pytest.raises(rlplan.InputError, match="budget and target are both given: target is"):
-        sweep.recommend(target=2.0, budget=2.0)
-    with pytest.raises(rlplan.BudgetError):
-        sweep.recommend(budget=0.001)

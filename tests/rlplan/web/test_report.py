@@ -1,6 +1,5 @@
 """The report: whole, self-contained, harmless, and written at once."""
 
-import json
 import re
 from html import unescape
 from pathlib import Path
@@ -8,8 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import rlplan
-from budgets.errors import InputError, UnknownNameError
+from budgets.errors import InputError
 from planner.store import open_store
 from rlplan.cli import app
 from rlplan.reading.story import Beliefs, Story
@@ -70,22 +68,6 @@ def test_without_a_recommendation_it_says_why_and_what_to_do() -> None:
     assert "rlplan retry" in shown or "The sweep runs" in shown
 
 
-def test_until_the_beliefs_are_there_the_stored_answer_stands_in() -> None:
-    told = finished()[0]
-    assert told.picture.answer is not None
-    shown = text_of(page.section("answer", told, None))
-    assert f"n = {told.picture.answer.rollouts_per_prompt}, B = {told.picture.answer.prompts_per_batch}" in shown
-    assert "being fitted" in shown
-
-
-def test_the_ranking_lists_every_configuration_and_what_is_left_out() -> None:
-    told, believed = finished()
-    assert believed.recommended is not None
-    answer = believed.recommended.answer
-    html = page.section("ranking", told, believed)
-    assert html.count("<tr") == 1 + len(answer.ranked) + len(answer.left_out)
-
-
 def test_the_file_needs_nothing_else() -> None:
     html = report.report(*finished())
     own = html.replace(page.plotly_script(), "")
@@ -96,21 +78,6 @@ def test_the_file_needs_nothing_else() -> None:
     assert "</style" not in page.styles()
 
 
-def test_colours_of_charts_are_the_themes() -> None:
-    told, believed = finished()
-    names = set(re.findall(r"--([a-z0-9-]+):", page.styles()))
-    for name in page.SECTIONS:
-        for block in Page(page.section(name, told, believed)).blocks:
-            for colour in re.findall(r'color(?:scale)?": "([^"]*)"', json.dumps(block)):
-                assert colour.startswith("$"), colour
-                assert colour[1:].partition("/")[0] in names
-
-
-def test_an_unknown_section_is_named() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown section 'fronteer'.*frontier"):
-        page.section("fronteer", under_way(), None)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [(".", "is a folder"), ("report.pdf", r"does not end in \.html"), ("nowhere/report.html", "mkdir -p")],
@@ -119,15 +86,6 @@ def test_what_is_no_place_for_a_report_is_refused(tmp_path: Path, name: str, mes
     with pytest.raises(InputError, match=message):
         report.checked(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_report_replaces_the_old_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    out = tmp_path / "report.html"
-    out.write_text("old")
-    report.save(out, "new ±")
-    assert out.read_text(encoding="utf-8") == "new ±"
-    assert list(tmp_path.iterdir()) == [out]
-    assert out.stat().st_mode & 0o400
 
 
 def test_the_old_report_stays_when_the_new_one_cannot_be_written(
@@ -183,11 +141,6 @@ def test_a_plan_without_a_sweep_has_a_report(tmp_path: Path, planned: Path, name
     assert re.search(r">500<.*>8<", outlook, re.DOTALL)
     for block in Page(html.partition("<script>")[0]).blocks:
         assert {"data", "layout", "height"} <= set(block)
-
-
-def test_python_writes_the_report_of_a_plan(tmp_path: Path, planned: Path) -> None:
-    out = rlplan.open(planned).plan("plan-1").report(tmp_path / "out.html")
-    assert "<title>plan-1" in out.read_text(encoding="utf-8")
 
 
 def test_a_sweep_of_an_older_plan_is_reported_before_a_new_plan(tmp_path: Path) -> None:

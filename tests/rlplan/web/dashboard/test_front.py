@@ -1,8 +1,6 @@
 """The first page: the sweep that matters now, or the plan that waits to be run."""
 
 import re
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -79,14 +77,3 @@ def test_plans_that_were_never_run_are_listed_and_have_a_page(sweep: Seeder, vis
     assert "among the best four" in page
     assert f"rlplan sweep {name}" in page
     assert visitor.get("/plans/plan-9").status_code == 404
-
-
-def test_a_sweep_that_cannot_be_read_is_said_and_the_list_is_there(sweep: Seeder, database: Path) -> None:
-    sweep.store.close()
-    with closing(sqlite3.connect(database)) as rows, rows:
-        rows.execute("UPDATE segments SET started_at = 'yesterday'")
-    with visiting(database, raise_server_exceptions=False) as client:
-        page = client.get("/")
-        assert page.status_code == 200
-        assert 'href="/sweeps/sweep-1"' in page.text
-        assert "Traceback" not in page.text

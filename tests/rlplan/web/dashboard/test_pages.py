@@ -1,4 +1,3 @@
-import json
 import re
 import time
 from datetime import UTC, datetime
@@ -81,12 +80,6 @@ def test_of_a_large_sweep_what_takes_long_comes_later(
     assert version_with(visitor, "0.9876") != first.headers["x-version"]
 
 
-def test_the_data_are_one_document(visitor: TestClient) -> None:
-    document = visitor.get("/sweeps/sweep-1/data.json")
-    assert document.headers["content-type"] == "application/json"
-    assert json.loads(document.text)
-
-
 def test_a_trial_is_shown_with_its_moves_and_its_failure(visitor: TestClient) -> None:
     page = visitor.get("/sweeps/sweep-1/trials/6").text
     assert "torch.OutOfMemoryError: 81 GiB wanted" in page
@@ -116,8 +109,3 @@ def test_files_are_kept_by_their_version(visitor: TestClient) -> None:
     plain = visitor.get("/static/htmx.min.js", headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.text.startswith("var htmx")
-
-
-def test_there_is_nothing_else(visitor: TestClient) -> None:
-    for address in ("/docs", "/redoc", "/openapi.json", "/static/", "/static/htmx.LICENSE.txt"):
-        assert visitor.get(address).status_code == 404, address

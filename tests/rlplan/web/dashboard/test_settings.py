@@ -36,12 +36,6 @@ def test_a_token_is_made() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize("host", ["", " ", "a b", "http://here", "a\nb"])
-def test_what_is_no_host_is_refused(host: str) -> None:
-    with pytest.raises(InputError, match="is no host"):
-        checked("x.db", host, 8787, TOKEN, False)
-
-
 def test_the_address_has_the_token_once_and_brackets() -> None:
     assert Settings("x.db", "::1", 1234, TOKEN).url == f"http://[::1]:1234/?token={TOKEN}"
     assert Settings("x.db").url == "http://127.0.0.1:8787/"

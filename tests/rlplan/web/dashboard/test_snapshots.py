@@ -1,14 +1,18 @@
-"""What is believed of a sweep that is looked at: worked out while visitors are served, and told when it fails."""
+"""A sweep that is looked at: read once for all who look on, fitted meanwhile, and what fails is told."""
 
 import asyncio
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from budgets.errors import NotFoundError
-from rlplan.reading.story import Beliefs
+from rlplan.reading.story import Beliefs, Story
+from rlplan.web.dashboard import live as lives
 from rlplan.web.dashboard import snapshots
 from rlplan.web.dashboard.live import LiveSweeps
 from rlplan.web.dashboard.snapshots import SweepReader
@@ -22,7 +26,11 @@ Reading = Callable[[Callable[[str], Beliefs]], SweepReader]
 @pytest.fixture
 def reading(sweep: Seeder, database: Path) -> Iterator[Reading]:
     source = Source(str(database))
-    yield lambda believe: SweepReader("sweep-1", source, believe, lambda name, *_: f"<p>{name}</p>")
+
+    def render(name: str, story: Story, _: object) -> str:
+        return f"<p>{name} {story.picture.trials}</p>"
+
+    yield lambda believe: SweepReader("sweep-1", source, believe, render)
     source.close()
 
 
@@ -82,3 +90,57 @@ def test_what_fails_is_told_and_what_was_believed_stays(reading: Reading) -> Non
         assert reader.snapshot is not None
         assert reader.snapshot.fitted is not None
         assert (reader.snapshot.beliefs, reader.snapshot.fitted.problem) == (NOTHING, problem)
+
+
+async def heard(told: AsyncIterator[ServerSentEvent]) -> str:
+    """Return the version of the curves that a browser is told of next."""
+    async with asyncio.timeout(20):
+        while (event := await anext(told)).event != "state":
+            pass
+    version: str = json.loads(event.data)["versions"]["curves"]
+    return version
+
+
+def test_who_is_slow_gets_the_newest_and_holds_nobody_up(
+    sweep: Seeder, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lives, "POLL_SECONDS", 0.02)
+    readers: list[SweepReader] = []
+
+    def reader(_: str) -> SweepReader:
+        readers.append(reading(lambda _: NOTHING))
+        return readers[-1]
+
+    def events(answer: EventSourceResponse) -> AsyncIterator[ServerSentEvent]:
+        return cast(AsyncIterator[ServerSentEvent], answer.body_iterator)
+
+    async def scene() -> None:
+        live = LiveSweeps(reader)
+        slow, quick = events(await live.watch("sweep-1")), events(await live.watch("sweep-1"))
+        await heard(slow)
+        last = await heard(quick)
+        for step in (31, 32, 33):
+            sweep.score(1, step, 0.9)
+            while (told := await heard(quick)) == last:
+                pass
+            last = told
+        assert await heard(slow) == last
+        live.close()
+
+    asyncio.run(scene())
+    assert len(readers) == 1, "one reads, however many look on"
+
+
+def test_nobody_reads_what_nobody_looks_at(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lives, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(lives, "IDLE_SECONDS", 0.0)
+
+    async def scene() -> None:
+        live = LiveSweeps(lambda _: reading(lambda _: NOTHING))
+        first = await live.snapshot("sweep-1")
+        while [task for task in asyncio.all_tasks() if task.get_name().startswith("reads")]:
+            await asyncio.sleep(0.01)
+        assert (await live.snapshot("sweep-1")).mark == first.mark
+        live.close()
+
+    asyncio.run(scene())
