@@ -65,7 +65,7 @@ ORDER BY plan_id DESC, sweep_id DESC, rank"""
 REVISIONS = ("0011",)
 HEAD = REVISIONS[-1]
 BEFORE_THE_FIRST = frozenset(f"{number:04}" for number in range(1, 11))  # whose migrations are gone
-LAST_WITH_MIGRATIONS = "6dbe0b3"  # the commit of rlplan that still brings those to version 0011
+LAST_WITH_MIGRATIONS = "07ecd4c"  # the commit of rlplan that still brings those to version 0011
 
 # The table by which alembic knows a database's version, exactly as alembic makes it.
 _VERSION_TABLE = """\
