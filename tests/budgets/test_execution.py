@@ -200,6 +200,19 @@ def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
 # All of it
 
 
+def test_only_what_is_not_usual_is_told() -> None:
+    assert USUAL.told() == []
+    unusual = Execution(2, False, lora_rank=32, fp8_rollouts=True, fp8_training=True, reward_seconds=1.0)
+    assert [sentence.split()[0] for sentence in unusual.told()] == [
+        "engines",
+        "padded",
+        "LoRA",
+        "rollouts",
+        "training",
+        "1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -207,6 +220,7 @@ def test_a_slower_reward_makes_no_step_cheaper(traits: RecipeTraits) -> None:
         ({"reward_seconds": 0.0}, "reward of 0 s"),
         ({"reward_parallel": 0}, "0 at once"),
         ({"lora_rank": 0}, "rank 0"),
+        ({"engine_gpus": 0}, "engines of 0 GPUs"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], said: str) -> None:

@@ -56,3 +56,7 @@ def test_names() -> None:
 def test_what_is_no_growth_is_refused(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Growth.named(name)
+    with pytest.raises(InputError, match="update -1 is asked for"):
+        Growth(4).prompts(16, -1)
+    with pytest.raises(InputError, match="prompts per batch is 0"):
+        Growth(4).stages(0)

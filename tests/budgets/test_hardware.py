@@ -25,6 +25,8 @@ def test_even_shares_stay_in_a_node_or_fill_whole_ones_and_leave_no_gpu_over(gpu
         ("dense_tflops", float("nan"), "it must be positive"),
         ("decode_overhead_ms", -1.0, "it cannot be negative"),
         ("start_up_s", -1.0, "it cannot be negative"),
+        ("fp8_times", 0.5, "it must be at least 1"),
+        ("gpus_per_node", 0, "a node has at least 1"),
     ],
 )
 def test_capabilities_are_positive_and_overheads_not_negative(quantity: str, value: float, message: str) -> None:

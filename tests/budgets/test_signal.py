@@ -30,6 +30,7 @@ def test_uniform_bands_against_numerical_integration(band: tuple[float, float], 
     rates = band[0] + (band[1] - band[0]) * (nodes + 1) / 2
     integral = float(weights @ carried(rates, n)) / 2
     assert signal_fraction(UniformPassRates(*band), n) == pytest.approx(integral, abs=1e-12)
+    assert UniformPassRates(*band).mean == pytest.approx(sum(band) / 2)
 
 
 @pytest.mark.parametrize(("mean", "concentration"), [(0.5, 2.0), (0.2, 3.0), (0.05, 3.0), (0.7, 20.0)])
@@ -39,6 +40,7 @@ def test_beta_moments_against_monte_carlo(mean: float, concentration: float, n: 
     shares = carried(rng.beta(mean * concentration, (1 - mean) * concentration, 200_000), n)
     error = shares.std() / math.sqrt(shares.size)
     assert signal_fraction(BetaPassRates(mean, concentration), n) == pytest.approx(shares.mean(), abs=4.5 * error)
+    assert BetaPassRates(mean, concentration).mean == mean
 
 
 ANY_RATES = (
@@ -68,6 +70,7 @@ def test_right_and_wrong_are_symmetric(rate: float, n: int) -> None:
 def test_prompts_always_or_never_solved_carry_nothing() -> None:
     assert signal_fraction(MeasuredPassRates((0.0, 1.0)), 512) == 0
     assert signal_fraction(MeasuredPassRates((0.0, 0.5)), 64) == pytest.approx(0.5)
+    assert MeasuredPassRates((0.0, 0.5)).mean == 0.25
 
 
 @pytest.mark.parametrize(
