@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,15 +65,17 @@ def test_a_body_of_any_size_is_refused_before_it_is_sent(fort: Fort, token: bool
 
 def test_a_body_without_end_is_refused_and_then_dropped(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "STUCK_SECONDS", 1.5)
-    with serving(database, control=True) as target:
-        for path, method, status in ((f"{SWEEP}/stop", "POST", 403), ("/healthz", "GET", 200), (SWEEP, "HEAD", 200)):
-            origin = f"Origin: http://{target.host}"
-            head = target.head(path, origin, "Transfer-Encoding: chunked", method=method)
+    cases = ((f"{SWEEP}/stop", "POST", 403), ("/healthz", "GET", 200), (SWEEP, "HEAD", 200))
+    with serving(database, control=True) as target, ThreadPoolExecutor() as visitors:
+
+        def visit(path: str, method: str, status: int) -> None:
+            head = target.head(path, f"Origin: http://{target.host}", "Transfer-Encoding: chunked", method=method)
             with target.connected(head + b"bb8\r\n" + b"x" * 3000 + b"\r\n") as client:
                 assert answer(client, method).status == status
-                chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
                 with pytest.raises(ConnectionError):
-                    flood(client, chunk)
+                    flood(client, b"10000\r\n" + b"x" * 65536 + b"\r\n")
+
+        list(visitors.map(visit, *zip(*cases, strict=True)))
         assert target.get("/healthz").status == 200
 
 
