@@ -369,17 +369,14 @@ def test_every_face_says_what_is_stored(face: Callable[[Faces], Iterator[Said]],
 
 OF_MONEY: dict[str, Callable[[Faces], list[str]]] = {
     "sweep": lambda faces: re.findall(rf"{NUMBER} spent, {NUMBER} too many of", faces.out("status"))[0],
-    "show": lambda faces: re.findall(rf"{NUMBER} spent, {NUMBER} too many of", faces.out("show", SWEEP))[0],
     "recommend": lambda faces: re.findall(
         rf"{NUMBER} of \S+ pilot GPU-hours are spent, {NUMBER} too many", _flat(faces.out("recommend"))
     )[0],
     "json": lambda faces: [faces.json("status")["budget"][name] for name in ("spent_gpu_hours", "overrun_gpu_hours")],
-    "recommend-json": lambda faces: [faces.json("recommend")["spent_gpu_hours"]],
     "report": lambda faces: re.findall(
         rf"the pilots have spent {NUMBER} and {NUMBER} too many",
         write_report(faces.database.with_name("report.html"), str(faces.database), None).read_text(),
     )[0],
-    "list": lambda faces: [faces.json("status", "--all")["sweeps"][0]["spent_gpu_hours"]],
     "python": lambda faces: [(money := rlplan.open(str(faces.database)).sweep().money).spent, money.overrun],
 }
 

@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from planner.store import open_store
 from rlplan.charts.chart import text as chart_text
-from rlplan.reading.story_reading import story
 from rlplan.web.dashboard.pages import TrialPage, written
 from rlplan.web.dashboard.snapshots import ALL
 from rlplan.web.page import section
@@ -133,13 +132,3 @@ def test_half_a_character_is_no_reason_to_fail(tmp_path: Path, text: str) -> Non
     told = replace(under_way(), picture=replace(under_way().picture, workload=text, policy=text))
     save(tmp_path / "report.html", report(told, None))
     assert "?" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_the_story_of_it_can_be_told(database: Path) -> None:
-    """What the attacks above rest on: the rows are read, and not left out as damaged."""
-    planted(database, SCRIPT)
-    with open_store(database, read_only=True) as store:
-        told = story(store)
-    assert len(told.picture.trials) == 7
-    assert all(SCRIPT in each.reason for each in told.decisions)
-    assert any(SCRIPT in each.worker for each in told.stretches)

@@ -75,21 +75,6 @@ def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     assert fit.verdict in fits._repr_html_()
 
 
-def test_what_a_console_shows_of_many_curves_is_short() -> None:
-    rows = [
-        {"recipe": f"a-recipe-with-a-long-name-{number}", "compute": float(x), "score": 0.5 - 0.4 / x + 0.001 * number}
-        for number in range(40)
-        for x in range(1, 12)
-    ]
-    fits = rlplan.fit(rows, by="recipe")
-    few = rows[: 5 * 11]
-    laws, compared = rlplan.fit(few, by="recipe", law="power"), rlplan.fit(few, compare_by="recipe")
-    for each in (fits, fits[0], fits[0].fitted, laws, laws[0], compared, compared[0]):
-        assert len(repr(each)) <= 1000, type(each)
-    assert "<Fit of" in repr(fits)
-    assert "more" in repr(fits)
-
-
 def test_a_law_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "one.csv"))
     laws = rlplan.fit(path, law="sigmoid", predict_at=100, level=0.8)
@@ -155,11 +140,6 @@ def test_what_cannot_be_fitted_is_refused(data: Any, given: dict[str, Any], said
     assert "--" not in str(raised.value)
 
 
-def test_another_curve_is_refused() -> None:
-    with pytest.raises(rlplan.UnknownNameError, match="known are frame"):
-        rlplan.fit({"gpu_hours": DRAWN.x, "score": DRAWN.y})["other"]
-
-
 def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> None:
     path = write_runs(tmp_path / "runs.csv", grid(cells=8, seeds=2, points=20), recipe=True)
     given: dict[str, Any] = {"budget": "20%", "target": 100, "policy": "asha", "repeat": 2}
@@ -182,26 +162,3 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     assert "asha" in of_file._repr_html_()
     assert max(len(repr(each)) for each in (of_file, of_file.replays, of_file.played[0])) <= 1000
     assert of_file.notes == of_frame.notes
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"budget": "x", "target": 10}, "^budget='x' is not a number"),
-        ({"budget": 10, "target": -1}, "^target=-1"),
-        ({"budget": 10, "target": 10, "policy": "rlpla"}, "did you mean 'rlplan'"),
-    ],
-)
-def test_a_replay_that_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> None:
-    rows = [
-        {"run": run.name, **run.configuration._asdict(), "seed": run.seed, "gpu_hours": x, "score": y}
-        for run in grid(cells=2, seeds=1, points=5).runs
-        for x, y in zip(run.gpu_hours, run.scores, strict=True)
-    ]
-    with pytest.raises(rlplan.InputError, match=said):
-        rlplan.replay([{name: value for name, value in row.items() if name != "axes"} for row in rows], **given)
-
-
-def test_a_table_that_is_none_of_runs_is_refused() -> None:
-    with pytest.raises(rlplan.InputError, match="'frame' has no column rollouts_per_prompt"):
-        rlplan.replay(ROWS, budget=10, target=10)

@@ -86,12 +86,6 @@ def test_without_a_wish_it_is_what_is_installed(monkeypatch: pytest.MonkeyPatch)
         make_frame(ALL, [], "polars")
 
 
-def test_another_library_is_refused() -> None:
-    wish: Any = "panda"
-    with pytest.raises(rlplan.UnknownNameError, match="did you mean 'pandas'"):
-        make_frame(ALL, [], wish)
-
-
 def test_axes_are_columns_of_numbers_where_they_are_numbers() -> None:
     axes = ((("recipe", "grpo"), ("learning_rate", 0.5)), (("growth", 2.0),), (("growth", "linear"),))
     made, rows = spread_axes({"id": Kind.WHOLE}, [{"id": 1}, {"id": 2}, {"id": 3}], axes)

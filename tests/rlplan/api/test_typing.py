@@ -46,7 +46,7 @@ rlplan.nothing()
 # What the package is built on is not looked into: that would take half a minute.
 SETTINGS = """[mypy]
 strict = true
-[mypy-sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,polars.*,pydantic.*,plotly.*,rich.*,optuna.*]
+[mypy-runner.*,numpy.*,narwhals.*,jinja2.*,starlette.*,sqlalchemy.*,scipy.*,torch.*,transformers.*,ray.*,polars.*,pydantic.*,plotly.*,rich.*,optuna.*]
 follow_imports = skip
 """
 
