@@ -124,9 +124,8 @@ class Leases:
         lease.worker, worker.lease, lease.begun = worker, lease, True
         return worker
 
-    def close(self, name: str) -> Lease | None:
+    def close(self, name: str) -> None:
         """Strike out a lease that is over; its worker may serve another."""
         lease = self.leases.pop(name, None)
         if lease is not None and lease.worker is not None and lease.worker.lease is lease:
             lease.worker.lease = None
-        return lease

@@ -100,15 +100,3 @@ def test_a_lost_node_takes_its_workers_along_and_their_number_falls() -> None:
     rest = drain(running)
     assert {event.segment for event in only(Ended, rest)} == {2, 10, 12}
     assert not {event.worker for event in rest} & {event.worker for event in gone}
-
-
-def test_a_late_result_of_a_lost_worker_comes_when_it_would_have_come() -> None:
-    running = executor(workers=1)
-    running.assign(work(1, CONFIG, 3))
-    running.wait(0.0)
-    running.wait(110.0)
-    running.lose_workers(1, late=True)
-    assert [type(event) for event in running.wait(0.0)] == [Failed, Gone]
-    (late,) = running.wait(1e6)
-    assert (type(late), late.segment, late.step, late.worker_seconds) == (Ended, 1, 3, 141.0)
-    assert running.clock.seconds() == 141.0
