@@ -63,7 +63,6 @@ class TrainRequest(AskedSection):
     threads: int | None = None
     weights: str | None = None
     micro_batch_tokens: int | None = None
-    split: bool = False
     compile: bool = False
     checkpoint_every: Count | None = None
     out: Path | None = None

@@ -52,10 +52,6 @@ def train(
     threads: Annotated[int | None, options.whole("--threads", "CPU threads.")] = None,
     weights: options.WeightsOption = None,
     micro_batch_tokens: options.MicroBatchOption = None,
-    split: Annotated[
-        bool,
-        typer.Option("--split", help="Generator and trainer as two Ray actors (recipes with staleness)."),
-    ] = False,
     compile: Annotated[bool, typer.Option("--compile", help="Compile the decoder; worth it for long runs.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="<folder>", help="The run's folder; one in runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,

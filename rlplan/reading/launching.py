@@ -39,7 +39,7 @@ ALWAYS = (
     "validation.every_rollouts",
 )
 SHORT = {"--rollouts-per-prompt": "-n", "--prompts-per-batch": "-B"}
-SWITCHES = ("machine.split", "machine.compile")
+SWITCHES = ("machine.compile",)
 # What `rlplan train` takes for an embedded task when nothing is said.
 USUAL: dict[str, Any] = {
     "task.reward": "exact",

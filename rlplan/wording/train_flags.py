@@ -22,6 +22,5 @@ TRIAL_FLAGS = {
     "threads": ("--threads", "machine.threads"),
     "weights": ("--weights", "machine.weights"),
     "micro_batch_tokens": ("--micro-batch-tokens", "machine.micro_batch_tokens"),
-    "split": ("--split", "machine.split"),
     "compile": ("--compile", "machine.compile"),
 }

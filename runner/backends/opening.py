@@ -17,10 +17,6 @@ def open_backend(config: TrialConfig) -> TrainerBackend:
         from runner.backends.simulated import SimulatedBackend  # noqa: PLC0415
 
         return SimulatedBackend()
-    if config.machine.split:
-        from runner.backends.split import SplitBackend  # noqa: PLC0415
-
-        return SplitBackend()
     from runner.backends.builtin import BuiltinBackend  # noqa: PLC0415
 
     return BuiltinBackend()

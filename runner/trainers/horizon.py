@@ -118,7 +118,6 @@ def share_of(config: TrialConfig, options: HorizonOptions) -> Share:
 def require_shared(config: TrialConfig, options: HorizonOptions, trainer: str) -> None:
     """Refuse a layout that such a trainer cannot run, naming what it can."""
     remedies = {
-        "machine.split": "set [trainer.options] vllm_gpus, the GPUs that vLLM has to itself",
         "machine.compile": f"rlplan does not have {trainer} compile the model: set false",
     }
     refuse(config, trainer, remedies)

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from planner.recipes.schema import Recipe
-from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
+from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 
 DIGITS = 10
 END, PAD = DIGITS, DIGITS + 1
@@ -41,7 +41,7 @@ def save_words(folder: Path) -> TaskChoice:
     )
 
 
-def words_config(task: TaskChoice, recipe: Recipe, *, split: bool = False) -> TrialConfig:
+def words_config(task: TaskChoice, recipe: Recipe) -> TrialConfig:
     return TrialConfig(
         task=task,
         recipe=recipe,
@@ -50,5 +50,4 @@ def words_config(task: TaskChoice, recipe: Recipe, *, split: bool = False) -> Tr
         learning_rate=3e-3,
         warmup_steps=1,
         validation=ValidationPlan(problems=4, samples=2, every_rollouts=32),
-        machine=Machine(split=split),
     )

@@ -109,7 +109,6 @@ def _require_runnable(config: TrialConfig, task: Task) -> None:
         config,
         "NeMo-RL",
         {
-            "machine.split": "set policy.generation.colocated in [trainer.options.settings] instead",
             "machine.compile": "leave it out",
             "recipe.filters.curriculum": "it shuffles the prompts; set 'none'",
         },

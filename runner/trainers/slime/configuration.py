@@ -121,7 +121,6 @@ def _require_runnable(config: TrialConfig) -> None:
         config,
         "slime",
         {
-            "machine.split": "set --colocate = false and --rollout-num-gpus in [trainer.options.settings] instead",
             "machine.compile": "leave it out",
             "recipe.filters.curriculum": "it shuffles the prompts; set 'none'",
         },

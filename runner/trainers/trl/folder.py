@@ -55,7 +55,6 @@ def require_runnable(config: TrialConfig) -> None:
     machine = config.machine
     require_equal_shares(config, machine.gpus)
     remedies = {
-        "machine.split": "TRL generates and trains in the same processes: set false",
         "machine.compile": "set torch_compile in [trainer.options.settings] instead",
     }
     refuse(config, "TRL", remedies)

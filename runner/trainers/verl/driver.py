@@ -32,7 +32,6 @@ from runner.trainers.verl.recipe import differences
 from runner.training.trial import read_points
 
 _REMEDIES = {
-    "machine.split": "it generates and trains on the same GPUs: set false",
     "machine.compile": "it compiles by itself: leave it out",
 }
 _LOSS_IS_NO_NUMBER = re.compile(r'"actor/pg_loss": ?null')  # as its file logger writes NaN
