@@ -74,8 +74,7 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
     from runner.ports.task import Problem, Scores, Task
     from runner.ports.trial import Machine, TaskChoice, TrialConfig, ValidationPlan
     from runner.tasks.tokenizers import CharacterTokenizer, load_tokenizer
-    from runner.training.building import assemble, open_engine, open_stream, use_threads
-    from runner.training.collecting import Collector, InlineSource
+    from runner.training.building import assemble, open_engine, use_threads
     from runner.training.stopwatch import Stopwatch
 
     class Right:
@@ -104,9 +103,8 @@ def rlplan(folder: Path, work: dict[str, Any]) -> None:
     task = Task("throughput", problems, problems, tokenizer, Right(), str(folder), given["prompt"], given["longest"])
     use_threads(config)
     model = load_model(str(folder), device=work["device"])
-    engine, stream = open_engine(config, task, model), open_stream(config, task)
-    source = InlineSource(Collector(config, task, engine, stream), stream, 0)
-    points = list(assemble(config, task, model, engine, source, Stopwatch()).points(work["steps"] + WARM_STEPS))
+    engine = open_engine(config, task, model)
+    points = list(assemble(config, task, model, engine, Stopwatch()).points(work["steps"] + WARM_STEPS))
     points = points[WARM_STEPS + 1 :]
     steps = [sum(point.metrics["seconds"].values()) for point in points]
     phases = {name: statistics.mean(p.metrics["seconds"][name] for p in points) for name in ("generate", "train")}

@@ -7,7 +7,6 @@ from budgets.errors import CheckpointError, InputError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.training import checkpoints
-from runner.training.batches import BatchSource
 from runner.training.building import Parts, build, warm_up
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import is_out_of_memory
@@ -73,12 +72,8 @@ class BuiltinBackend:
     def _open(self, config: TrialConfig, folder: Path) -> None:
         self.close()
         warm_up()
-        parts = build(config, Stopwatch(), self._elsewhere())
+        parts = build(config, Stopwatch())
         self._config, self._folder, self._parts = config, folder, parts
-
-    def _elsewhere(self) -> BatchSource | None:
-        """Return where the batches come from when not from this process."""
-        return None
 
     def _opened(self) -> Parts:
         if self._parts is None:

@@ -1,13 +1,11 @@
-"""What an update trains on, and the port of where it comes from."""
+"""What an update trains on."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from runner.policy.scoring import MicroBatch, Rows, split
-from runner.ports.engine import Weights
 from runner.ports.task import Ids
-from runner.training.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,26 +51,4 @@ class Batch:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-Prepare = Callable[[Sequence[Batch]], None]
-
-
-class BatchSource(Protocol):
-    """Gives a trainer one batch for each update, and takes the weights that each update makes."""
-
-    def next(self, prepare: Prepare, watch: Stopwatch) -> Batch:
-        """Return the batch of the next update; `prepare` is to be called once on each batch while it is new."""
-
-    def publish(self, weights: Weights, version: int) -> None:
-        """Take the weights after an update."""
-
-    def metrics(self) -> dict[str, float]:
-        """Return what the source knows about the last batch, such as how long it waited."""
-
-    def state(self) -> dict[str, Any]:
-        """Return all that is needed to go on, batches that wait included."""
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-
-    def close(self) -> None:
-        """Stop what runs behind it."""
+Prepare = Callable[[Sequence[Batch]], None]  # is called once on each batch while it is new

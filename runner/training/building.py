@@ -9,8 +9,7 @@ from runner.ports.engine import RolloutEngine
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.opening import open_task
-from runner.training.batches import BatchSource
-from runner.training.collecting import Collector, InlineSource
+from runner.training.collecting import BatchSource, Collector
 from runner.training.prompts import PromptStream
 from runner.training.stopwatch import Stopwatch
 from runner.training.trainer import Trainer
@@ -27,11 +26,9 @@ class Parts:
     trainer: Trainer
     task: Task
     engine: RolloutEngine
-    source: BatchSource
 
     def close(self) -> None:
         """Close whatever holds processes or memory."""
-        self.source.close()
         self.engine.close()
         self.task.reward.close()
 
@@ -42,29 +39,21 @@ def warm_up() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401
 
 
-def build(config: TrialConfig, watch: Stopwatch, elsewhere: BatchSource | None = None) -> Parts:
-    """Load task, model and engine of a trial, and put its trainer together.
-
-    It generates in this process, unless its batches come from elsewhere: then the engine only validates, and is
-    that of torch, because a second vLLM would take the memory.
-    """
+def build(config: TrialConfig, watch: Stopwatch) -> Parts:
+    """Load task, model and engine of a trial, and put its trainer together."""
     use_threads(config)
     task = open_task(config.task, config.seed, config.validation.problems)
     with watch.phase("start"):
         model = load_model(task.model_path, device=config.machine.device)
-        engine = open_engine(config, task, model, beside=elsewhere is not None)
-    source = elsewhere
-    if source is None:
-        stream = open_stream(config, task)
-        bound = config.recipe.schedule.staleness_bound
-        source = InlineSource(Collector(config, task, engine, stream), stream, bound)
-    return Parts(assemble(config, task, model, engine, source, watch), task, engine, source)
+        engine = open_engine(config, task, model)
+    return Parts(assemble(config, task, model, engine, watch), task, engine)
 
 
-def assemble(
-    config: TrialConfig, task: Task, model: "nn.Module", engine: RolloutEngine, source: BatchSource, watch: Stopwatch
-) -> Trainer:
-    """Put a trainer together around a source of batches."""
+def assemble(config: TrialConfig, task: Task, model: "nn.Module", engine: RolloutEngine, watch: Stopwatch) -> Trainer:
+    """Put a trainer together around a task, a model and an engine."""
+    stream = open_stream(config, task)
+    bound = config.recipe.schedule.staleness_bound
+    source = BatchSource(Collector(config, task, engine, stream), stream, bound)
     base = None
     if config.recipe.objective.kl > 0:
         base = load_model(task.model_path, device=config.machine.device).requires_grad_(False)
@@ -72,10 +61,10 @@ def assemble(
     return Trainer(config, task, model, engine, source, updater, watch)
 
 
-def open_engine(config: TrialConfig, task: Task, model: "nn.Module", *, beside: bool = False) -> RolloutEngine:
+def open_engine(config: TrialConfig, task: Task, model: "nn.Module") -> RolloutEngine:
     """Return the engine that the configuration names, or torch's, which samples from the trainer's own weights."""
     machine, fp32_head, ends = config.machine, config.recipe.precision.fp32_head, task.tokenizer
-    if machine.engine == "vllm" and not beside:
+    if machine.engine == "vllm":
         from runner.engines.vllm_engine import VllmEngine  # noqa: PLC0415
 
         return VllmEngine(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.grpo.advantages import advantages, has_signal, loss_mask, shaped_rewards
-from runner.ports.engine import RolloutEngine, Weights
+from runner.ports.engine import RolloutEngine
 from runner.ports.rollouts import Rollouts, Sampling
 from runner.ports.task import Ids, Scores, Task
 from runner.ports.trial import TrialConfig
@@ -130,7 +130,7 @@ class Collector:
         )
 
 
-class InlineSource:
+class BatchSource:
     """Generates between updates, `lag` batches ahead: batch j is written by the weights of update max(0, j − lag).
 
     A lag of k is the asynchrony of a generator that keeps k updates behind all the time, without its timing: the
@@ -153,9 +153,6 @@ class InlineSource:
             self._waiting.extend(batches)
         return self._waiting.popleft()
 
-    def publish(self, weights: Weights, version: int) -> None:
-        """Do nothing: the engine is the trainer's and has the weights."""
-
     def metrics(self) -> dict[str, float]:
         """Return how many batches wait and what the prompt stream has done."""
         return {
@@ -177,9 +174,6 @@ class InlineSource:
         self._stream.restore(state["stream"])
         self._generations = state["generations"]
         self._waiting = deque(Batch(**batch) for batch in state["waiting"])
-
-    def close(self) -> None:
-        """Nothing runs behind it."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from runner.ports.rollouts import Interruption, Sampling
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig, ValidationPlan
 from runner.training.answering import interruption_of, scored
-from runner.training.batches import Batch, BatchSource
+from runner.training.batches import Batch
+from runner.training.collecting import BatchSource
 from runner.training.prompts import derive
 from runner.training.stopwatch import Stopwatch
 from runner.training.updating import Updater
@@ -239,9 +240,7 @@ class Trainer:
 
     def _publish(self) -> None:
         version = max(0, self._progress.step)
-        weights = self._model.state_dict()
-        self._engine.load_weights(weights.items(), version)
-        self._source.publish(weights.items(), version)
+        self._engine.load_weights(self._model.state_dict().items(), version)
 
     def _validate(self) -> ValidationResult:
         with self._watch.phase("evaluate"):
