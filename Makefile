@@ -24,6 +24,7 @@ add = $(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pi
 DEMO_HOURS := 0.3
 COVERED := 95  # percent of the branches of budgets, planner and runner/sweep
 ONLY   :=  # of the long tests: a folder or a file
+export OMP_NUM_THREADS := 1  # two processes of two threads each only wait for each other
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
 .PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean

@@ -13,17 +13,10 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
-def run(folder: Path, kills: int, seed: int, calm: dict[str, Any]) -> None:
-    sweeps = torment(folder, kills, seed)
+@pytest.mark.soak
+@pytest.mark.parametrize("kills", [5, 50])
+def test_a_killed_sweep_ends_as_one_that_was_not(tmp_path: Path, calm: dict[str, Any], kills: int) -> None:
+    sweeps = torment(tmp_path, kills, seed=kills)
     for sweep in sweeps:
         check(sweep, calm)
     print(f"\n{table(sweeps)}")  # noqa: T201 (what the soak test is for)
-
-
-def test_a_few_kills(tmp_path: Path, calm: dict[str, Any]) -> None:
-    run(tmp_path, kills=5, seed=1, calm=calm)
-
-
-@pytest.mark.soak
-def test_fifty_kills(tmp_path: Path, calm: dict[str, Any]) -> None:
-    run(tmp_path, kills=50, seed=2, calm=calm)
