@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from planner.config.slurm import SlurmSection
 from runner.slurm.job import SCRIPT, Job, text_of
+from tests.runner.waiting import until
 
 PROGRAMS = {
     "sbatch": 'echo "sbatch $*" >> calls; echo 8',
@@ -29,13 +29,6 @@ touch driver-runs
 until [ -e asked ] && [ -e saved ]; do sleep 0.02; done
 exit "${STOPS_WITH:-130}\"""",
 }
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Running:

@@ -4,31 +4,15 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from runner.tasks.rewards import ProcessReward
 from tests.runner.tasks.conftest import FUNCTION, LIMIT, PROBLEM
-
-PATIENCE = 30.0  # for processes to come and go on a loaded machine
+from tests.runner.waiting import lives, until
 
 ROOT = Path(__file__).parents[3]
-
-
-def process_is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def await_end(*pids: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not all(map(process_is_gone, pids)):
-        assert time.monotonic() < deadline, f"{pids} still live"
-        time.sleep(0.01)
 
 
 def child_of(reward: ProcessReward, tmp_path: Path) -> int:
@@ -40,7 +24,7 @@ def child_of(reward: ProcessReward, tmp_path: Path) -> int:
 def test_closing_ends_the_process_and_may_be_repeated(reward: ProcessReward, tmp_path: Path) -> None:
     pid = child_of(reward, tmp_path)
     reward.close()
-    await_end(pid)
+    until(lambda: not lives(pid))
     reward.close()
 
 
@@ -49,7 +33,7 @@ def test_a_process_that_died_between_batches_is_replaced_and_no_response_blamed(
 ) -> None:
     pid = child_of(reward, tmp_path)
     os.kill(pid, signal.SIGKILL)
-    await_end(pid)
+    until(lambda: not lives(pid))
     assert reward.score([PROBLEM], ["equal 4"]).failures == {}
     assert child_of(reward, tmp_path) != pid
 
@@ -60,13 +44,13 @@ def test_a_stopped_process_is_replaced(reward: ProcessReward, tmp_path: Path) ->
     scores = reward.score([PROBLEM] * 2, ["equal " + "x" * 5_000_000, "equal 4"])
     assert scores.values == [0.125, 1.0]
     assert scores.failures == {"timed-out": 1}
-    await_end(pid)
+    until(lambda: not lives(pid))
 
 
 def test_what_a_hanging_function_started_is_killed_with_it(reward: ProcessReward, tmp_path: Path) -> None:
     file = tmp_path / "pids"
     assert reward.score([PROBLEM], [f"spawn {file}"]).failures == {"timed-out": 1}
-    await_end(*map(int, file.read_text().split()))
+    until(lambda: not any(map(lives, map(int, file.read_text().split()))))
 
 
 def test_an_interrupted_batch_leaves_no_answers_for_the_next(reward: ProcessReward, monkeypatch) -> None:
@@ -138,10 +122,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path, under_way: str) -> Non
     with parent, parent.stdout:
         assert parent.stdout.readline() == b"ready\n"
         started = Path(f"{file}.2")
-        deadline = time.monotonic() + PATIENCE
-        while under_way and not (started.exists() and started.read_text()):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not under_way or (started.exists() and started.read_text()))
         parent.kill()
     pids = file.read_text() + " " + (started.read_text() if under_way else "")
-    await_end(*map(int, pids.split()))
+    until(lambda: not any(map(lives, map(int, pids.split()))))

@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +18,7 @@ from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.training.trial import OpenTrial, read_points
 from tests.runner.trainers.standins import standin_config
+from tests.runner.waiting import until
 
 LAST = 8
 PATIENCE = Patience(start_up_seconds=60, least_seconds=1.5, median_steps=5, pause_seconds=1.5, stop_seconds=0.3)
@@ -188,11 +187,11 @@ def test_a_killed_workers_trainer_ends_and_what_nobody_read_is_recovered(
         [sys.executable, "-c", WORKER, str(tmp_path)], stdin=subprocess.PIPE, env=environment, cwd=root
     )
     own = tmp_path / "trainer"
-    _wait_for(lambda: any(int(path.name.split("-")[1]) >= 6 for path in own.glob("checkpoint-*[0-9]")))
-    _wait_for(lambda: len(read_points(tmp_path)) == 4)  # it may read slower than its trainer trains
+    until(lambda: any(int(path.name.split("-")[1]) >= 6 for path in own.glob("checkpoint-*[0-9]")))
+    until(lambda: len(read_points(tmp_path)) == 4)  # it may read slower than its trainer trains
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()
-    _wait_for(lambda: not tagged({tag}))
+    until(lambda: not tagged({tag}))
     assert scores(read_points(tmp_path)) == undisturbed[:4]
     trial = opened(standin_config(save_every_steps=2), tmp_path)
     stood = trial.step
@@ -204,10 +203,3 @@ def test_a_killed_workers_trainer_ends_and_what_nobody_read_is_recovered(
     assert [point.optimizer_step for point in points] == list(range(stood + 1))
     assert scores(points)[: LAST + 1] == undisturbed[: stood + 1]
     assert points[-1].seconds > points[3].seconds
-
-
-def _wait_for(condition: Any) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -28,6 +27,7 @@ from runner.trainers.trl.driver import TrlDriver
 from runner.trainers.trl.folder import PARTS
 from runner.training.building import open_stream
 from tests.runner.trainers.standins import attempt, launched, trial
+from tests.runner.waiting import lives, until
 
 OWN = Path(runner.trainers.__file__).parent
 
@@ -198,11 +198,11 @@ def stuck(tmp_path: Path) -> Path:
 def test_the_trainer_ends_when_whoever_started_it_is_gone(stuck: Path) -> None:
     started = f"import subprocess, time; subprocess.Popen([{sys.executable!r}, 'start.py'], start_new_session=True)"
     holder = subprocess.Popen([sys.executable, "-c", f"{started}; time.sleep(600)"], cwd=stuck)
-    _until((stuck / "running").exists)
+    until((stuck / "running").exists)
     trainer = int((stuck / "running").read_text())
     holder.kill()
     holder.wait()
-    _until(lambda: not _lives(trainer))
+    until(lambda: not lives(trainer))
 
 
 def test_a_trainer_that_hangs_shows_where(stuck: Path) -> None:
@@ -214,24 +214,10 @@ def test_a_trainer_that_hangs_shows_where(stuck: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    _until((stuck / "running").exists)
+    until((stuck / "running").exists)
     started.send_signal(signal.SIGABRT)
     assert " in stuck" in started.communicate(timeout=60)[1]
     assert started.returncode
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("python", ["/nowhere/bin/python", sys.executable])
