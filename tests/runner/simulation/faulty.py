@@ -32,9 +32,6 @@ class FaultyExecutor(SimulatedExecutor):
             self._end(worker, "its node was lost")
         self._fleet.size -= count
 
-    def bring_back(self, count: int) -> None:
-        self._fleet.size += count
-
     def _end_later(self, lost: Any) -> None:
         segments: list[SimulatedSegment] = [running for running in lost if running.fault is None]
         for running in segments:

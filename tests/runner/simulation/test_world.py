@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from budgets.errors import InputError
 from planner.proposals.published import FRONTIERS
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.ports.trial import Machine
 from runner.simulation import chance
 from runner.simulation.surfaces import BASE_SCORES, NEVER, Shape, Surface
-from runner.simulation.world import PERIOD, Course, World, open_world, world_of
+from runner.simulation.world import PERIOD, Course, World
 from tests.runner.simulation.worlds import trial
 
 CHOICE = SimulationChoice(seed=3, pathologies=Pathologies(collapse=0.2, late_start=0.2))
@@ -136,12 +135,6 @@ def test_failures_strike_at_their_stated_rates() -> None:
     lives = [course.seconds_until_lost(attempt, 0) for attempt in range(2000)]
     assert statistics.mean(lives) == pytest.approx(1800, rel=0.1)
     assert course.seconds_until_lost(3, 0) == lives[3]
-
-
-def test_equal_choices_open_one_world() -> None:
-    assert world_of(trial(CHOICE)) is open_world(CHOICE.model_copy())
-    with pytest.raises(InputError, match="no section 'simulation'"):
-        world_of(trial(None))
 
 
 @given(st.integers(1, 150), st.integers(1, 900), st.integers(-1, 60), st.integers(0, 60))

@@ -3,7 +3,6 @@
 from typing import Any
 
 from planner.recipes.schema import Recipe
-from runner.ports.executor import Work
 from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
 
@@ -23,20 +22,3 @@ def trial(
         **changes,
     }
     return TrialConfig.model_validate(values)
-
-
-def work(
-    segment: int, config: TrialConfig, to_step: int, *, trial: int = 1, from_step: int = 0, **changes: Any
-) -> Work:
-    values: dict[str, Any] = {
-        "segment": segment,
-        "trial": trial,
-        "attempt": 0,
-        "config": config.model_dump(mode="json"),
-        "folder": f"/trials/{trial}",
-        "from_step": from_step,
-        "to_step": to_step,
-        "most_seconds": 1e9,
-        **changes,
-    }
-    return Work(**values)
