@@ -15,7 +15,6 @@ settings.load_profile("rlplan")
 # Suites that test modules take in: their assertions should be explained like any other's.
 pytest.register_assert_rewrite(
     "tests.conformance.executor",
-    "tests.conformance.grpo_backend",
     "tests.conformance.rollout_engine",
     "tests.conformance.trainer_backend",
 )

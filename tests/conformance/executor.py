@@ -199,7 +199,7 @@ def test_closing_ends_every_worker_and_every_segment(new_executor: NewExecutor, 
 
 def test_each_segment_is_over_exactly_once(new_executor: NewExecutor, works: Works) -> None:
     watched = Watched(new_executor(2), works)
-    waiting = [works(trial=t, to_step=2 + t % 3, fail="nan" if t % 3 == 2 else None) for t in range(1, 9)]
+    waiting = [works(trial=t, to_step=2 + t % 3, fail="nan" if t % 3 == 2 else None) for t in range(1, 6)]
     given: list[Work] = []
     while waiting or not watched.over(*given)():
         over = {event.segment for event in watched.of(Ended) + watched.of(Failed)}
