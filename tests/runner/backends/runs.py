@@ -47,6 +47,15 @@ def assert_same_state(one: Any, other: Any) -> None:
     assert _frozen(one) == _frozen(other)
 
 
+def resumed_alike(config: TrialConfig, folder: Path, steps: int, stops: Sequence[int]) -> list[Point]:
+    """Assert that a trial ends the same in one go and with stops; return the points."""
+    points, state = run(config, folder / "whole", steps)
+    resumed, same = run(config, folder / "cut", steps, stops=stops)
+    assert without_time(resumed) == without_time(points)
+    assert_same_state(same, state)
+    return points
+
+
 def _frozen(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.dtype, tuple(value.shape), value.detach().contiguous().view(-1).numpy().tobytes()

@@ -7,7 +7,7 @@ from planner.recipes.schema import Recipe
 from runner.backends.builtin import BuiltinBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import TaskChoice, TrialConfig, ValidationPlan
-from tests.runner.backends.runs import assert_same_state, run, without_time
+from tests.runner.backends.runs import resumed_alike
 from tests.runner.tiny import tiny_config
 
 SCALERL = load_recipe("scalerl")
@@ -29,8 +29,5 @@ def test_what_follows_a_phrase_is_scored_under_the_phrase_by_trainer_and_sampler
 
 
 def test_an_interrupted_trial_resumes_exactly(tmp_path: Path) -> None:
-    points, state = run(trial(SCALERL), tmp_path / "whole", 4)
-    resumed, same = run(trial(SCALERL), tmp_path / "cut", 4, stops=(1, 3))
+    points = resumed_alike(trial(SCALERL), tmp_path, 2, stops=(1,))
     assert max(point.metrics.get("interrupted_share", 0) for point in points) > 0
-    assert without_time(resumed) == without_time(points)
-    assert_same_state(same, state)

@@ -12,7 +12,7 @@ from runner.backends.builtin import BuiltinBackend
 from runner.ports.backend import Segment
 from runner.ports.trial import Machine, TrialConfig
 from runner.training import checkpoints
-from tests.runner.backends.runs import assert_same_state, run, without_time
+from tests.runner.backends.runs import resumed_alike, run, without_time
 from tests.runner.tiny import tiny_config
 
 pytestmark = pytest.mark.usefixtures("tiny_trials")
@@ -26,10 +26,7 @@ RECIPES = {**SHIPPED, "curriculum": CURRICULUM, "refilling": REFILLING}
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_resumes_exactly(tmp_path: Path, name: str) -> None:
     config = tiny_config(RECIPES[name], warmup_steps=1, n=2)
-    points, state = run(config, tmp_path / "whole", 7)
-    resumed, same = run(config, tmp_path / "cut", 7, stops=(0, 2, 5) if name != "scalerl" else range(7))
-    assert without_time(resumed) == without_time(points)
-    assert_same_state(same, state)
+    points = resumed_alike(config, tmp_path, 7, stops=(0, 2, 5) if name != "scalerl" else range(7))
     assert [point.optimizer_step for point in points] == list(range(8))
 
 
@@ -38,10 +35,7 @@ def test_every_recipe_resumes_exactly(tmp_path: Path, name: str) -> None:
 )
 def test_a_batch_that_grows_goes_on_growing(tmp_path: Path, name: str, stops: tuple[int, ...]) -> None:
     config = tiny_config(RECIPES[name], warmup_steps=1, n=2, B=4, growth="4x@1")
-    points, state = run(config, tmp_path / "whole", 8)
-    resumed, same = run(config, tmp_path / "cut", 8, stops=stops)
-    assert without_time(resumed) == without_time(points)
-    assert_same_state(same, state)
+    points = resumed_alike(config, tmp_path, 8, stops)
     assert [point.metrics["prompts_per_batch"] for point in points[1:]] == [1, 2, 2, 4, 4, 4, 4, 4]
     every = config.validation.every_rollouts
     passed = [after.rollouts // every > before.rollouts // every for before, after in pairwise(points)]

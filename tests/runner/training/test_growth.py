@@ -18,7 +18,7 @@ from tests.runner.training.scripted import ScriptedEngine, right
 N, B = 2, 8
 
 
-def batches(updates: int, recipe: Recipe | None = None, **changes: Any) -> list[tuple[int, int]]:
+def batches(updates: int, recipe: Recipe, **changes: Any) -> list[tuple[int, int]]:
     config = tiny_config(recipe, n=N, B=B, **changes)
     task = tiny_task()
     collector = Collector(config, task, ScriptedEngine(lambda prompt, _: right(prompt)), PromptStream(16, seed=0))
@@ -27,18 +27,20 @@ def batches(updates: int, recipe: Recipe | None = None, **changes: Any) -> list[
     return [(len(batch.prompts), batch.generated) for batch in made]
 
 
-def test_each_update_has_the_batch_that_its_number_asks_for() -> None:
-    assert [size for size, _ in batches(9, growth="4x@2")] == [2, 2, 4, 4, 4, 8, 8, 8, 8]
-    assert all(generated == N * size for size, generated in batches(9, growth="4x@2"))
-
-
-def test_without_growth_the_batch_is_constant() -> None:
-    assert batches(3) == batches(3, growth="none") == [(B, N * B)] * 3
-
-
-def test_updates_from_one_generation_have_one_batch() -> None:
-    recipe = Recipe(name="r", schedule=Schedule(updates_per_batch=2))
-    assert [size for size, _ in batches(10, recipe, growth="4x@3")] == [2, 2, 2, 2, 4, 4, 4, 4, 8, 8]
+@pytest.mark.parametrize(
+    ("together", "growth", "sizes"),
+    [
+        (1, "4x@2", [2, 2, 4, 4, 4, 8, 8, 8, 8]),
+        (2, "4x@3", [2, 2, 2, 2, 4, 4, 4, 4, 8, 8]),
+        (1, "none", [B, B]),
+        (1, None, [B, B]),
+    ],
+)
+def test_each_update_has_the_batch_that_its_number_asks_for(
+    together: int, growth: str | None, sizes: list[int]
+) -> None:
+    recipe = Recipe(name="r", schedule=Schedule(updates_per_batch=together))
+    assert batches(len(sizes), recipe, growth=growth) == [(size, N * size) for size in sizes]
 
 
 def test_the_rate_follows_the_batch_from_one_generation_to_the_next() -> None:

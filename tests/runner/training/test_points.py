@@ -1,9 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from budgets.errors import CheckpointError
 from runner.ports.backend import Point
 from runner.training.trial import METRICS, PointsFile, read_points
 
@@ -26,19 +23,3 @@ def test_what_is_not_finite_is_null(tmp_path: Path) -> None:
     kept(tmp_path, [Point(1, 8, 32, 1.0, 0.1, metrics={"loss": nan}, further_scores={"best@4": (nan, 0.1)})])
     line = json.loads((tmp_path / METRICS).read_text())
     assert (line["metrics"], line["further_scores"]) == ({"loss": None}, {"best@4": [None, 0.1]})
-
-
-def test_what_lies_beyond_the_checkpoint_or_was_torn_is_cut(tmp_path: Path) -> None:
-    kept(tmp_path, [Point(step, 8 * step, 32, 1.0, 0.1) for step in range(5)])
-    with (tmp_path / METRICS).open("a") as file:
-        file.write('{"step": 5, "rollou')
-    PointsFile(tmp_path, 3).close()
-    assert [point.optimizer_step for point in read_points(tmp_path)] == [0, 1, 2, 3]
-    PointsFile(tmp_path, None).close()
-    assert read_points(tmp_path) == []
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / METRICS).mkdir()
-    with pytest.raises(CheckpointError, match=r"metrics\.jsonl cannot be written"):
-        PointsFile(tmp_path, None)
