@@ -1,6 +1,5 @@
 """A bf16 sampler against an FP32 trainer: computing the logits in FP32 takes most of the mismatch away."""
 
-import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -25,25 +24,6 @@ def peaked_model(seed: int = 0) -> LlamaForCausalLM:
     with torch.no_grad():
         model.lm_head.weight.mul_(40)
     return model.eval()
-
-
-def mismatch(seed: int, *, fp32_head: bool) -> float:
-    trainer = peaked_model(seed)
-    sampler = peaked_model(seed).to(torch.bfloat16)
-    generator = torch.Generator().manual_seed(3)
-    prompts = torch.randint(0, 512, (16, 8), generator=generator).tolist()
-    with torch.no_grad():
-        tokens = torch.randint(0, 512, (64, 12), generator=generator)
-        rows = Rows(prompts, 4, tokens, torch.ones_like(tokens, dtype=torch.bool))
-        exact = Scorer(trainer, temperature=1.0, fp32_head=True)(rows)[0]
-        sampled = Scorer(sampler, temperature=1.0, fp32_head=fp32_head)(rows)[0]
-    return float((exact - sampled).abs().mean())
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_an_fp32_head_reduces_the_mismatch_of_a_bf16_sampler(seed: int) -> None:
-    """The rest of the mismatch is in the hidden states: measured over four seeds, 0.80 to 0.86 of it remains."""
-    assert mismatch(seed, fp32_head=True) < 0.9 * mismatch(seed, fp32_head=False)
 
 
 @torch.no_grad()

@@ -100,14 +100,6 @@ def test_chunks_of_logits_change_nothing(monkeypatch: pytest.MonkeyPatch, entrop
         torch.testing.assert_close(whole, cut, atol=1e-5, rtol=1e-5)
 
 
-def test_entropies_carry_a_gradient_only_when_asked() -> None:
-    scorer = Scorer(MODELS["llama"], temperature=1.0, fp32_head=True)
-    for wanted in (False, True):
-        entropies = scorer(rows(), entropies=True, entropy_gradient=wanted)[1]
-        assert entropies is not None
-        assert entropies.requires_grad is wanted
-
-
 @pytest.mark.soak
 @pytest.mark.filterwarnings("ignore:::torch")  # importing its own compiler, torch warns of its own deprecations
 def test_a_compiled_decoder_scores_alike_at_any_shape() -> None:

@@ -1,7 +1,5 @@
-"""The text of a sweep's Slurm job: what it asks for, and that bash understands it."""
+"""The text of a sweep's Slurm job: what it asks for; tests/runner/slurm/test_body.py runs it."""
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +82,3 @@ def test_a_time_means_what_it_means_to_sbatch(time: str, seconds: int) -> None:
 def test_what_slurm_or_the_job_could_not_work_with_is_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         SlurmSection(**section)
-
-
-def test_bash_can_read_it(tmp_path: Path) -> None:
-    script = tmp_path / "slurm.sh"
-    script.write_text(text_of(job(settings={"setup": ["true"]})), encoding="utf-8")
-    subprocess.run(["bash", "-n", str(script)], check=True)
-    if shutil.which("shellcheck") is not None:
-        subprocess.run(["shellcheck", "--severity=error", str(script)], check=True)

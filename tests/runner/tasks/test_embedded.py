@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench.base_models.measuring import sampled
 from bench.base_models.teaching import DESIGNS
@@ -19,7 +17,6 @@ from runner.tasks.embedded import (
     EMBEDDED,
     TRAIN_PROBLEMS,
     VALIDATION_PROBLEMS,
-    drawing,
     embedded_task,
     sum_problems,
 )
@@ -113,11 +110,3 @@ def test_answers_are_right_and_leave_room_for_their_end(task: str) -> None:
             assert [sum(map(int, step.split("+"))) for step in steps[:-1]] == list(accumulate(numbers))[1:]
             assert [int(step.split("+")[-1]) for step in steps[:-1]] == numbers[1:]
         assert len(problem.answer) + 1 <= EMBEDDED[task].max_response_tokens
-
-
-@given(st.text(max_size=20), st.integers(-50, 50), st.integers(0, 1000))
-def test_drawn_numbers_stay_within_bounds_and_repeat(key: str, lowest: int, width: int) -> None:
-    first, second = drawing(key), drawing(key)
-    numbers = [first(lowest, lowest + width) for _ in range(20)]
-    assert numbers == [second(lowest, lowest + width) for _ in range(20)]
-    assert all(lowest <= number <= lowest + width for number in numbers)

@@ -3,7 +3,7 @@
 import pytest
 
 from budgets.errors import InputError
-from runner.trainers.facts import facts_of, flat_keys, nested
+from runner.trainers.facts import facts_of
 
 
 def test_a_mistyped_key_is_refused_and_below_what_is_free_any_is_let_through() -> None:
@@ -11,9 +11,3 @@ def test_a_mistyped_key_is_refused_and_below_what_is_free_any_is_let_through() -
     facts.require({"orchestrator.train.source": [{"env": {"taskset": {"id": "x"}}}], "env_vars": {"A": "b"}})
     with pytest.raises(InputError, match=r"is no key of prime-rl 0.8.0.*orchestrator.train.source\[\].group_size"):
         facts.require({"orchestrator.train.source": [{"groupsize": 1}]})
-
-
-def test_dotted_keys_become_tables_and_tables_dotted_keys() -> None:
-    keys = {"a.b": 1, "a.c.d": [{"e": 1}, {"f": {"g": 2}}], "h": [1, 2], "i": {}}
-    assert nested(keys) == {"a": {"b": 1, "c": {"d": [{"e": 1}, {"f": {"g": 2}}]}}, "h": [1, 2], "i": {}}
-    assert list(flat_keys(nested(keys))) == ["a.b", "a.c.d[].e", "a.c.d[].f.g", "h", "i"]
