@@ -24,7 +24,7 @@ from runner.sweep.planned import checkpoints
 from runner.sweep.planning import SweepChoice, new_trials, sweep_spec
 from tests.planner.store import samples
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep
-from tests.runner.sweep.test_driver import PLAIN, ROOM, KilledError, Mortal, essence, rows, run_until_killed, spent
+from tests.runner.sweep.test_driver import PLAIN, KilledError, Mortal, rows
 
 RECIPES = {"axes.recipes": ("--recipes", ["easy", "dapo"])}
 RANGE = {"axes.learning_rate_range": ("rlplan.toml", [0.3, 3.0])}
@@ -74,18 +74,6 @@ def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Pa
     assert sum(row["gpu_hours_spent"] for row in shown) == pytest.approx(sum(t.gpu_hours_spent for t in trials))
     started = [decision.reason for decision in rows(given, Decision) if decision.action == "start"]
     assert all(", easy" in reason or ", dapo" in reason for reason in started)
-
-
-@pytest.mark.soak
-def test_killed_drivers_change_nothing_but_the_bill_of_a_sweep_with_axes(tmp_path: Path) -> None:
-    undisturbed = sweep(tmp_path / "whole", RECIPES, room=ROOM)
-    undisturbed.run(open_policy("full"))
-    given = sweep(tmp_path / "killed", RECIPES, room=ROOM)
-    for number, waits in enumerate((3, 7, 2), start=1):
-        assert not run_until_killed(given, waits, number)
-    assert given.run(open_policy("full")).status is SweepStatus.FINISHED
-    assert essence(given) == essence(undisturbed)
-    assert spent(given) >= spent(undisturbed)
 
 
 def test_learning_rates_are_searched_within_their_range_also_after_a_kill(tmp_path: Path) -> None:
