@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from rlplan.cli import app
 from tests.rlplan.fit_samples import write
+from tests.rlplan.sweep_rows import Seeder, seeded
 from tests.rlplan.train_backend import Scripted
 
 
@@ -80,6 +81,14 @@ def simulated_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     return str(tmp_path / "rlplan.db")
+
+
+@pytest.fixture
+def seeder(tmp_path: Path) -> Iterator[Seeder]:
+    """A sweep in the middle of its life, row by row, in a database."""
+    opened = seeded(tmp_path / "rlplan.db")
+    yield opened
+    opened.store.close()
 
 
 @pytest.fixture(scope="session")

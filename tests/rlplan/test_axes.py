@@ -10,12 +10,11 @@ from typer.testing import CliRunner
 
 from planner.store import open_store, sweeps
 from planner.store.schema import Candidate, Plan, Trial
-from rlplan.actions.sweep_request import SweepRequest
-from rlplan.actions.sweeping import resume, start
+from rlplan.actions.sweeping import resume
 from rlplan.cli import app
 from tests.planner.store import samples
 from tests.rlplan.conftest import Run
-from tests.rlplan.test_sweeping import Stopping, request, stored, trials
+from tests.rlplan.test_sweeping import interrupted, stored, trials
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
@@ -77,14 +76,8 @@ def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Pa
     assert spread(after, "qwen3-8b") == pytest.approx(spread(before, "qwen3-8b"), rel=1e-3)  # its first row may move
 
 
-def compared(**changes: Any) -> SweepRequest:
-    return request(recipes=["easy", "dapo"], **changes)
-
-
 def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> None:
-    interrupts = Stopping()
-    first = start(compared(), database, interrupts=interrupts, began=interrupts.began)
-    assert first.interrupted
+    interrupted(database, recipes=["easy", "dapo"])
     before = {name: trial.config for name, trial in trials(database).items()}
     assert not resume(None, database).interrupted
     after = trials(database)
@@ -104,10 +97,7 @@ def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> Non
 @pytest.mark.parametrize(("asked", "used"), [(None, "tpe"), ("none", None), ("qmc", "qmc")])
 def test_a_range_is_searched_unless_that_is_not_wanted(database: str, asked: str | None, used: str | None) -> None:
     flags = {"axes.learning_rate_range": ("rlplan.toml", [0.3, 3.0])}
-    interrupts = Stopping()
-    start(
-        request(further=flags, policy="rlplan", search=asked), database, interrupts=interrupts, began=interrupts.began
-    )
+    interrupted(database, further=flags, policy="rlplan", search=asked)
     with open_store(database, read_only=True) as store, store.read() as session:
         plan = session.query(Plan).one()
         assert plan.config["axes"]["learning_rate_range"] == [0.3, 3.0]

@@ -83,12 +83,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert done.stdout == '{\n  "plan"'
 
 
-def test_a_terminal_without_unicode_still_gets_its_table(process: Run) -> None:
-    ran = process("propose", "--budget", "5000", PYTHONIOENCODING="ascii")
-    assert (ran.code, ran.err) == (0, "")
-    assert "GPU-h/step" in ran.out
-
-
 def test_colour_comes_only_where_it_is_wanted(process: Run) -> None:
     assert "\x1b[" in process("propose", "--budget", "5000", FORCE_COLOR="1").out
     assert "\x1b[3" not in process("propose", "--budget", "5000", FORCE_COLOR="1", NO_COLOR="1").out

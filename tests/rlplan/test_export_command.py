@@ -152,16 +152,16 @@ def test_what_another_made_in_the_meantime_stays(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("force", "failing"), [(False, "fsync"), (True, "fsync"), (True, "replace")])
 def test_a_write_that_fails_leaves_nothing_and_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool, failing: str
 ) -> None:
-    def full(_: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     old = tmp_path / "old.csv"
     old.write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, failing, full)
     for write in (
         lambda: file_writing.write_file(old if force else tmp_path / "new.csv", b"new", force=force),
         lambda: file_writing.write_folder(tmp_path / "tables", {"a.csv": b"a"}, force=force),

@@ -60,40 +60,6 @@ def test_columns_are_chosen_by_name(run: Run, tmp_path: Path) -> None:
     assert "unknown column 'nope'" in refused(run, path, "--by", "nope")
 
 
-def test_mixed_curves_are_told_apart(run: Run, tmp_path: Path) -> None:
-    x, y = rising()
-    twice = {"arm": ["a"] * 60 + ["b"] * 60, "x": np.tile(x, 2), "y": np.concatenate([y, y / 2])}
-    found = curves(run, str(write(tmp_path / "mixed.csv", "arm,step,score", **twice)), "--by", "arm")
-    assert len(found) == 2
-    assert {curve["curve"].removeprefix("mixed")[1:] for curve in found} == {"a", "b"}
-    assert [curve["points"] for curve in found] == [60, 60]
-    assert "--by arm" in refused(run, str(tmp_path / "mixed.csv"))
-
-
-def test_percentages_are_noticed_and_divided_when_asked_to(run: Run, tmp_path: Path) -> None:
-    x, y = rising()
-    path = str(write(tmp_path / "percent.csv", "step,accuracy", x=x, y=100 * y))
-    assert any("--percent" in note for note in only(run, path)["notes"])
-    found = only(run, path, "--percent")
-    assert not any("--percent" in note for note in found["notes"])
-    assert found["predictions"][0]["high"] <= 1
-
-
-def test_points_that_cannot_be_fitted_are_dropped_with_a_note(run: Run, tmp_path: Path) -> None:
-    x, y = rising()
-    y[3], y[5], x[0] = np.inf, -np.inf, -4
-    found = only(run, str(write(tmp_path / "odd.csv", x=x, y=y)), "--by", "")
-    assert found["used_points"] == 57
-    assert any("not finite" in note for note in found["notes"])
-    assert any("negative" in note for note in found["notes"])
-
-
-def test_missing_scores_are_no_points(run: Run, tmp_path: Path) -> None:
-    x, y = rising()
-    y[::2] = np.nan
-    assert only(run, str(write(tmp_path / "every-second.csv", x=x, y=y)))["points"] == 30
-
-
 def test_points_in_any_order_and_twice_at_an_x_are_fitted(run: Run, tmp_path: Path) -> None:
     x, y = rising()
     order = np.random.default_rng(1).permutation(60)
@@ -127,24 +93,6 @@ def test_one_point_is_an_answer_with_a_wide_interval(run: Run, tmp_path: Path) -
     found = only(run, str(write(tmp_path / "single.csv", x=[5.0], y=[0.4])), "--predict-at", "end")
     assert found["verdict"] == "not-identifiable"
     assert "not yet known" in run("fit", str(tmp_path / "single.csv")).out
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"", "is empty"),
-        (b"step,score\n", "no rows"),
-        (b"step,score\n-2,0.5\n-1,0.6\n", "no usable point at positive x"),
-        (b"step,score\n1,inf\n2,inf\n", "no usable point at positive x"),
-        (b"step,score\n1,nan\n2,nan\n", "score"),
-        (b"\x00\x01\x02\x03", "not UTF-8"),
-        (b"name,colour\na,red\nb,blue\n", "score"),
-    ],
-)
-def test_a_file_without_a_curve_is_refused_in_a_line(run: Run, tmp_path: Path, content: bytes, says: str) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_bytes(content)
-    assert says in refused(run, str(path))
 
 
 def test_a_file_that_fails_does_not_hide_the_others(run: Run, tmp_path: Path, one: str) -> None:

@@ -13,17 +13,7 @@ from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import curves, only
 from tests.rlplan.fit_samples import write
 
-KEYS = {
-    "curve",
-    "points",
-    "used_points",
-    "verdict",
-    "parameters",
-    "noise_sd",
-    "predictions",
-    "fit_ms",
-    "notes",
-}
+KEYS = {"curve", "points", "used_points", "verdict", "parameters", "noise_sd", "predictions", "fit_ms", "notes"}
 
 
 def test_json_has_the_fields_of_the_contract(run: Run, one: str) -> None:

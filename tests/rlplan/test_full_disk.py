@@ -16,7 +16,7 @@ from rlplan.actions import sweeping
 from rlplan.actions.sweeping import start
 from runner.ports.executor import Ended, Event, Failed
 from tests.rlplan.conftest import Run, Use
-from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.sweep_rows import ready
 from tests.rlplan.test_sweeping import Simulated, request, stored, trials
 from tests.rlplan.train_backend import Scripted
 
@@ -74,10 +74,7 @@ def test_what_needs_more_room_than_there_is_says_how_much(run: Run, disk: Path, 
 def test_no_command_leaves_an_empty_or_half_file(
     run: Run, use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    seeder = seeded(tmp_path / "rlplan.db")
-    seeder.recommend()
-    seeder.end(SweepStatus.FINISHED)
-    seeder.store.close()
+    ready(tmp_path / "rlplan.db")
     use(Scripted())
     (tmp_path / "out").mkdir()
     no_room(monkeypatch)

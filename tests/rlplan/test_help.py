@@ -8,13 +8,10 @@ import pytest
 from typer.main import get_command
 
 from rlplan.cli import app
-from rlplan.wording.formats import Format
 from tests.rlplan.conftest import Run
 
 GROUP: Any = get_command(app)
 COMMANDS: dict[str, Any] = GROUP.commands
-DATA = sorted(name for name, command in COMMANDS.items() if any("--format" in each.opts for each in command.params))
-NOT_TABLES = {"export"}  # its formats are those of files
 
 
 def examples(command: str) -> list[list[str]]:
@@ -52,14 +49,6 @@ def test_help_shows_the_example_and_every_flag(run: Run, name: str, width: int) 
 def test_every_flag_and_argument_is_explained(name: str) -> None:
     unexplained = [each.name for each in COMMANDS[name].params if not getattr(each, "help", None)]
     assert unexplained == []
-
-
-@pytest.mark.parametrize("name", sorted(set(DATA) - NOT_TABLES))
-def test_data_comes_as_a_table_json_or_csv(name: str) -> None:
-    (words, *_) = (line for line in examples(name) if line[0] == name)
-    for format in Format:
-        with COMMANDS[name].make_context(name, [*words[1:], "--format", format.value]) as context:
-            assert context.params["format"] is format
 
 
 def test_the_help_of_all_fits_and_names_every_command(run: Run) -> None:

@@ -1,6 +1,5 @@
 """A final run by somebody else's trainer that falls: followed, warned of, and gone back in to its best checkpoint."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -76,7 +75,7 @@ def longest_pilot() -> tuple[Pilot, str]:
 
 
 def status(run: Run) -> dict[str, Any]:
-    final: dict[str, Any] = json.loads(run("status", "sweep-1", "--format", "json").out)["final"] or {"warnings": []}
+    final: dict[str, Any] = run("status", "sweep-1", "--format", "json").json["final"] or {"warnings": []}
     return final
 
 
@@ -91,7 +90,7 @@ def scores(session: Session, sweep: str) -> dict[int, float]:
 def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Run, tmp_path: Path) -> None:
     swept(tmp_path)
     asked = ["launch", "--validations", "20", "--allocation", longest_pilot()[1]]
-    planned = json.loads(run(*asked, "--dry-run", "--format", "json").out)
+    planned = run(*asked, "--dry-run", "--format", "json").json
     assert planned["from_step"] > 0, planned["notes"]
     assert planned["from_step"] < FALL < planned["update_steps"] / 2
     with (tmp_path / "launch.log").open("wb") as log:
@@ -124,7 +123,7 @@ def test_a_fall_is_warned_of_and_the_named_command_goes_back_to_the_best(run: Ru
     assert run("launch", "--learning-rate", "1e-7").code == 2
     ran = run(*shlex.split(named[1])[1:], "--validations", "20", "--format", "json")
     assert ran.code == 5, ran.err  # the stand-in's scores fall again
-    again = json.loads(ran.out)["final"]
+    again = ran.json["final"]
     assert (again["sweep"], again["from_step"], again["status"]) == ("sweep-1-final-2", step, "finished")
     assert "fall" in {each["rule"] for each in again["warnings"]}
     assert again["best"]["score"] >= best["score"]

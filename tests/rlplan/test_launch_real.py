@@ -1,6 +1,5 @@
 """Final runs on a real Ray: by our own trainer from a pilot's checkpoint, and by stand-ins of other trainers."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.rlplan.conftest import Run
 def launched(run: Run, *further: str) -> dict[str, Any]:
     ran = run("launch", "--validations", "5", *further, "--format", "json")
     assert ran.code == 0, ran.err
-    document: dict[str, Any] = json.loads(ran.out)["final"]
+    document: dict[str, Any] = ran.json["final"]
     return document
 
 

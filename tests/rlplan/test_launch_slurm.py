@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("swept")
 def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:  # noqa: F811
     ran = run("launch", "--slurm", "--sbatch=--time=4:00:00", "--validations", "8", "--format", "json")
     assert ran.code == 0, ran.err
-    submitted = json.loads(ran.out)
+    submitted = ran.json
     assert (submitted["sweep"], submitted["job"]) == ("sweep-1-final", "41")
     script = Path(submitted["script"])
     assert script == tmp_path / "rlplan-sweeps" / "sweep-1-final" / "slurm.sh"
@@ -41,22 +41,6 @@ def test_a_final_run_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp
     assert run("launch", "--slurm").code == 2
     ended = run("resume", "sweep-1-final", "--format", "json")  # as the job does
     assert (ended.code, json.loads(ended.out)["final"]["status"]) == (0, "finished")
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--from-best",), 3, "sweep-1 has no final run to go back in"),
-        (("--from-best", "--switch"), 2, "leave --switch and --allocation out"),
-        (("--from-best", "--allocation", "n=4,B=4"), 2, "leave --switch and --allocation out"),
-        (("--learning-rate", "1e-6"), 2, "give --from-best"),
-        (("--from-best", "--learning-rate", "0"), 2, "--learning-rate 0"),
-        (("--from-best", "--learning-rate", "-1e-6"), 2, "--learning-rate -1e-06"),
-    ],
-)
-def test_what_cannot_be_gone_back_to_is_refused(run: Run, words: tuple[str, ...], code: int, said: str) -> None:
-    ran = run("launch", *words)
-    assert (ran.code, said in " ".join(ran.err.split())) == (code, True), ran.err
 
 
 class Interrupting(Simulated):

@@ -171,9 +171,8 @@ def test_the_offer_of_a_refusal_works_as_it_is_typed(run: Run, further: list[str
     assert run("propose", "--budget", budget, "--gpus-per-trial", gpus, *further).code == 0
 
 
-@pytest.mark.parametrize("database", ["~/rlplan.db", "sqlite:///rlplan.db"])
 def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_store(tmp_path / "rlplan.db") as store:
@@ -182,7 +181,7 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
         samples.put(store, sweeps.add_cost_records, growing)
 
     def assumed(*flags: str) -> dict[str, Any]:
-        plan = proposed(run, "--budget", "5000", "--db", database, *flags)
+        plan = proposed(run, "--budget", "5000", "--db", "~/rlplan.db", *flags)
         told = {each["what"]: (each["value"], each["source"]) for each in plan["assumptions"]}
         return told | {"mean": plan["workload"]["mean_response_tokens"]}
 
@@ -193,12 +192,12 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
     assert measured["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
     assert (given["mean"], given["responses"][1]) == (2400, "--mean-response-tokens")
     assert given["cost of a step"][1] == "calibrated by 240 steps of verl.log, 8 h100"
-    price = run("price", "--format", "json", "--db", database).json
+    price = run("price", "--format", "json", "--db", "sqlite:///rlplan.db").json
     told = {each["what"]: each["source"] for each in price["assumptions"]}
     assert told["cost of a step"] == "calibrated by 240 steps of verl.log, 8 h100"
     assert told["responses"] == measured["responses"][1]
     quick = ("--draws", "1", "--policy", "full", "--pilot-fractions", "0.1")
-    assert run("preview", *quick, "--db", database).code == 0
+    assert run("preview", *quick, "--db", "sqlite:///rlplan.db").code == 0
 
 
 def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Path) -> None:

@@ -67,11 +67,6 @@ def test_repeats_have_a_mean_with_its_error(run: Run, table: str) -> None:
     assert f"Mean regret {repeats['mean_regret']:.4f}" in run(*call).out
 
 
-def test_a_budget_may_be_a_share_of_the_full_grid(run: Run, table: str) -> None:
-    ran = run("replay", table, "--budget", "10%", "--target", "100", "--policy", "full", "--format", "json")
-    assert ran.json["gpu_hours_spent"] == pytest.approx(80, abs=0.5)
-
-
 def test_the_table_says_what_was_chosen_and_fits_the_screen(run: Run, table: str) -> None:
     ran = run("replay", table, *ARGUMENTS, "--policy", "asha")
     said = " ".join(ran.out.split())
@@ -117,7 +112,6 @@ def test_earlier_tables_are_learnt_from_and_their_weights_are_said(
     assert set(document) == KEYS | {"sources"}
     assert [each["source"] for each in document["sources"]] == ["none", earlier, other, "all together"]
     assert sum(each["weight"] for each in document["sources"]) == pytest.approx(1.0)
-    assert run(*call, earlier, "--learn-from", other, "--format", "json").out == ran.out
     shown = " ".join(run(*call, earlier).out.split())
     assert "(8 configurations)" in shown
     assert "no source" in shown

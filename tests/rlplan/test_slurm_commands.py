@@ -1,6 +1,5 @@
 """`rlplan sweep --slurm` and `rlplan resume --slurm`: what is stored, written and submitted. sbatch is a stand-in."""
 
-import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,7 +69,7 @@ def test_a_sweep_is_stored_and_its_job_submitted(run: Run, sbatch: Path, tmp_pat
 def test_a_job_that_is_only_written_can_be_submitted_by_hand(run: Run, tmp_path: Path) -> None:
     ran = run(*SWEEP, "--dry-run", "--format", "json")
     assert ran.code == 0
-    document = json.loads(ran.out)
+    document = ran.json
     assert (document["sweep"], document["job"], document["nodes"]) == ("sweep-1", None, 1)
     assert document["script"] == str(script_of(tmp_path))
     assert f"rlplan resume sweep-1 --db {tmp_path}/rlplan.db " in script_of(tmp_path).read_text()
@@ -83,7 +82,7 @@ def test_a_stored_sweep_is_submitted_and_a_script_that_was_changed_by_hand_is_ke
     script = script_of(tmp_path)
     script.write_text(script.read_text() + "# mine\n")
     ran = run("resume", "--slurm", "--workers", "2", "--format", "json")
-    assert (ran.code, json.loads(ran.out)["job"]) == (0, "41")
+    assert (ran.code, ran.json["job"]) == (0, "41")
     assert "--wait=120 --workers 2)" in script.read_text()
     assert script.with_name("slurm.sh.before").read_text().endswith("# mine\n")
     assert sbatch.read_text().count("--parsable") == 2
@@ -116,12 +115,6 @@ def test_what_cannot_be_submitted_is_refused_before_anything_is_stored(
     assert (ran.code, said in ran.err) == (2, True), ran.err
     with open_store("rlplan.db", read_only=True) as store, store.read() as session:
         assert not session.query(Sweep).all()
-
-
-@pytest.mark.parametrize("command", [("sweep", "--sbatch=--qos=a"), ("resume", "--dry-run"), ("retry", "--dry-run")])
-def test_options_of_a_job_need_one(run: Run, command: tuple[str, ...]) -> None:
-    ran = run(*command)
-    assert (ran.code, "give --slurm too" in ran.err) == (2, True)
 
 
 def test_a_sweep_that_is_driven_is_not_submitted(run: Run, sbatch: Path, tmp_path: Path) -> None:
@@ -162,7 +155,7 @@ def test_failed_trials_are_run_again_by_a_job(run: Run, sbatch: Path, tmp_path: 
     assert states(database) == (SweepStatus.FINISHED, [TrialState.FAILED, TrialState.FAILED])
     (tmp_path / "refuses").unlink()
     ran = run("retry", "--slurm", "--trial", first, "--workers", "2", "--format", "json")
-    assert (ran.code, json.loads(ran.out)["job"]) == (0, "41")
+    assert (ran.code, ran.json["job"]) == (0, "41")
     assert states(database) == (SweepStatus.INTERRUPTED, [TrialState.PLANNED, TrialState.FAILED])
     assert "rlplan resume sweep-1" in script_of(tmp_path).read_text()
 

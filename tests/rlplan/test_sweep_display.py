@@ -5,7 +5,7 @@ import re
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,9 @@ from rlplan.live.sweep_running import Follower
 from rlplan.reading.sweep_picture import Picture
 from rlplan.reading.sweep_reading import picture
 from tests.rlplan.pseudo_terminal import at_a_terminal
-from tests.rlplan.sweep_rows import Seeder, seeded
+from tests.rlplan.sweep_rows import Seeder
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@pytest.fixture
-def seeder(tmp_path: Path) -> Iterator[Seeder]:
-    opened = seeded(tmp_path / "rlplan.db")
-    yield opened
-    opened.store.close()
 
 
 class Recorded(Display):

@@ -1,6 +1,5 @@
 """Projects that are copied, moved and deleted, and what `rlplan resume` and `retry` do about their sweeps' folders."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -210,7 +209,7 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
     alone.mkdir()
     shutil.copy(path, alone)
     told = {
-        place: json.loads(run("recommend", "--db", str(place / "rlplan.db"), "--format", "json").out)["launch"]
+        place: run("recommend", "--db", str(place / "rlplan.db"), "--format", "json").json["launch"]
         for place in (project, copy, alone)
     }
     for place in (project, copy):

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import rlplan
-from planner.store.schema import SweepStatus
 from rlplan.actions import sweeping
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import Finished
@@ -14,7 +13,7 @@ from rlplan.api.book import Book
 from rlplan.live.sweep_running import Began
 from runner.ports.simulation import SimulationChoice
 from tests.rlplan.recommend_sweeps import ended
-from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.sweep_rows import ready
 from tests.rlplan.test_sweeping import COSTS, simulate
 
 
@@ -29,10 +28,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def book(tmp_path: Path) -> Book:
     """Open a database with a sweep whose rows were written by hand, recommendation included."""
-    seeder = seeded(tmp_path / "rlplan.db")
-    seeder.recommend()
-    seeder.end(SweepStatus.FINISHED)
-    seeder.store.close()
+    ready(tmp_path / "rlplan.db")
     return rlplan.open()
 
 

@@ -57,7 +57,7 @@ def test_a_fit_is_what_the_command_prints(run: Run, tmp_path: Path) -> None:
     path = str(write(tmp_path / "one.csv"))
     fits = rlplan.fit(path, fit_fraction=0.5, predict_at=["end", 100], level=0.8)
     flags = ("--fit-fraction", "0.5", "--predict-at", "end", "--predict-at", "100", "--level", "0.8")
-    printed = json.loads(run("fit", path, *flags, "--format", "json").out)
+    printed = run("fit", path, *flags, "--format", "json").json
     document = fits.to_dict()
     for each in (*printed["curves"], *document["curves"]):
         each.pop("fit_ms")
@@ -146,7 +146,7 @@ def test_a_replay_of_a_frame_is_that_of_its_file(run: Run, tmp_path: Path) -> No
     of_file, of_frame = rlplan.replay(path, **given), rlplan.replay(pandas.read_csv(path), **given)
     assert of_file.to_dict() == of_frame.to_dict()
     flags = ("--budget", "20%", "--target", "100", "--policy", "asha", "--repeat", "2")
-    assert json.loads(run("replay", path, *flags, "--format", "json").out) == json.loads(json.dumps(of_file.to_dict()))
+    assert run("replay", path, *flags, "--format", "json").json == json.loads(json.dumps(of_file.to_dict()))
     document = of_file.to_dict()
     assert (of_file.policy, of_file.regret, of_file.mean_regret) == (
         "asha",

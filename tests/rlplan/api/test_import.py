@@ -21,11 +21,6 @@ def test_importing_it_imports_nothing_heavy() -> None:
     assert not modules_after("import rlplan") & HEAVY
 
 
-def test_a_plan_is_proposed_without_what_only_sweeps_need() -> None:
-    code = "import rlplan, tempfile, os\nos.chdir(tempfile.mkdtemp())\nrlplan.propose(budget=5000)"
-    assert not modules_after(code) & {"scipy", "torch", "ray", "pandas", "polars", "plotly"}
-
-
 def test_every_error_can_be_caught_by_name() -> None:
     raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert raised - {"IllegalTransitionError"} == set(rlplan._ERRORS)

@@ -26,29 +26,13 @@ def test_the_arguments_are_the_flags() -> None:
 def test_a_plan_is_the_document_of_the_command(run: Run) -> None:
     plan = rlplan.propose(budget=5000, model="qwen3-8b", gpu="h100", gpus=64)
     flags = ("--budget", "5000", "--model", "qwen3-8b", "--gpu", "h100", "--gpus", "64", "--format", "json")
-    printed = json.loads(run("propose", *flags).out)
+    printed = run("propose", *flags).json
     said = json.loads(json.dumps(plan.to_dict()))
     for document in (printed, said):
         document.pop("plan")
         for each in document["assumptions"]:  # where a value comes from: a flag there, an argument here
             each.pop("source")
     assert said == printed
-
-
-def test_a_plan_is_typed_and_keeps_its_promises() -> None:
-    plan = rlplan.propose(budget=5000, task=None, gpus=32)
-    assert (plan.name, plan.budget_gpu_hours, plan.hardware["gpus"]) == ("plan-1", 5000, 32)
-    assert plan.pilot_gpu_hours + plan.final_gpu_hours <= 5000
-    assert sum(each.pilot_gpu_hours for each in plan.candidates) <= plan.pilot_gpu_hours
-    assert plan.best is plan.candidates[0]
-    assert plan.best.rank == 1
-    assert plan.best.expected_score is not None
-    assert plan.best.expected_score.low < plan.best.expected_score.median
-    assert plan.workload["model"] == "qwen3-8b"
-    assert (plan.recipe, plan.difficulty) == ("easy", "easy")
-    assert plan.assumptions
-    assert "plan-1" in repr(plan)
-    assert max(map(len, map(repr, (plan, plan.best)))) <= 1000
 
 
 def test_a_stored_plan_is_the_plan_that_was_proposed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,13 +46,13 @@ def test_frames_are_alike_in_every_library(book: Book, name: str) -> None:
 
 def test_frames_hold_what_the_commands_print(book: Book, run: Run) -> None:
     sweep = book.sweep()
-    printed = json.loads(run("status", "sweep-1", "--format", "json").out)
+    printed = run("status", "sweep-1", "--format", "json").json
     for row, trial in zip(sweep.trials("rows"), printed["trials"], strict=True):
         assert row == {name: trial[name] for name in row}
     curves = [(trial["trial"], *point.values()) for trial in printed["trials"] for point in trial["points"]]
     names = ("trial", "step", "gpu_hours", "score", "score_standard_error")
     assert [tuple(row[name] for name in names) for row in sweep.curves("rows")] == curves
-    decided = json.loads(run("decisions", "sweep-1", "--format", "json").out)["decisions"]
+    decided = run("decisions", "sweep-1", "--format", "json").json["decisions"]
     for row, decision in zip(sweep.decisions("rows"), decided, strict=True):
         assert [row[name] for name in ("number", "action", "reason")] == [
             decision[name] for name in ("number", "action", "reason")
@@ -93,7 +93,7 @@ def test_names_are_escaped_in_a_notebook(book: Book) -> None:
 
 def test_it_recommends_as_the_command_does(sweep: rlplan.Sweep, run: Run) -> None:
     answer = sweep.recommend(target=2.0)
-    printed = json.loads(run("recommend", "--target", "2", "--format", "json").out)
+    printed = run("recommend", "--target", "2", "--format", "json").json
     assert json.loads(json.dumps(answer.to_dict())) == printed
     assert (answer.sweep, answer.target_gpu_hours) == ("sweep-1", 2.0)
     assert answer.best.rollouts_per_prompt == printed["recommendation"]["rollouts_per_prompt"]

@@ -116,14 +116,6 @@ def test_gpus_are_read_as_nvidia_smi_prints_them() -> None:
     assert (second.name, second.free_bytes) == ("NVIDIA A100, SXM", GIB)
 
 
-def test_a_sweep_without_its_driver_and_what_it_left_are_told() -> None:
-    gone = Running("sweep-2", "process 7 on here", False, 500.0, (11, 12))
-    findings = list(storage.check(replace(STORAGE, running=(gone,))))
-    assert said(findings, "sweep-2").do == "rlplan resume sweep-2"
-    assert said(findings, "orphans").do == "kill 11 12"
-    assert verdict(findings) is Health.MIND
-
-
 def test_tries_that_fail_are_bad() -> None:
     tried = (Tried("Ray starts", True, 9.2, "2.56.0"), Tried("torch works", False, 1.0, "ImportError: no"))
     passed, failed = check_tries(tried)

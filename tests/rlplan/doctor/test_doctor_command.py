@@ -1,8 +1,5 @@
 """`rlplan doctor` on this machine, and what it prints of made-up findings."""
 
-import csv
-import io
-import json
 import os
 import subprocess
 import sys
@@ -36,7 +33,7 @@ FOUND = (
 
 def test_this_machine_is_examined_and_nothing_is_made(run: Run, tmp_path: Path) -> None:
     ran = run("doctor", "--format", "json")
-    document = json.loads(ran.out)
+    document = ran.json
     found = {each["what"]: each for each in document["findings"]}
     assert {"Python", "packages", "torch", "cores", "memory", "GPUs", "terminal", "database", "disk"} <= found.keys()
     assert found["Python"]["health"] == "ok"
@@ -60,7 +57,7 @@ def test_the_exit_code_says_whether_sweeps_can_run(
 ) -> None:
     monkeypatch.setattr(doctor_output, "examine", lambda database, deep: iter(found))
     assert run("doctor").code == code
-    rows = list(csv.DictReader(io.StringIO(run("doctor", "--format", "csv").out)))
+    rows = run("doctor", "--format", "csv").rows
     assert [(row["health"], row["what"], row["do"]) for row in rows] == [
         (each.health.value, each.what, each.do) for each in found
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.rlplan.sweep_rows import Seeder, seeded
+from tests.rlplan.sweep_rows import Seeder
 from tests.rlplan.web.dashboard.visits import visiting
 
 
@@ -14,11 +14,9 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sweep(database: Path) -> Iterator[Seeder]:
+def sweep(seeder: Seeder) -> Seeder:
     """A sweep in the middle of its life."""
-    seeder = seeded(database)
-    yield seeder
-    seeder.store.close()
+    return seeder
 
 
 @pytest.fixture
