@@ -1,6 +1,7 @@
 """Launching the final run of a sweep from Python, with simulated workers instead of Ray."""
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +35,7 @@ from rlplan.web.report import write_report
 from rlplan.wording.formats import Format
 from runner.ports.backend import Point
 from runner.ports.executor import Event, Progress
-from tests.rlplan.test_sweeping import Simulated, Stopping, request, simulate
+from tests.rlplan.test_sweeping import Simulated, Stopping, interrupted, request, simulate
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
@@ -109,36 +110,18 @@ def test_a_final_run_that_was_interrupted_is_what_resume_goes_on_with(swept: str
     assert rows(swept, ForecastOfFinal)[-1].step == promised.update_steps
 
 
-def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(swept: str) -> None:
-    launch(LaunchRequest(validations=8), swept)
+def test_what_has_ended_is_not_launched_again_and_what_another_costs_must_be_left(launched: str) -> None:
     with pytest.raises(NotFoundError, match="nothing is left to launch"):
-        launch(LaunchRequest(), swept)
-    run = next(
-        each for each in rows(swept, Trial) if (each.rollouts_per_prompt, each.prompts_per_batch) != sizes(swept)
-    )
-    allocation = f"n={run.rollouts_per_prompt},B={run.prompts_per_batch}"
+        launch(LaunchRequest(), launched)
+    cells = {(each.rollouts_per_prompt, each.prompts_per_batch) for each in rows(launched, Trial)}
+    n, B = min(cells - {sizes(launched)})
     with pytest.raises(BudgetError, match=r"needs at least|nothing is left"):
-        launch(LaunchRequest(allocation=allocation, validations=1), swept)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"allocation": "n=4"}, "give the rollouts per prompt and the prompts"),
-        ({"allocation": "n=3,B=5"}, "has none like it that can be run; it has n="),
-        ({"validations": 0}, "--validations 0"),
-        ({"sweep": "sweep-7"}, "there is no sweep 'sweep-7'"),
-    ],
-)
-def test_what_cannot_be_launched_is_refused_with_what_can(swept: str, given: dict[str, Any], message: str) -> None:
-    with pytest.raises((InputError, NotFoundError), match=message):
-        launch(LaunchRequest(**given), swept)
-    assert rows(swept, Final) == []
+        launch(LaunchRequest(allocation=f"n={n},B={B}", validations=1), launched)
+    assert len(rows(launched, Final)) == 1
 
 
 def test_without_a_recommendation_nothing_is_launched(database: str) -> None:
-    interrupts = Stopping()
-    start(request(), database, interrupts=interrupts, began=interrupts.began)
+    interrupted(database)
     with pytest.raises(NotFoundError, match="has no recommendation yet"):
         launch(LaunchRequest(), database)
 
@@ -191,24 +174,6 @@ def test_a_fall_is_warned_of_until_the_score_comes_back(
     assert ("sweep-1-final ended with a warning" in printed.err) is warned
 
 
-def test_what_is_nowhere_near_its_promise_is_warned_of_and_counts_as_broken(
-    swept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fallen_from_the_beginning(monkeypatch)
-    launch(LaunchRequest(validations=8), swept)
-    warnings = [each for each in rows(swept, Decision) if each.action == "warning"]
-    assert "promise" in [each.seen["rule"] for each in warnings]
-    said = next(each.reason for each in warnings if each.seen["rule"] == "promise")
-    assert "02 or more below the promised" in said
-    assert "rlplan launch sweep-1 --allocation n=" in said
-    with open_store(swept, read_only=True) as store, store.read() as session:
-        record = record_of(session)
-    assert record is not None
-    assert (record.finals, record.held) == (1, 0)
-    assert record_said(record).startswith("The one final run that ended did not end within the 90 % interval")
-    assert record.typical_price == pytest.approx(1.0, abs=0.5)
-
-
 def test_status_shows_the_final_run_first_and_the_list_how_promises_held(
     launched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -241,7 +206,7 @@ def test_report_and_page_begin_with_the_final_run_and_its_promise(launched: str,
     assert final_chart(running).data["data"][-1]["error_y"]["array"][0] > 0
 
 
-def test_a_broken_promise_widens_the_next_and_is_said_and_stored_with_it(
+def test_a_broken_promise_is_warned_of_and_widens_the_next_and_is_stored_with_it(
     swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start(request(seed=1), swept)  # before anything was learnt of promises
@@ -250,6 +215,15 @@ def test_a_broken_promise_widens_the_next_and_is_said_and_stored_with_it(
     assert (before.width.factor, before.width.said) == (1.0, None)
     fallen_from_the_beginning(monkeypatch)
     launch(LaunchRequest(sweep="sweep-1", validations=8), swept)
+    (warning,) = [each for each in rows(swept, Decision) if each.action == "warning" and each.seen["rule"] == "promise"]
+    assert "02 or more below the promised" in warning.reason
+    assert "rlplan launch sweep-1 --allocation n=" in warning.reason
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        record = record_of(session)
+    assert record is not None
+    assert (record.finals, record.held) == (1, 0)
+    assert record_said(record).startswith("The one final run that ended did not end within the 90 % interval")
+    assert record.typical_price == pytest.approx(1.0, abs=0.5)
     after = describe(asked, swept)
     factor = after.width.factor
     assert 1.1 < factor < 1.35  # one collapse
@@ -352,7 +326,39 @@ def test_what_the_updates_of_a_final_run_took_prices_the_next_plan(swept: str, m
         records = store.cost_records(gpu="cpu")
     assert {each.trial_id for each in records} == {rows(swept, Trial)[-1].id}
     assert all(each.seconds == {"generate": 0.25, "train": 0.5} for each in records)
-    start(request(), swept)
+    interrupted(swept)
     told = [each["source"] for each in rows(swept, Plan)[-1].assumptions if each["what"] == "cost of a step"]
     assert len(told) == 1
     assert "of sweep-1-final, 1 cpu" in told[0]
+
+
+class Diverging(Simulated):
+    """Has the loss of one update be no number, as where an update is skipped and the run goes on."""
+
+    spoilt = False
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [self._spoilt(event) if isinstance(event, Progress) else event for event in super().wait(seconds)]
+
+    def _spoilt(self, event: Progress) -> Progress:
+        return replace(event, points=tuple(self._with_loss(point) for point in event.points))
+
+    def _with_loss(self, point: Point) -> Point:
+        loss = 0.1 if self.spoilt or not point.optimizer_step else math.nan
+        self.spoilt = self.spoilt or point.optimizer_step > 0
+        return replace(point, metrics={**point.metrics, "loss": loss, "grad_norm": 1.0})
+
+
+def test_a_loss_that_is_no_number_is_warned_of_once(
+    swept: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sweeping, "RayExecutor", Diverging)
+    ended = launch(LaunchRequest(validations=8), swept)
+    with open_store(swept, read_only=True) as store, store.read() as session:
+        told = session.query(Decision).filter(Decision.action == "warning")
+        (reason,) = [each.reason for each in told if each.seen["rule"] == "not-finite"]
+    assert "--from-best --learning-rate " in reason
+    assert print_finished(ended, swept, Format.JSON) == 5
+    warnings = json.loads(capsys.readouterr().out)["final"]["warnings"]
+    (said,) = [each["said"] for each in warnings if each["rule"] == "not-finite"]
+    assert "loss is not a finite number in update" in said

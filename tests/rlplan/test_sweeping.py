@@ -24,7 +24,6 @@ from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
 from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
-from runner.ports.executor import Executor
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep.fingerprint import code_fingerprint
@@ -105,13 +104,13 @@ def interrupted(database: str, **changes: Any) -> None:
 
 def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     names: list[str] = []
-    finished = start(request(budget=0.5), database, began=names.append)
+    finished = start(request(), database, began=names.append)
     assert names == [finished.sweep] == ["sweep-1"]
     assert not finished.interrupted
     assert finished.failed_trials == 0
     sweep = stored(database)
     assert sweep.status is SweepStatus.FINISHED
-    assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.2)
+    assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.04)
     assert sweep.config["folder"] == str(tmp_path / "rlplan-sweeps" / "sweep-1")
     ((folder, _, tag, address, cpus, gpus, nodes),) = Simulated.made
     assert (str(folder), address, cpus, gpus, nodes) == (sweep.config["folder"], None, 1.0, 0.0, 1)
@@ -295,29 +294,24 @@ def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
     }
 
 
-def test_a_sweep_that_loses_ray_for_good_is_interrupted_and_goes_on(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Losing(Simulated):
-        def wait(self, seconds: float) -> Any:
-            raise ClusterLostError("Ray was lost 6 times")
-
-    monkeypatch.setattr(sweeping, "RayExecutor", Losing)
-    with pytest.raises(ClusterLostError) as raised:
-        start(request(), database)
-    assert exit_code(raised.value) is ExitCode.INTERRUPTED
-    assert stored(database).status is SweepStatus.INTERRUPTED
-    monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
-    assert not resume(None, database).interrupted
+class Losing(Simulated):
+    def wait(self, seconds: float) -> Any:
+        raise ClusterLostError("Ray was lost 6 times")
 
 
-def test_an_executor_that_cannot_be_made_leaves_the_sweep_free(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Executor:
+class Missing(Simulated):
+    def __init__(self, *_: Any) -> None:
         raise InputError("no cluster there")
 
-    monkeypatch.setattr(sweeping, "RayExecutor", broken)
-    with pytest.raises(InputError, match="no cluster there"):
+
+@pytest.mark.parametrize(("executor", "code"), [(Losing, ExitCode.INTERRUPTED), (Missing, ExitCode.BAD_INPUT)])
+def test_a_sweep_whose_cluster_is_lost_or_not_there_is_left_free_and_goes_on(
+    database: str, monkeypatch: pytest.MonkeyPatch, executor: type[Simulated], code: ExitCode
+) -> None:
+    monkeypatch.setattr(sweeping, "RayExecutor", executor)
+    with pytest.raises((ClusterLostError, InputError), match=r"Ray was lost 6 times|no cluster there") as raised:
         start(request(), database)
+    assert exit_code(raised.value) is code
     sweep = stored(database)
     assert (sweep.status, sweep.driver_id) == (SweepStatus.INTERRUPTED, None)
     monkeypatch.setattr(sweeping, "RayExecutor", Simulated)
@@ -336,7 +330,5 @@ def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeyp
             return 0 if self.asked < 50 else super().workers
 
     monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
-    finished = start(request(budget=0.5), database)
-
-    assert not finished.interrupted
+    assert not start(request(), database).interrupted
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())

@@ -1,8 +1,6 @@
 """A trial of a sweep goes on as a run of its own, and nothing of the trial changes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from budgets.errors import CheckpointError, InputError, NotFoundError
 from rlplan.actions.train_request import TrainRequest
 from rlplan.actions.training import train
 from runner.training.trial import METRICS
-from tests.rlplan.test_train_real import ENV, without_times
 from tests.rlplan.train_backend import Scripted, steps
 
 PILOT, HERE = Path("trials/n16-B32-s0"), Path("here")
@@ -78,28 +75,3 @@ def test_a_full_disk_is_said_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(CheckpointError, match="cannot be copied to here: the disk is full"):
         train(request(), backend=Scripted())
     assert not HERE.exists()
-
-
-SCRIPT = """
-from pathlib import Path
-from rlplan.actions.train_request import TrainRequest
-from rlplan.actions.training import train
-from runner.ports.executor import Work
-from runner.sweep.worker import Worker
-
-small = dict(task="sum-easy", rollouts_per_prompt=4, prompts_per_batch=4, problems=8, samples=2, validate_every=32)
-whole = train(TrainRequest(**small, steps=6, out=Path("whole")))
-folder = str(Path("real-trial").absolute())
-worker = Worker("w1", lambda: 0.0, lambda event: None)
-assert worker.run(Work(1, 1, 1, whole.run.trial.model_dump(mode="json"), folder, 0, 4, 1e9), lambda: False)
-worker.close()
-final = train(TrainRequest(**small, steps=6, out=Path("final"), from_pilot=Path(folder)))
-assert [point.optimizer_step for point in final.history.scored] == [0, 2, 4, 6]
-"""
-
-
-def test_pilot_and_final_together_are_the_whole_run() -> None:
-    """With the real backend, in a process of its own: a worker's 4 updates and 2 more are an undisturbed run of 6."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, env=ENV)
-    assert done.returncode == 0, done.stderr
-    assert without_times(Path("final")) == without_times(Path("whole"))

@@ -24,6 +24,25 @@ def score(problem: dict, response: str) -> float:
 """
 
 
+FROM_PILOT = """
+from pathlib import Path
+from rlplan.actions.train_request import TrainRequest, new_run
+from rlplan.actions.training import train
+from runner.ports.executor import Work
+from runner.sweep.worker import Worker
+
+size = dict(rollouts_per_prompt=8, prompts_per_batch=8, problems=16, samples=2, validate_every=128, steps=6)
+folder = Path("trial").absolute()
+request = TrainRequest(task="sum-easy", **size, out=Path("final"), from_pilot=folder)
+worker = Worker("w1", lambda: 0.0, lambda event: None)
+config = new_run(request)[0].trial.model_dump(mode="json")
+assert worker.run(Work(1, 1, 1, config, str(folder), 0, 4, 1e9), lambda: False)
+worker.close()
+final = train(request)
+assert [point.optimizer_step for point in final.history.scored] == [0, 2, 4, 6]
+"""
+
+
 def train(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, "train", *args], cwd=folder, capture_output=True, text=True, check=False, env=ENV)
 
@@ -66,6 +85,14 @@ def test_an_interrupted_run_goes_on_to_be_the_whole_run(whole: Path, tmp_path: P
         assert process.returncode == 130
         assert train(tmp_path, "--resume", "--out", "here").returncode == 0
     assert without_times(tmp_path / "here") == without_times(whole)
+
+
+def test_pilot_and_final_together_are_the_whole_run(whole: Path, tmp_path: Path) -> None:
+    """A worker's 4 updates and 2 more are an undisturbed run of 6."""
+    command = [sys.executable, "-c", FROM_PILOT]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENV)
+    assert done.returncode == 0, done.stderr
+    assert without_times(tmp_path / "final") == without_times(whole)
 
 
 def test_every_metric_is_explained(whole: Path) -> None:
