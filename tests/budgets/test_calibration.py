@@ -89,7 +89,7 @@ def test_without_records_the_prior_stands() -> None:
 def test_coefficients_are_recovered_within_their_intervals(recipe: str) -> None:
     workload = workload_of(cap=4096)
     hits: dict[Driver, list[bool]] = {driver: [] for driver in Driver}
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         truth = drawn(rng)
         records = measure(workload, recipe, truth, rng, SHAPES * 2)
@@ -107,7 +107,7 @@ def test_predictions_narrow_and_cover_the_true_cost(recipe: str) -> None:
     workload = workload_of(cap=4096)
     placement = Placement(6, 2, colocated=False) if recipe == "scalerl" else TOGETHER
     inside = []
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         truth = drawn(rng)
         records = measure(workload, recipe, truth, rng, SHAPES * 2, placement=placement)
@@ -229,7 +229,7 @@ def test_the_seconds_of_whole_steps_alone_teach_what_such_a_step_costs(recipe: s
 def test_intervals_cover_other_shapes_of_a_set_up_of_which_whole_steps_of_one_are_known() -> None:
     workload = workload_of(cap=4096)
     inside, widths = [], []
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         truth = drawn(rng)
         own_shape = rng.normal(0, 0.05)  # what the form gets wrong of it

@@ -2,18 +2,27 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 from budgets.errors import BudgetError
-from planner.proposals import PilotRules, Proposal, Request, propose
+from planner.proposals import GridBounds, PilotRules, Proposal, Request, propose
 from tests.planner.proposals.requests import request
+
+SMALL = GridBounds(most_rollouts_per_prompt=64, most_prompts_per_batch=256)  # fewer cells, to be quick
 
 
 def open_request(budget: float = 5000.0, *, within: float | None = None, recipe: str = "easy") -> Request:
     asked = request(budget, pilots=PilotRules(), recipe=recipe)
     return replace(asked, chooses_gpus=True, within_hours=within)
+
+
+@cache
+def proposed(recipe: str = "easy") -> Proposal:
+    """What is proposed without a deadline, for several tests to look at."""
+    return propose(open_request(recipe=recipe))
 
 
 def wall_hours(proposal: Proposal) -> float:
@@ -23,7 +32,7 @@ def wall_hours(proposal: Proposal) -> float:
 
 @pytest.mark.parametrize("recipe", ["easy", "scalerl"])
 def test_the_layout_that_is_chosen_ends_no_lower_than_others_that_end_within_a_week(recipe: str) -> None:
-    proposal = propose(open_request(recipe=recipe))
+    proposal = proposed(recipe)
     chosen = proposal.request.hardware.gpus_per_trial
     others = {
         gpus: propose(replace(open_request(recipe=recipe), chooses_gpus=False, hardware=hardware))
@@ -47,7 +56,7 @@ def test_without_a_layout_that_ends_within_a_week_the_fastest_is_taken() -> None
 
 
 def test_layouts_are_compared_by_price_and_time_and_one_is_marked() -> None:
-    proposal = propose(open_request())
+    proposal = proposed()
     prices = [each.gpu_hours_per_step for each in proposal.layouts]
     seconds = [each.step_seconds for each in proposal.layouts]
 
@@ -78,7 +87,7 @@ def test_pilots_and_final_run_end_by_the_deadline_and_a_nearer_one_costs_more() 
 
 @pytest.mark.parametrize(
     "machine",
-    [{}, {"model": "qwen2.5-7b", "gpus": 2, "response_tokens": 2048}],
+    [{"grid": SMALL}, {"model": "qwen2.5-7b", "gpus": 2, "response_tokens": 2048}],
     ids=["with room", "one that training nearly fills"],
 )
 def test_a_deadline_that_nothing_meets_is_refused_with_one_that_will_do(machine: dict[str, Any]) -> None:
@@ -91,7 +100,7 @@ def test_a_deadline_that_nothing_meets_is_refused_with_one_that_will_do(machine:
 
 
 def test_the_interval_of_the_price_is_turned_into_steps_and_rows() -> None:
-    proposal = propose(open_request())
+    proposal = proposed()
     doubt, first = proposal.doubt, proposal.candidates[0].cell
 
     assert doubt.fewest_steps <= first.allocation.update_steps <= doubt.most_steps

@@ -198,13 +198,6 @@ def test_the_first_is_level_with_itself_and_the_usual_choice_is_the_nearest_row(
         assert standing.level == (chance_ahead(candidate.cell, first.cell, proposal.world_weights) >= 0.25)
 
 
-def test_a_study_alone_would_choose_by_its_own_law() -> None:
-    alone = {ground.study: ground.rollouts_per_prompt for ground in propose(request(20_000)).grounds}
-    assert alone["IsoCompute, Qwen2.5-7B"] >= 256
-    assert alone["ScaleRL, 8B and Scout"] <= 32
-    assert alone["2-GRPO and RL-excursions"] <= 32
-
-
 def test_a_run_that_stops_early_stops_on_other_gpus_too_and_its_standing_is_noted() -> None:
     proposal = propose(request(100_000.0))
     first = proposal.candidates[0]

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -6,9 +5,8 @@ from typing import Any
 import pytest
 
 from budgets.errors import BudgetError
-from planner.proposals import PilotGrant, PilotRules, Proposal, Sharing, propose
+from planner.proposals import PilotRules, Proposal, Sharing, propose
 from planner.proposals.sharing import ALIKE
-from planner.proposals.worth import score_after_pilots
 from tests.planner.proposals.requests import request
 
 AUTO, ASKED = PilotRules(), PilotRules(required=True)
@@ -79,25 +77,3 @@ def test_a_larger_budget_is_never_expected_to_end_lower_whatever_its_share(chang
     assert all(later.score_without >= earlier.score_without for earlier, later in pairwise(told))
     # What pilots are worth is a mean of draws, each of which may be off by a few thousandths.
     assert all(later.expected_score >= earlier.expected_score - 0.003 for earlier, later in pairwise(told))
-
-
-def test_the_longer_pilots_are_the_better_a_sweep_chooses_and_the_shortest_leave_it_with_the_plans_first() -> None:
-    proposal = propose(request(5000.0))
-    piloted = [each.cell.configuration for each in proposal.candidates if each.pilot.steps]
-    cells = [each.cell for each in proposal.candidates]
-    first = max(cell.expected_score.median for cell in cells)
-
-    def score(share: float) -> float:
-        grants = {
-            cell.configuration: PilotGrant(
-                math.ceil(share * cell.allocation.update_steps) * (cell.configuration in piloted), 0.0, 0, ""
-            )
-            for cell in cells
-        }
-        return score_after_pilots(cells, grants, proposal.world_weights)
-
-    scores = [score(share) for share in (0.0, 0.002, 0.02, 0.2, 1.0)]
-    assert scores[0] == first
-    assert scores[1] == pytest.approx(first, abs=0.005)
-    assert scores[1:] == sorted(scores[1:])
-    assert scores[4] > first + 0.01

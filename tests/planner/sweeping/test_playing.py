@@ -16,6 +16,7 @@ from planner.sweeping.actions import Propose, Prune
 from planner.sweeping.chances import NEAR
 from planner.sweeping.policies import open_policy
 from planner.view import Cell, Configuration
+from tests.planner.pooling.sweeps import smooth
 from tests.planner.replaying.tables import Watched
 from tests.planner.sweeping.views import CELLS
 
@@ -23,22 +24,6 @@ PLANNED, BUDGET, TARGET, PER_STEP = 12, 122.0, 100.0, 0.5  # that many pilots of
 ANSWERS = 500  # behind each score
 
 Course = Callable[[float], float]  # the score over the share of the target
-
-
-def surface(seed: int, cells: Sequence[Cell]) -> dict[Cell, Course]:
-    """Draw sigmoids of which A and C_mid are smooth functions of log n and log B, with a scatter about them."""
-    rng = np.random.default_rng(seed)
-    best = rng.uniform(2, 6), rng.uniform(4, 8)
-    curvature, start = rng.uniform(0.003, 0.03, size=2), rng.uniform(0.1, 0.4)
-    top, middle, slope = rng.uniform(0.6, 0.9), rng.uniform(0.02, 0.3), rng.normal(size=2) * 0.2
-
-    def course(cell: Cell) -> Course:
-        away = np.log2(cell) - best
-        asymptote = max(start, top - float(curvature @ away**2) + rng.normal() * 0.01)
-        own, exponent = middle * float(np.exp(slope @ away + 0.2 * rng.normal())), rng.uniform(1, 2.5)
-        return lambda u: start + (asymptote - start) / (1 + (own / max(u, 1e-9)) ** exponent)
-
-    return {cell: course(cell) for cell in cells}
 
 
 def unrelated(seed: int, cells: Sequence[Cell]) -> dict[Cell, Course]:
@@ -60,7 +45,8 @@ def played(policy: str, seed: int, budget: float = BUDGET, related: bool = False
     cells = [CELLS[i] for i in rng.permutation(len(CELLS))]
     x = PER_STEP * np.arange(201)
     runs = []
-    for cell, course in (surface if related else unrelated)(seed, cells).items():
+    truth = {cell: curve.at for cell, curve in smooth(seed, cells).items()} if related else unrelated(seed, cells)
+    for cell, course in truth.items():
         p = np.clip([course(at / TARGET) for at in x], 0, 1)
         error = np.sqrt(np.maximum(p * (1 - p), 0.25 / ANSWERS) / ANSWERS)
         runs.append(RecordedRun(str(cell), Configuration(*cell), 0, x, rng.binomial(ANSWERS, p) / ANSWERS, error))
@@ -91,11 +77,6 @@ def test_with_money_for_its_plan_every_trial_has_a_curve_and_the_full_grid_train
         assert policy != "full" or {trial.step for trial in last.trials.values()} == {20}
 
 
-def test_proposed_trials_are_at_most_half_of_the_plan() -> None:
-    last, _ = played("rlplan", 4, budget=400.0)[1].decisions[-1]
-    assert 0 < sum(trial.proposed for trial in last.trials.values()) <= PLANNED / 2
-
-
 def test_a_driver_that_starts_again_decides_the_same() -> None:
     decisions = played("rlplan", 5, related=True)[1].decisions
     assert any(isinstance(action, Propose) for _, actions in decisions for action in actions)
@@ -124,7 +105,7 @@ def test_the_choice_is_better_than_that_of_random_search_where_neighbours_tell_a
     related: bool,
 ) -> None:
     ours, random = (
-        np.array([played(policy, seed, related=related)[0].regret for seed in range(8)])
+        np.array([played(policy, seed, related=related)[0].regret for seed in range(6)])
         for policy in ("rlplan", "random")
     )
     difference, error = float((ours - random).mean()), float((ours - random).std(ddof=1) / np.sqrt(len(ours)))
