@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,6 @@ from bench.deciding.outcomes import Method, Outcome
 from bench.deciding.statistics import Results
 from bench.deciding.tables import names, suite
 
-PEERS = Path(__file__).parents[2] / "bench/deciding/peers"
 OURS, THEIRS = Method("rlplan", "", "own"), Method("asha", "full", "last")
 
 
@@ -43,40 +40,3 @@ def test_the_best_peer_has_its_best_settings_and_was_played_everywhere() -> None
     results = Results(rows, "rlplan")
     assert results.best_peer(1, 0.1) == Method("asha", "short", "long")
     assert results.difference((OURS, 0.1), (THEIRS, 0.1), 1).mean == pytest.approx(-0.04)
-
-
-class Promoter:
-    """Trains each of three configurations for one level, and then the first on to the second."""
-
-    def __init__(self, task: type) -> None:
-        self.tasks = [task(0, 0, 1.0), task(1, 1, 1.0), task(2, 2, 1.0), task(0, 0, 2.0)]
-
-    def next(self) -> object:
-        return self.tasks.pop(0) if self.tasks else None
-
-    def reported(self, trial: object, level: float, score: float) -> bool:
-        return True
-
-    def ended(self, trial: object, level: float, score: float) -> None:
-        pass
-
-
-def test_the_clock_charges_what_all_workers_train(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(PEERS))
-    import board as boards
-    import clock as clocks
-
-    at = np.array([1.0, 2.0, 3.0, 4.0])
-    scores = (np.array([0.3, 0.4, 0.5, 0.6]), np.array([0.4, 0.4, 0.4, 0.4]), np.array([0.1, 0.2, 0.9, 1.0]))
-    board = boards.Board([{"n": n} for n in (1, 2, 4)], [[(at, one)] for one in scores], 4.0)
-    levels = boards.Levels(board, 1.0)
-    stretches = clocks.Clock(board, levels, 2, 10.0).play(Promoter(clocks.Task))
-    assert [(one.configuration, one.start, one.end) for one in stretches] == [
-        (0, 0, 1),
-        (1, 0, 1),
-        (2, 1, 2),
-        (0, 1, 2),
-    ]
-    assert clocks.choices(board, stretches, 1.9) == {}
-    assert clocks.choices(board, stretches, 2.0) == {"last": 1, "rung": 1, "long": 1}
-    assert clocks.choices(board, stretches, 4.0) == {"last": 0, "rung": 0, "long": 1}

@@ -1,9 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from bench.fit_prices import NAMES, TARGET, Example, examples, fit, left_out, with_widths, written
+from bench.fit_prices import TARGET, examples, left_out, with_widths, written
 from budgets import catalogue
 from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, prior
 from budgets.work import Driver
@@ -20,21 +18,6 @@ def test_the_catalogue_is_what_the_fit_of_the_shipped_rows_writes() -> None:
             assert float(ours) == pytest.approx(float(theirs), abs=0.01)
         except ValueError:
             assert ours == theirs
-
-
-def test_a_fit_finds_the_constants_that_made_the_rows() -> None:
-    truth = np.array([0.2, -0.1, 0.3, 0.5, -0.2])
-
-    def made(each: Example) -> Example:
-        weights = np.exp(np.append(truth, 0.0))
-        seconds = {column: float(base @ weights) for column, base in each.columns.items()}
-        whole = float(np.exp(each.log_seconds(weights)))
-        return Example(replace(each.run, seconds=whole, seconds_by_column=seconds))
-
-    found = fit([made(each) for each in EXAMPLES])
-    for name, value in zip(NAMES, truth, strict=True):
-        assert found.constants[name].log_value == pytest.approx(value, abs=0.15)
-    assert all(abs(factor.log_value) < 0.05 for factor in found.trainers.values())
 
 
 def test_published_steps_are_met_without_their_set_up_and_without_their_trainer() -> None:

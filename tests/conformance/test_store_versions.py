@@ -81,16 +81,6 @@ def test_the_list_of_versions_is_the_chain_of_migrations() -> None:
     assert tuple(reversed(chain)) == REVISIONS
 
 
-def test_a_database_of_the_oldest_version_keeps_its_rows(location: str, engines: Engines) -> None:
-    put_oldest(engines)
-    with open_store(location) as store:
-        assert len(store.notices) == len(REVISIONS) - 1  # as long as it is the newest as well, it is taken as it is
-        (row,) = samples.look(store, results.ranked_allocations)
-        assert (row["sweep"], row["rank"], row["gpu_hours_spent"], row["status"]) == ("sweep-1", 1, 1.5, "finished")
-        assert store.plan().created_at == NOON
-        assert store.save_plan(plan(), [], created_at=NOON) == "plan-2"
-
-
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_database_of_before_the_oldest_version_is_refused_and_left_as_it_is(
     location: str, engines: Engines, read_only: bool

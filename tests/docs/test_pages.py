@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from budgets.signal import BetaPassRates, MeasuredPassRates, PassRates, signal_fraction
+from docs.tools import trainers_table
 from tests.docs.lines import PAGES, ROOT, name
 from tests.rlplan.conftest import Run
 
@@ -48,6 +49,11 @@ def test_the_check_against_public_runs_is_what_the_bench_prints() -> None:
     rows = [line for line in printed.splitlines() if line.startswith("| ") and "---" not in line]
     assert len(rows) >= 14
     assert [row for row in rows if row not in shown] == []
+
+
+def test_the_table_of_trainers_shows_what_the_drivers_say() -> None:
+    page = trainers_table.PAGE.read_text(encoding="utf-8")
+    assert trainers_table.write(page) == page, "run docs/tools/trainers_table.py"
 
 
 def _alike(rate: float) -> PassRates:

@@ -30,13 +30,6 @@ def test_for_right_and_wrong_it_is_the_estimator_of_pass_at_k(n: int, data: st.D
     assert worst_at(values, k) == pytest.approx(math.comb(right, k) / math.comb(n, k))
 
 
-@given(samples)
-def test_of_all_samples_it_is_the_best_and_the_worst_of_them(values: list[float]) -> None:
-    assert best_at(values, len(values)) == max(values)
-    assert worst_at(values, len(values)) == min(values)
-    assert best_at(values, 1) == pytest.approx(statistics.fmean(values))
-
-
 def test_scores_over_problems_have_standard_errors() -> None:
     groups = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
     found = further_scores(groups)

@@ -17,15 +17,6 @@ def built(**sections: dict[str, Any]) -> Request:
     return build_request(resolve([Layer("test", {**BUDGET, **sections})]))
 
 
-def test_the_defaults_are_the_stated_ones() -> None:
-    request = built()
-    assert request.workload.model.name == "qwen3-8b"
-    assert (request.hardware.gpus, request.hardware.gpu.name, request.hardware.gpus_per_trial) == (64, "h100", 64)
-    assert request.workload.responses.cap == 8192
-    assert request.difficulty == "easy"
-    assert request.traits.name == "easy"
-
-
 @pytest.mark.parametrize(
     ("workload", "difficulty", "recipe"),
     [

@@ -32,10 +32,3 @@ def test_every_key_is_shown_and_each_example_is_valid_by_itself() -> None:
             for key in set(shown[section]) - set(defaults[section]):
                 resolve([Layer("rlplan.toml", {section: {key: shown[section][key]}})])
     assert set(shown["trainer"]["patience"]) == set(Patience.model_fields)
-
-
-def test_every_key_is_explained() -> None:
-    for section in Config.model_fields.values():
-        inner = getattr(section.annotation, "model_fields", {})
-        assert section.description or section.annotation.__doc__
-        assert all(field.description for field in inner.values())

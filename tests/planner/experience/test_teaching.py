@@ -7,7 +7,7 @@ from planner.experience.experience import Experience, is_transferred, widened
 from planner.experience.teaching import ALL, TRUSTED, Experienced, between
 from planner.pooling.features import TOP, Line, Term, features
 from planner.view import Configuration
-from tests.planner.experience.makers import against, learnt
+from tests.planner.experience.makers import learnt
 from tests.planner.pooling.sweeps import TARGET
 from tests.planner.sweeping.views import CELLS
 
@@ -66,13 +66,6 @@ def test_axes_that_only_one_of_both_has_are_left_alone() -> None:
     assert (
         Experienced((SOURCE,), {}).priors(features([Configuration(8, 16, (("lr", x),)) for x in (1.0, 2.0)]), 1.0) == ()
     )
-
-
-def test_a_mirrored_source_takes_back_what_the_other_says() -> None:
-    priors = Experienced((SOURCE, against(SOURCE)), {}).priors(SMOOTH, TARGET)
-    slopes = np.array([len(term.of) == 1 for term in SMOOTH.terms])
-    assert priors[0].mean[slopes] == pytest.approx(-priors[1].mean[slopes], abs=1e-6)
-    assert priors[2].mean[slopes] == pytest.approx(np.zeros(slopes.sum()), abs=1e-6)
 
 
 def test_what_curves_do_not_say_is_not_carried() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import ray
 from ray import tune
-from ray.tune.schedulers import TrialScheduler
 
 from budgets.errors import InputError
 from planner.integrations.ray_tune import predicted_score_scheduler
@@ -22,7 +21,6 @@ from tests.planner.integrations.page import example
 ROOT = str(Path(__file__).parents[3])
 ALL_RUNS, LATE = with_a_late_starter()
 WORST, FAILS_AT = 0, 3
-RUNS = [9, 6, WORST, 7, 4, LATE]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ class Training(tune.Trainable):
         if step == FAILS_AT and self._fails is not None and not self._fails.exists():
             self._fails.touch()
             raise RuntimeError("as the test wants")
-        return {"score": self._scores[step], "gpu_hours": 2.0 * step, "done": step == STEPS}
+        return {"score": self._scores[step], "done": step == STEPS}
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self.setup(new_config)
@@ -60,34 +58,8 @@ class Training(tune.Trainable):
         assert (Path(checkpoint_dir) / "step").exists()  # Ray Tune itself knows the iteration
 
 
-def tuner(scheduler: TrialScheduler, folder: Path, runs: list[int], **config: Any) -> tune.Tuner:
-    return tune.Tuner(
-        Training,
-        param_space={"run": tune.grid_search(runs), **config},
-        tune_config=tune.TuneConfig(
-            metric="score", mode="max", scheduler=scheduler, reuse_actors=True, max_concurrent_trials=2
-        ),
-        run_config=tune.RunConfig(name="runs", storage_path=str(folder), verbose=0),
-    )
-
-
 def used(results: tune.ResultGrid) -> dict[int, int]:
     return {each.config["run"]: each.metrics["training_iteration"] for each in results}
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("cluster")
-def test_the_late_starter_that_the_median_kills_is_kept(tmp_path: Path) -> None:
-    scheduler = predicted_score_scheduler(2 * STEPS, time_attr="gpu_hours", bounds=(0, 1))
-    results = tuner(scheduler, tmp_path, RUNS).fit()
-    assert results.get_best_result().config["run"] == LATE
-    steps = used(results)
-    assert steps[LATE] == STEPS
-    assert sum(steps.values()) < 0.9 * STEPS * len(RUNS)
-    stopped = [run for run, count in steps.items() if count < STEPS]
-    assert len(scheduler.reasons) == len(stopped) >= 2
-    assert all("is best at 72) is " in why.reason for why in scheduler.reasons.values())
-    assert scheduler.debug_string() == f"Using PredictedScoreScheduler: {len(stopped)} trials stopped."
 
 
 @pytest.mark.soak
@@ -95,23 +67,21 @@ def test_the_late_starter_that_the_median_kills_is_kept(tmp_path: Path) -> None:
 def test_an_interrupted_experiment_is_restored_with_the_curves_that_it_had(tmp_path: Path) -> None:
     """Its worst trial fails early; after the restart it is stopped for what the others had scored before."""
     scheduler = predicted_score_scheduler(STEPS, bounds=(0, 1))
-    first = tuner(scheduler, tmp_path, [WORST, LATE, 7], fails={"run": WORST, "once": str(tmp_path / "once")}).fit()
+    fails = {"run": WORST, "once": str(tmp_path / "once")}
+    first = tune.Tuner(
+        Training,
+        param_space={"run": tune.grid_search([WORST, LATE, 7]), "fails": fails},
+        tune_config=tune.TuneConfig(
+            metric="score", mode="max", scheduler=scheduler, reuse_actors=True, max_concurrent_trials=2
+        ),
+        run_config=tune.RunConfig(name="runs", storage_path=str(tmp_path), verbose=0),
+    ).fit()
     assert len(first.errors) == 1
     assert used(first) == {WORST: FAILS_AT - 1, LATE: STEPS, 7: STEPS}
     results = tune.Tuner.restore(str(tmp_path / "runs"), Training, resume_errored=True).fit()
     assert not results.errors
     assert results.get_best_result().config["run"] == LATE
     assert FAILS_AT < used(results)[WORST] < STEPS
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("cluster")
-def test_trials_without_hope_can_be_paused_instead(tmp_path: Path) -> None:
-    scheduler = predicted_score_scheduler(STEPS, bounds=(0, 1), hard_stop=False)
-    results = tuner(scheduler, tmp_path, [LATE, 9, 6, WORST]).fit()
-    assert scheduler.reasons
-    assert set(used(results).values()) == {STEPS}
-    assert "paused" in scheduler.debug_string()
 
 
 def test_importing_the_plug_in_does_not_import_ray() -> None:
@@ -176,16 +146,20 @@ def test_failed_and_removed_trials_are_out_until_they_come_again(scheduler: Any)
     assert set(scheduler.outlooks()) == {"t9", f"t{LATE}"}
 
 
-def test_what_trials_report_that_grows_is_where_they_are_compared() -> None:
-    scheduler: Any = predicted_score_scheduler(2 * STEPS, time_attr="gpu_hours", bounds=(0, 1))
+@pytest.mark.parametrize(("hard", "answer", "verb"), [(True, "STOP", "stopped"), (False, "PAUSE", "paused")])
+def test_trials_are_compared_at_what_they_report_and_stopped_or_paused(hard: bool, answer: str, verb: str) -> None:
+    scheduler: Any = predicted_score_scheduler(2 * STEPS, time_attr="gpu_hours", bounds=(0, 1), hard_stop=hard)
+    answers = set()
     scheduler.set_search_properties("score", "max")
     for number in (9, 7, LATE, WORST):
         scheduler.on_trial_add(None, trial(f"t{number}"))
         for step, score in list(ALL_RUNS[number].scores())[:30]:
-            scheduler.on_trial_result(None, trial(f"t{number}"), {"gpu_hours": 2.0 * step, "score": score})
+            result = {"gpu_hours": 2.0 * step, "score": score}
+            answers.add(scheduler.on_trial_result(None, trial(f"t{number}"), result))
+    assert answers == {"CONTINUE", answer}
     assert set(scheduler.reasons) == {f"t{WORST}"}
     assert "is best at 72) is " in scheduler.reasons[f"t{WORST}"].reason
-    assert scheduler.debug_string() == "Using PredictedScoreScheduler: 1 trials stopped."
+    assert scheduler.debug_string() == f"Using PredictedScoreScheduler: 1 trials {verb}."
 
 
 def test_results_without_the_metric_or_the_time_are_passed_over(scheduler: Any) -> None:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.pooling.features import TOP, features, places, spread_out
-from planner.view import Axes, Configuration
+from planner.pooling.features import features, places, spread_out
+from planner.view import Configuration
 
 
 def with_axis(name: str, values: list[str | float]) -> list[Configuration]:
@@ -17,13 +17,6 @@ def test_positive_numbers_are_on_an_axis_of_logarithms_and_others_are_not() -> N
     assert places(with_axis("learning_rate", [0.25, 1.0, 4.0])).ravel() == pytest.approx([-1, 0, 1])
     assert places(with_axis("temperature", [0.0, 1.0, 4.0])).ravel() == pytest.approx([-1, -0.5, 1])
     assert places(with_axis("offset", [-2.0, 0.0, 2.0])).ravel() == pytest.approx([-1, 0, 1])
-
-
-def test_an_axis_that_some_lack_is_of_names() -> None:
-    mixed = [Configuration(8, 32), *with_axis("learning_rate", [1.0, 2.0])]
-    assert places(mixed).shape == (3, 3)
-    design = features(mixed).design[:, TOP]
-    assert design[:, np.abs(design).sum(axis=0) > 0].shape == (3, 4)
 
 
 CONFIGURATIONS = st.builds(
@@ -43,14 +36,6 @@ def test_places_lie_within_the_box_and_tell_configurations_apart(chosen: list[Co
     design = features(chosen).design
     assert design.shape[:2] == (len(chosen), 3)
     assert (np.abs(design) <= 1).all()
-
-
-def test_axes_are_read_by_name_not_by_order() -> None:
-    forth: Axes = (("learning_rate", 2.0), ("recipe", "a"))
-    other = Configuration(4, 16, (("learning_rate", 1.0), ("recipe", "a")))
-    first = places([other, Configuration(4, 16, forth)])
-    second = places([other, Configuration(4, 16, forth[::-1])])
-    assert (first == second).all()
 
 
 CONFIGURATIONS = st.lists(

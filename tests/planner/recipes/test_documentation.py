@@ -63,19 +63,6 @@ def test_every_key_is_listed_with_its_default_and_meaning() -> None:
         assert meaning == description_of(key)
 
 
-def test_exactly_the_keys_that_may_be_none_are_said_to() -> None:
-    sentence = re.search(r'`"none"` stands for an absent number in (.*?): a file', RECIPES, re.DOTALL)
-    assert sentence is not None
-    named = set(re.findall(r"`(\w+)`", sentence[1]))
-    assert named == {key.split(".")[1] for key, *_ in explain(Recipe(name="x")) if accepts_none(key)}
-
-
-def accepts_none(key: str) -> bool:
-    section, name = key.split(".")
-    annotation: Any = Recipe.model_fields[section].annotation
-    return type(None) in getattr(annotation.model_fields[name].annotation, "__args__", ())
-
-
 def test_the_example_of_an_own_recipe_loads(tmp_path: Path) -> None:
     example = BLOCK.search(RECIPES)
     assert example is not None

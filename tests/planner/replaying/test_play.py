@@ -84,8 +84,7 @@ def test_no_policy_overspends_sees_what_it_has_not_paid_for_or_goes_on_for_ever(
             assert paid <= min(target, LENGTH) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize(("name", "workers"), list(zip(POLICIES, [8, 1] * 3, strict=True)))
 def test_the_same_seed_gives_the_same_result_and_the_money_is_used(name: str, workers: int) -> None:
     def once(seed: int) -> Played:
         pool = Pool()

@@ -54,6 +54,16 @@ with open_store(path) as store:
 """
 )
 
+WRITE_AND_WAIT = (
+    PRELUDE
+    + """
+with open_store(path) as store, store.write() as session:
+    results.add_points(session, [samples.point(1, step) for step in range(20000)])
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+)
+
 
 def together(code: str, path: Path, number: int) -> None:
     """Run the code in that many processes, let go at once, and expect all to succeed."""
@@ -69,9 +79,9 @@ def together(code: str, path: Path, number: int) -> None:
 
 
 def spawned(code: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_processes_that_make_the_same_files_at_once(tmp_path: Path) -> None:
@@ -181,21 +191,7 @@ def test_a_writer_killed_within_a_transaction_leaves_none_of_it(tmp_path: Path) 
     start.touch()
     with open_store(path) as store:
         trial_id = samples.started_trial(store)
-    code = (
-        PRELUDE
-        + """
-with open_store(path) as store, store.write() as session:
-    results.add_points(session, [samples.point(1, step) for step in range(20000)])
-    print("written", flush=True)
-    sys.stdin.read()
-"""
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(path), str(start), "1"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = spawned(WRITE_AND_WAIT, path, start, "1")
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "written\n"]
     process.kill()

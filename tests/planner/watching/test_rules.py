@@ -51,7 +51,7 @@ def test_what_cannot_be_told_is_not_warned_of(scores: list[float], error: float)
     assert fall(scored(scores, error)) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     level=st.floats(0.1, 0.9),
