@@ -6,6 +6,7 @@ With pass rate p, a group of n has differing rewards with probability 1 − pⁿ
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from budgets.errors import InputError
@@ -22,6 +23,7 @@ class PassRates(Protocol):
         """Return E[pⁿ + (1−p)ⁿ], the share of groups that agree on right or on wrong."""
 
 
+@lru_cache(maxsize=1024)  # a plan asks for a few sizes thousands of times
 def signal_fraction(pass_rates: PassRates, group_size: int) -> float:
     """Return the expected share of groups with differing rewards."""
     return min(1.0, max(0.0, 1.0 - pass_rates.unanimous(group_size)))
