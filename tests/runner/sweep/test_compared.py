@@ -52,7 +52,7 @@ def sweep(folder: Path, flags: dict[str, Any], **changes: Any) -> SimulatedSweep
 
 
 def test_two_recipes_run_side_by_side_and_are_told_apart_everywhere(tmp_path: Path) -> None:
-    given = sweep(tmp_path, RECIPES)
+    given = sweep(tmp_path, RECIPES, budget=1.0)
     assert given.run(open_policy("full")).status is SweepStatus.FINISHED
     trials = rows(given, Trial)
     assert {trial.recipe for trial in trials} == {"easy", "dapo"}
