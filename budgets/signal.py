@@ -22,6 +22,9 @@ class PassRates(Protocol):
     def unanimous(self, group_size: int) -> float:
         """Return E[pⁿ + (1−p)ⁿ], the share of groups that agree on right or on wrong."""
 
+    def __hash__(self) -> int:
+        """Equal spreads have equal hashes: what is worked out of one is kept."""
+
 
 @lru_cache(maxsize=1024)  # a plan asks for a few sizes thousands of times
 def signal_fraction(pass_rates: PassRates, group_size: int) -> float:
