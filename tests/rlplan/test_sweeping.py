@@ -104,13 +104,13 @@ def interrupted(database: str, **changes: Any) -> None:
 
 def test_propose_and_sweep_in_one_go(database: str, tmp_path: Path) -> None:
     names: list[str] = []
-    finished = start(request(), database, began=names.append)
+    finished = start(request(budget=0.5), database, began=names.append)
     assert names == [finished.sweep] == ["sweep-1"]
     assert not finished.interrupted
     assert finished.failed_trials == 0
     sweep = stored(database)
     assert sweep.status is SweepStatus.FINISHED
-    assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.04)
+    assert finished.spent_gpu_hours <= sweep.config["pilot_gpu_hours"] == pytest.approx(0.2)
     assert sweep.config["folder"] == str(tmp_path / "rlplan-sweeps" / "sweep-1")
     ((folder, _, tag, address, cpus, gpus, nodes),) = Simulated.made
     assert (str(folder), address, cpus, gpus, nodes) == (sweep.config["folder"], None, 1.0, 0.0, 1)
@@ -330,5 +330,5 @@ def test_a_cluster_that_has_no_room_for_a_while_is_no_end(database: str, monkeyp
             return 0 if self.asked < 50 else super().workers
 
     monkeypatch.setattr(sweeping, "RayExecutor", Crowded)
-    assert not start(request(), database).interrupted
+    assert not start(request(budget=0.5), database).interrupted
     assert all(trial.state is TrialState.FINISHED for trial in trials(database).values())
