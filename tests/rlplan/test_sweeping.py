@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,6 @@ from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
-from runner.sweep.fingerprint import code_fingerprint
 from runner.trainers.standin.life import course_of
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
@@ -54,13 +52,9 @@ class Simulated(SimulatedExecutor):
         self.made.append((folder, workers, tag, address, *need))
 
 
-fingerprint = cache(code_fingerprint)  # of code that stays as it is meanwhile: each takes a second
-
-
 def simulate(patch: pytest.MonkeyPatch, executor: type[Simulated] = Simulated) -> None:
     """Let sweeps run on simulated workers instead of Ray."""
     patch.setattr(sweeping, "RayExecutor", executor)
-    patch.setattr(sweeping, "code_fingerprint", fingerprint)
 
 
 def request(**changes: Any) -> SweepRequest:
