@@ -65,12 +65,19 @@ address_of_this_node() {
 }
 head=${RLPLAN_HEAD_ADDRESS:-$(address_of_this_node)}
 port=$((20000 + SLURM_JOB_ID % 10000)) # two jobs on one node must not meet
-temporary=/tmp/rlplan-$SLURM_JOB_ID    # short: it begins the names of sockets
+temporary=$(mktemp -d /tmp/rlp-XXXXXX) # short: it begins the names of sockets; on the other nodes it has the same name
+trap 'rm -rf "$temporary"' EXIT
 export head port temporary
 
 start_ray() {
+    # Ray lets everybody write in a folder that it is given, so it gets one within another that nobody else enters.
+    mkdir -m 700 "$temporary" 2>/dev/null
+    if [ "$(stat -c '%u %a' "$temporary")" != "$(id -u) 700" ]; then
+        echo "slurm.sh: $temporary on $SLURMD_NODENAME is open to other users, and Ray is not started in it"
+        return 1
+    fi
     if [ "$SLURM_NODEID" = 0 ]; then
-        set -- --head --node-ip-address="$head" --port="$port" --include-dashboard=false --temp-dir="$temporary"
+        set -- --head --node-ip-address="$head" --port="$port" --include-dashboard=false --temp-dir="$temporary/r"
     else
         until (exec 3<>"/dev/tcp/$head/$port") 2>/dev/null; do sleep 1; done
         set -- --address="$head:$port"

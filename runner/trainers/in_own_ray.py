@@ -5,6 +5,8 @@ uses nothing but Python 3.10 and that environment's Ray, whichever version it is
 and another one on these machines is not touched. GIVEN is JSON; runner/trainers/driving.py writes it.
 """
 
+import fcntl
+import glob
 import json
 import os
 import secrets
@@ -16,12 +18,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGABRT")
 TRIES = 3  # a busy machine may be too slow for Ray, which gives a node half a minute to start
 PORTS = ("dashboard-agent-listen-port", "runtime-env-agent-port", "metrics-export-port")
+# Short, because the names of Ray's sockets begin with it and may have 107 characters.
+PLACE = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+FOLDERS = "rlp-ray-"
+NEW_SECONDS = 60.0  # in which a folder is locked after it was made
 
 
 class Node:
@@ -52,7 +59,7 @@ class Node:
 
 def lead(given: dict[str, Any], command: list[str]) -> int:
     """Start the head, say where it is, wait for the others, run the command, and return its code."""
-    folder = tempfile.mkdtemp(prefix="rlp-", dir="/tmp")  # short: the names of Ray's sockets begin with it
+    folder, _lock = private_folder()
     port, client = free_ports(2)
     token = secrets.token_hex(32)
     show(token)
@@ -60,12 +67,12 @@ def lead(given: dict[str, Any], command: list[str]) -> int:
     ports = [f"--port={port}"]
     if find_spec("grpc") is not None:  # a Ray without it has no server for clients, and refuses a port for one
         ports.append(f"--ray-client-server-port={client}")
-    node = Node(given, "--head", "--include-dashboard=false", f"--temp-dir={folder}", *ports)
+    node = Node(given, "--head", "--include-dashboard=false", f"--temp-dir={within(folder)}", *ports)
     try:
         node.wait_until(lambda: answers(given["address"], port))
         aside = given["meeting"] + ".writing"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-            json.dump({"address": address, "token": token}, file)
+            json.dump({"address": address, "token": token, "folder": folder}, file)
         os.replace(aside, given["meeting"])
         os.environ["RAY_ADDRESS"] = address
         wait_for_nodes(address, given["nodes"], node)
@@ -87,12 +94,59 @@ def follow(given: dict[str, Any]) -> int:
     with open(given["meeting"], encoding="utf-8") as file:
         meeting = json.load(file)
     show(meeting["token"])
+    _lock = require_private(meeting["folder"])  # Ray has a folder of the same name on every node
     address, _, port = meeting["address"].rpartition(":")
-    for _ in range(TRIES):
-        code = Node(given, f"--address={meeting['address']}").process.wait()
-        if not answers(address, int(port)):
-            break
-    return code
+    try:
+        for _ in range(TRIES):
+            code = Node(given, f"--address={meeting['address']}").process.wait()
+            if not answers(address, int(port)):
+                break
+        return code
+    finally:
+        shutil.rmtree(meeting["folder"], ignore_errors=True)
+
+
+def private_folder() -> tuple[str, int]:
+    """Return a new folder that no other user enters, and its lock, held until it or its last copy is closed.
+
+    Ray lets everybody write in a folder that it is given, so it gets one within this. What starts that were killed have
+    left, whose lock nobody holds, is removed.
+    """
+    for left in glob.glob(os.path.join(PLACE, f"{FOLDERS}*")):
+        remove_left(left)
+    folder = tempfile.mkdtemp(prefix=FOLDERS, dir=PLACE)
+    return folder, require_private(folder)
+
+
+def within(folder: str) -> str:
+    """Return the folder that Ray is given."""
+    return os.path.join(folder, "r")
+
+
+def require_private(folder: str) -> int:
+    """Make a folder, unless it is there, and return its lock; the program ends where other users may enter it."""
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    about = os.fstat(lock)
+    if about.st_uid != os.getuid() or about.st_mode & 0o077:
+        sys.exit(f"{folder} is open to other users, who could write where Ray does: remove it, and start again")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def remove_left(folder: str) -> None:
+    """Remove a folder of this user whose lock nobody holds."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    with suppress(OSError):  # somebody holds it
+        about = os.fstat(lock)
+        if about.st_uid == os.getuid() and time.time() - about.st_mtime > NEW_SECONDS:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
 
 
 def show(token: str) -> None:

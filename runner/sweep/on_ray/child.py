@@ -23,6 +23,7 @@ from runner.processes import end_session, sweep_orphans
 from runner.sweep.on_ray import cluster
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, HostedSession, SessionSettings, TuneSession, import_tune, start_thread
+from runner.trainers.in_own_ray import within
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_OF_A_SWEEP = 10.0
@@ -45,7 +46,7 @@ class _Child:
         start_thread("commands", self._listen)
         start_thread("imports", import_tune)  # takes seconds, as does the start of Ray
         try:
-            cluster.connect(address, given["cpus"], given["gpus"], given["temporary"])
+            cluster.connect(address, given["cpus"], given["gpus"], within(given["temporary"]))
             session = self._session(address)
         except Exception as error:  # whatever keeps Ray from starting, the driver has to say it
             traceback.print_exc()

@@ -7,7 +7,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from budgets.errors import ClusterLostError, InputError, RlplanError
 from runner.processes import SWEEP_TAG, end_session, sweep_orphans
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, SessionSettings
+from runner.trainers.in_own_ray import private_folder
 
 LOGS = "logs"
 MOST_RESTARTS = 5  # in a row without a segment that ended
@@ -41,8 +41,7 @@ class Link:
 
     def __init__(self, start: RayStart) -> None:
         self._tag = start.tag
-        # Short, because the names of Ray's sockets begin with it and may have 107 characters.
-        self._temporary = tempfile.mkdtemp(prefix="rlp-", dir="/tmp" if os.path.isdir("/tmp") else None)
+        self._temporary, lock = private_folder()
         self.log = _next_log(start.folder / LOGS)
         reading, writing = os.pipe()
         settings = SessionSettings(
@@ -63,12 +62,13 @@ class Link:
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
-                    pass_fds=[writing],
+                    pass_fds=[writing, lock],
                     env=_environment(start),
                     start_new_session=True,  # Ctrl-C at the terminal is the driver's alone
                 )
         finally:
             os.close(writing)
+            os.close(lock)  # the process holds it, and with it the folder
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(reading,), name="ray messages", daemon=True).start()
 

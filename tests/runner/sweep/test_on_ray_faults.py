@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -84,6 +86,15 @@ def test_a_killed_worker_is_lost_with_its_segment(executor: RayExecutor, works: 
     assert life.segment == failed.segment
     assert life.seconds <= failed.worker_seconds
     assert [event.worker for event in gone] == [failed.worker]
+
+
+def test_no_other_user_enters_where_ray_lets_everybody_write(executor: RayExecutor) -> None:
+    executor.resources()
+    raylet = " ".join(named("raylet").cmdline())
+    found = re.search(r"--session_dir=(/\S+/rlp-ray-\w+)/r/session_", raylet)
+    assert found is not None, raylet
+    assert stat.S_IMODE(os.stat(found[1]).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{found[1]}/r").st_mode) == 0o777  # which is why
 
 
 @pytest.mark.parametrize(
