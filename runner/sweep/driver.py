@@ -1,13 +1,15 @@
 """Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from budgets.errors import CheckpointError, NotFoundError
+from budgets.errors import CheckpointError, ClusterLostError, NotFoundError
+from planner.config.trainer import Patience
 from planner.disk import DISK_IS_FULL
 from planner.store import Store
 from planner.store.driving import Driver, LeaseLostError
@@ -28,6 +30,8 @@ from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
 FEWEST_HOPELESS_TRIALS = 3
+# After these no worker could save: the user is in a hurry, folder or room is gone, Ray is.
+_ENDS_AT_ONCE = (KeyboardInterrupt, NotFoundError, CheckpointError, ClusterLostError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +92,43 @@ class SweepDriver:
         """Run until nothing is left to do or the user wants to stop; a second interrupt stops at once."""
         try:
             interrupted = self._turns()
+            self._end_workers("the executor was closed")
+            if not interrupted:
+                self._say_why_it_ends()
+            self._conclude(interrupted)
         except LeaseLostError:
             self._executor.close()  # the sweep is another's: what happens here must not be stored
             raise
         except BaseException as error:
-            self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
-            self._journal.end(SweepStatus.INTERRUPTED)
+            self._break_off(error)
             if not isinstance(error, KeyboardInterrupt):
                 raise
             return self._finished(SweepStatus.INTERRUPTED)
-        self._end_workers("the executor was closed")
         status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
-        if not interrupted:
-            self._say_why_it_ends()
-        self._conclusions.fits(self._board, self._journal, self._executor.clock)
-        self._conclusions.recommend(self._board, self._journal, self._executor.clock, so_far=interrupted)
         self._journal.end(status)
         return self._finished(status)
+
+    def _break_off(self, error: BaseException) -> None:
+        """Let go of the sweep after an error; a mistake of ours costs nothing that can still be saved."""
+        if not isinstance(error, _ENDS_AT_ONCE):
+            with suppress(Exception, KeyboardInterrupt):
+                self._save_what_runs()
+        self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
+        self._journal.end(SweepStatus.INTERRUPTED)
+
+    def _save_what_runs(self) -> None:
+        """Have every segment end, saved, as after an interrupt, and wait for that as long as a trainer may take."""
+        running, clock = self._board.running, self._executor.clock
+        for segment in running:
+            self._executor.stop(segment)
+        trainer = self._board.spec.training.trainer
+        deadline = clock.seconds() + (trainer.patience if trainer is not None else Patience()).stop_seconds
+        while running and clock.seconds() < deadline:
+            for event in self._executor.wait(self._tick):
+                with suppress(Exception):  # it may be this event that nobody can take in
+                    self._intake.take(event)
+            with suppress(Exception):  # or this that cannot be stored; no other driver may think that we are gone
+                self._journal.commit()
 
     def _turns(self) -> bool:
         """Take turns until the sweep is over; return whether it was interrupted."""
@@ -121,17 +145,28 @@ class SweepDriver:
             else:
                 if not self._requests.paused:
                     self._decide()
-                self._conclusions.fits(self._board, self._journal, self._executor.clock)
+                self._fit()
             self._journal.commit()
             self._tidying.after_commit()
             self._dispatcher.start()
-            self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
+            with self._journal.going_on("the answer so far was"):
+                self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
             held = ending or self._interrupted() or self._requests.paused
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
             self._dispatcher.keep_within()
             self._heed(self._executor.wait(self._tick))
+
+    def _fit(self) -> None:
+        with self._journal.going_on("the fits of the curves were"):
+            self._conclusions.fits(self._board, self._journal, self._executor.clock)
+
+    def _conclude(self, interrupted: bool) -> None:
+        """Store what is believed in the end; a sweep whose last answer cannot be worked out has not ended."""
+        self._fit()
+        with self._journal.going_on("the answer so far was") if interrupted else nullcontext():
+            self._conclusions.recommend(self._board, self._journal, self._executor.clock, so_far=interrupted)
 
     def _heed(self, events: Sequence[Event]) -> None:
         """Take in what happened; a trial that fails for want of its folder, or of room in it, has not failed."""

@@ -88,6 +88,11 @@ class Intake:
         self._board.committed(segment.trial, event.step, segment.points)
         self._move(segment.trial, TrialState.PAUSED, f"saved at step {event.step}")
         self.committed += 1
+        with self._journal.going_on("a segment's cost and notes were"):
+            self._learn(segment, event.notes)
+
+    def _learn(self, segment: OpenSegment, notes: Sequence[str]) -> None:
+        """Take in what an ended segment tells beside its trial's progress."""
         trial = self._board.trials[segment.trial]
         points = self._short.with_earlier(segment.trial, segment.points)
         record = cost_record(self._board.spec, self._workload, trial, points, self._clock.now())
@@ -95,7 +100,7 @@ class Intake:
             self._journal.add(lambda session: add_cost_records(session, [record]))
         if (news := self._board.start_ups.news()) is not None:
             self._journal.note("start-up", segment.trial, news)
-        for note in event.notes:
+        for note in notes:
             self._journal.note("note", segment.trial, note)
 
     def _failed(self, segment: OpenSegment, event: Failed) -> None:

@@ -1,12 +1,14 @@
 """Writes what a driver did and why, one transaction a turn, and only while the sweep is still its own."""
 
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from budgets.errors import StoreUnavailableError
+from budgets.errors import StoreError, StoreUnavailableError
 from planner.store import Store
 from planner.store.driving import Driver, end_lease, hold_lease
 from planner.store.records import NewPoint
@@ -19,6 +21,7 @@ Write = Callable[[Session], object]
 
 HEARTBEAT_SECONDS = 5.0
 FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
+TRACE_CHARACTERS = 4000  # of an error's, its end
 PATIENCE_SECONDS = 600.0  # with a database that is locked, unreachable or full
 
 
@@ -39,6 +42,7 @@ class Journal:
         self._writes: list[Write] = []
         self._points: list[NewPoint] = []
         self._beaten = -HEARTBEAT_SECONDS
+        self._left_out: set[tuple[str, str]] = set()
 
     def add(self, write: Write) -> None:
         """Have a write done with the next commit; it may be called again when a commit fails."""
@@ -66,6 +70,22 @@ class Journal:
     def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
         """Have what a reader of the sweep should know stored among the decisions, though nobody decided it."""
         self.decided(action, trial, Why(reason, seen))
+
+    @contextmanager
+    def going_on(self, what: str) -> Iterator[None]:
+        """Leave out what only tells or believes something when it fails, such as "the fits were": training goes on.
+
+        It is noted once for each kind of error. What ails the database is for the next commit to say.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreUnavailableError):
+                raise
+            if (kind := (what, type(error).__name__)) not in self._left_out:
+                self._left_out.add(kind)
+                said = f"{what} left out: {type(error).__name__}: {error}. Training goes on"
+                self.note("left-out", None, said, trace=traceback.format_exc()[-TRACE_CHARACTERS:])
 
     def commit(self) -> None:
         """Commit what was added, with a heartbeat, or just the heartbeat when one is due."""

@@ -7,12 +7,14 @@ from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from budgets.errors import StoreUnavailableError
+from planner.pooling.pool import Pool
 from planner.store import Store
 from planner.store.driving import LeaseLostError, take_lease
 from planner.store.schema import (
@@ -35,6 +37,7 @@ from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedExecutor
 from runner.sweep import journal
+from runner.sweep.concluding import Conclusions
 from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 
@@ -179,6 +182,44 @@ def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
     assert {name: found["points"] for name, found in after.items()} == {
         name: found["points"] for name, found in undisturbed.items()
     }
+
+
+class Stumbling(Conclusions):
+    """Its fits fail in the middle of a sweep, as a Cholesky may."""
+
+    def fits(self, *_: Any) -> None:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+
+def test_a_fit_that_fails_ends_nothing_and_is_noted_once(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    with given.store() as store:
+        running = given.driver(given.executor(), open_policy("full"), store)
+        running._conclusions = Stumbling(Pool(), given.spec)
+        assert running.run().status is SweepStatus.FINISHED
+    (noted,) = [each for each in rows(given, Decision) if each.action == "left-out"]
+    assert noted.reason.startswith("the fits of the curves were left out: LinAlgError: Singular matrix")
+    assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
+
+
+def test_an_error_in_a_turn_saves_what_runs_before_it_ends_the_sweep(tmp_path: Path) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    turns = count(1)
+
+    def failing_at_last() -> bool:
+        if next(turns) == 6:
+            raise RuntimeError("a mistake of ours")
+        return False
+
+    with given.store() as store:
+        running = given.driver(given.executor(), open_policy("full"), store, interrupted=failing_at_last)
+        with pytest.raises(RuntimeError, match="a mistake of ours"):
+            running.run()
+    assert {segment.outcome for segment in rows(given, Segment)} == {SegmentOutcome.COMMITTED}
+    (stored,) = rows(given, Sweep)
+    assert (stored.status, stored.driver_id) == (SweepStatus.INTERRUPTED, None)
+    given.run(open_policy("full"))
+    assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
 
 
 class Rude(Mortal):
