@@ -7,6 +7,7 @@ from typing import Any, Protocol
 Ids = list[int]
 Messages = tuple[dict[str, str], ...]  # of a chat: each has a role and a content
 Prompt = str | Messages
+_OUT_OF_RANGE = "out-of-range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Reward(Protocol):
     """Scores responses: 1 is right, 0 is wrong, partial credit lies between."""
 
     def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> "Scores":
-        """Return one score for each response; never raises for what a response or a user's function does."""
+        """Return one score for each response; never raises for what a response or a user's function does.
+
+        TrainingError where none can be had, as where no process can be started for it.
+        """
 
     def close(self) -> None:
         """Stop any process behind it."""
@@ -55,6 +59,16 @@ class Scores:
     values: list[float]
     failures: dict[str, int]
     notes: tuple[str, ...] = ()  # the first failure of each kind, in words
+
+    @property
+    def failed(self) -> int:
+        """How many stand for no judgement; one that was out of range was brought into it."""
+        return sum(count for kind, count in self.failures.items() if kind != _OUT_OF_RANGE)
+
+    @property
+    def reason(self) -> str:
+        """The first failure of them, in words."""
+        return next((note for note in self.notes if f": {_OUT_OF_RANGE}: " not in note), "")
 
 
 @dataclass(frozen=True, slots=True)

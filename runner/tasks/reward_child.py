@@ -52,12 +52,13 @@ class RewardChild:
     """One running child, in a process group of its own."""
 
     def __init__(self, order: Order) -> None:
-        """Start it and load the function; InputError says why that cannot be done."""
+        """Start it and load the function; InputError says what is wrong with it, OSError that there is no process."""
         self._received = b""
         self._closed = False
         self._connection, channel = socket.socketpair()
         watched, self._lifeline = os.pipe()
-        command = [sys.executable, "-P", str(PROGRAM), str(channel.fileno()), str(watched)]
+        safe = ["-P"] if hasattr(sys.flags, "safe_path") else []  # Python 3.10, as some trainers have, knows none
+        command = [sys.executable, *safe, str(PROGRAM), str(channel.fileno()), str(watched)]
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=(channel.fileno(), watched), start_new_session=True
@@ -112,7 +113,9 @@ class RewardChild:
             self.send(asdict(order), _START_SECONDS)
             reply = json.loads(self._line(_START_SECONDS))
         except ChildLost as lost:
-            reason = f"it took longer than {_START_SECONDS:g} s to load" if lost.kind == "timed-out" else str(lost)
+            if lost.kind == "timed-out":
+                raise TimeoutError(f"reward '{order.function}' took longer than {_START_SECONDS:g} s to load") from None
+            reason = str(lost)
         else:
             if "ready" in reply:
                 return

@@ -1,7 +1,8 @@
 """Rewards of a user's own tasks: exact text, mathematics, or a Python function, none of which can hurt the run.
 
 Mathematics and functions run in one process of their own that is started when it is needed. A response on which it
-hangs or dies gets the score of a failure, and a new process goes on with the rest.
+hangs or dies gets the score of a failure, and a new process goes on with the rest. Where none can be started nothing is
+scored: a run must not learn from, nor be judged by, what the machine could not do.
 """
 
 import os
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from budgets.errors import InputError, suggest
+from budgets.errors import InputError, TrainingError, suggest
 from runner.ports.task import Problem, Reward, Scores
 from runner.tasks.reward_child import ChildLost, JudgedResponse, Order, RewardChild
 
@@ -23,6 +24,7 @@ EXACT, MATH = "exact", "math"
 _MATH_FUNCTION = "runner.tasks.math_answers:score"
 _MATH_MEMORY_BYTES = 4 << 30  # 9^{9^{9^9}} would otherwise take all there is
 _CHUNK = 64  # responses handed over at once
+MOST_FAILED = 0.01  # of the rewards of an update or a validation; a single one is always allowed
 
 
 class ExactReward:
@@ -43,6 +45,16 @@ class ExactReward:
 
     def close(self) -> None:
         """There is nothing to stop."""
+
+
+def require_judged(failed: int, of: int, reason: str) -> None:
+    """Raise TrainingError where so many rewards failed that the scores say little of the responses."""
+    if failed > max(1.0, MOST_FAILED * of):
+        raise TrainingError(
+            "reward",
+            f"{failed} of {of} rewards failed, at most {MOST_FAILED:.0%} may: {reason}. Have the reward return a "
+            "number for every response (0 for one that it cannot judge), within its time limit",
+        )
 
 
 def make_reward(choice: "TaskChoice", seed: int = 0) -> Reward:
@@ -82,6 +94,9 @@ class ProcessReward:
         self._seconds = seconds
         self._failed_score = failed_score
         self._child: RewardChild | None = None
+        self._loaded = (
+            False  # whether the function could be loaded once: then it is not to blame where it no longer can
+        )
         self._lock = threading.RLock()
 
     def start(self) -> None:
@@ -89,7 +104,10 @@ class ProcessReward:
         self._ready()
 
     def score(self, problems: Sequence[Problem], responses: Sequence[str]) -> Scores:
-        """Return one score for each response, with what failed counted and the first of each kind described."""
+        """Return one score for each response, with what failed counted and the first of each kind described.
+
+        TrainingError where no process can be started, which is no response's fault.
+        """
         items = [(_as_dict(problem), response) for problem, response in zip(problems, responses, strict=True)]
         answers: list[JudgedResponse] = []
         with self._lock:
@@ -115,8 +133,21 @@ class ProcessReward:
             if self._child is not None and not self._child.idle:
                 self.close()  # it died between two batches, for which no response is to blame
             if self._child is None:
-                self._child = RewardChild(self._order)
+                self._child = self._started()
+                self._loaded = True
             return self._child
+
+    def _started(self) -> RewardChild:
+        """Start a process, again where that fails for what may pass: a slow disk, or no process to be had."""
+        try:
+            return RewardChild(self._order)
+        except (InputError, OSError) as error:
+            if isinstance(error, InputError) and not self._loaded:
+                raise
+        try:
+            return RewardChild(self._order)
+        except (InputError, OSError) as error:
+            raise TrainingError("lost", f"the reward's process could not be started, twice: {error}") from error
 
     def _answers(self, items: Sequence[tuple[dict[str, Any], str]]) -> list[JudgedResponse]:
         """Return answers to the first of the items: to all, or up to the one on which the process was lost."""
@@ -126,8 +157,6 @@ class ProcessReward:
             child.send(items, self._seconds)
             for _ in items:
                 answers.append(child.receive(self._seconds))
-        except (InputError, OSError) as error:  # it started once; now its file is gone, or no process can be made
-            return [JudgedResponse(None, "died", str(error))] * len(items)
         except ChildLost as lost:
             answers.append(JudgedResponse(None, lost.kind, str(lost)))
             self.close()

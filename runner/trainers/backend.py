@@ -12,6 +12,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Reading, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
+from runner.trainers.judging import RewardFailures
 from runner.trainers.storing import FOLDER, IDENTITY, KEPT, remove, require_room
 from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
@@ -42,6 +43,7 @@ class DrivenBackend:
         self._left = False  # whether it was stopped before it had said anything
         self._running: Running | None = None
         self._maker: PointMaker | None = None
+        self._rewards: RewardFailures | None = None
         self._rests_since = 0.0  # by the clock of what is running: the end of its last segment
         self._unread: list[Point] = []  # made by an earlier attempt, and read by nobody while it lived
         self.notes: tuple[str, ...] = ()
@@ -86,8 +88,12 @@ class DrivenBackend:
         try:
             yield from self._followed(running, maker, segment)
         except TrainingError as error:
-            error.tail = error.tail or running.tail()
-            raise
+            assert self._rewards is not None
+            cause = self._rewards.cause_of(error)
+            cause.tail = error.tail or running.tail()
+            if cause is error:
+                raise
+            raise cause from error
 
     def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
         """Yield what it says until the segment is over."""
@@ -95,9 +101,9 @@ class DrivenBackend:
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
             over = code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step))
-            yield from self._noted(maker.take(running.readings(), running.seconds()))
+            yield from self._noted(self._judged(maker.take(running.readings(), running.seconds())))
             if over:
-                yield from self._noted(maker.rest())
+                yield from self._noted(self._judged(maker.rest()))
                 self._rests_since = running.seconds()
                 break
             if asked_at is None and segment.stopping():
@@ -175,6 +181,7 @@ class DrivenBackend:
             gpus=tuple(host.gpus for host in self._hosts),
         )
         self._maker = PointMaker(config, self._last)
+        self._rewards = RewardFailures(config, own, attempt.from_step)
         self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
         return self._running, self._maker
 
@@ -196,6 +203,10 @@ class DrivenBackend:
             yield point
             if point.score is not None:  # the trainer may keep all that it saves
                 remove(self._driver.checkpoints(self._opened(), self._folder / FOLDER)[KEPT:])
+
+    def _judged(self, points: Iterable[Point]) -> Iterator[Point]:
+        assert self._rewards is not None
+        return map(self._rewards.counted, points)
 
     def _stands_at(self) -> int:
         return self._last.optimizer_step if self._last is not None else 0

@@ -4,6 +4,8 @@ An adapter beside the trial's `parts` puts that folder first in sys.path, and as
 """
 
 import json
+import os
+import socket
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -11,8 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from budgets.errors import TrainingError
 from runner.ports.task import Problem
 from runner.tasks.rewards import ExactReward, make_reward
+
+FAILURES = "reward-failures"  # a folder in the trial's: a file for each process in which a reward failed
 
 
 class Judge:
@@ -27,14 +32,26 @@ class Judge:
         self._shaping, self._longest = given["shaping"], given["longest"]
         sys.path += [path for path in given["paths"] if path not in sys.path]
         choice: Any = SimpleNamespace(**given["reward"])
+        self._failures = folder / FAILURES / f"{socket.gethostname()}-{os.getpid()}.jsonl"
         self._reward = ExactReward(strip=False) if choice.embedded else make_reward(choice, given["seed"])
 
     def scores(self, numbers: Sequence[int], responses: Sequence[str]) -> list[float]:
-        """Return the plain score of each response, 0 to 1."""
-        scored = self._reward.score([self.problems[number] for number in numbers], responses)
+        """Return the plain score of each response, 0 to 1, and note those that failed for rlplan."""
+        try:
+            scored = self._reward.score([self.problems[number] for number in numbers], responses)
+        except TrainingError as error:
+            self._tell(kind=error.kind, reason=str(error))
+            raise
+        if scored.failed:
+            self._tell(failed=scored.failed, reason=scored.reason)
         for note in scored.notes:
             print(f"reward: {note}", flush=True)  # noqa: T201  (the trainer's log is where it is looked for)
         return scored.values
+
+    def _tell(self, **what: Any) -> None:
+        self._failures.parent.mkdir(exist_ok=True)
+        with self._failures.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(what) + "\n")
 
     def shaped(self, score: float, tokens: int | None = None) -> float:
         """Return what is trained on: the score between wrong and correct, less DAPO's penalty for a long response."""

@@ -8,6 +8,7 @@ from budgets.errors import InputError
 from planner.recipes.schema import Recipe
 from runner.ports.rollouts import Interruption, Rollouts
 from runner.ports.task import Problem, Scores, Task
+from runner.tasks.rewards import require_judged
 
 
 def interruption_of(recipe: Recipe, task: Task) -> Interruption | None:
@@ -35,7 +36,7 @@ def interruption_of(recipe: Recipe, task: Task) -> Interruption | None:
 
 
 def scored(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Scores:
-    """Return the score of each response, where `problems` has one for each prompt.
+    """Return the score of each response, where `problems` has one for each prompt; TrainingError if too many failed.
 
     Of an interrupted response the reward sees what follows the phrase, and the task says which answer is right there;
     a user's function sees all of it.
@@ -47,7 +48,9 @@ def scored(task: Task, problems: Sequence[Problem], rollouts: Rollouts) -> Score
         alone = task.closing if end and task.closing and task.closing.alone else None
         asked.append(replace(problem, answer=alone.answer(problem.answer)) if alone else problem)
         texts.append(task.tokenizer.decode(tokens[end if alone else 0 : length]))
-    return task.reward.score(asked, texts)
+    judged = task.reward.score(asked, texts)
+    require_judged(judged.failed, len(texts), judged.reason)
+    return judged
 
 
 def _ends(rollouts: Rollouts) -> list[int]:

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -5,9 +6,13 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from budgets.errors import TrainingError
+from runner.ports.task import Scores
 from runner.tasks.rewards import ProcessReward
 from tests.runner.tasks.conftest import FUNCTION, LIMIT, PROBLEM
 from tests.runner.waiting import lives, until
@@ -76,31 +81,16 @@ def test_threads_may_share_a_reward(reward: ProcessReward) -> None:
     assert results == {number: [float(i % (number + 2) == 0) for i in range(150)] for number in range(4)}
 
 
-def test_a_function_that_cannot_be_loaded_any_more_fails_its_responses(tmp_path: Path) -> None:
+def test_a_function_that_cannot_be_loaded_any_more_loses_the_segment(tmp_path: Path) -> None:
     file = tmp_path / "functions.py"
     file.write_text("import os\ndef act(problem, response): return float(response) or os._exit(3)")
     reward = ProcessReward(f"{file}:act", LIMIT)
     reward.start()
     file.unlink()
-    scores = reward.score([PROBLEM] * 3, ["1", "0", "1"])
-    assert scores.values == [1.0, 0.0, 0.0]
-    assert scores.failures == {"died": 2}
+    with pytest.raises(TrainingError, match=r"could not be started, twice: .*functions\.py") as raised:
+        reward.score([PROBLEM] * 3, ["1", "0", "1"])
+    assert raised.value.kind == "lost"
     reward.close()
-
-
-def test_a_machine_without_room_for_a_process_fails_the_responses(
-    reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(12, "Cannot allocate memory")
-
-    reward.close()
-    with monkeypatch.context() as patched:
-        patched.setattr(subprocess, "Popen", refuse)
-        scores = reward.score([PROBLEM], ["equal 4"])
-    assert scores.values == [0.125]
-    assert "Cannot allocate memory" in scores.notes[0]
-    assert reward.score([PROBLEM], ["equal 4"]).values == [1.0]
 
 
 @pytest.mark.parametrize("under_way", ["", "marked FILE sleep 60", "marked FILE backtrack", "spawn FILE"])
@@ -126,3 +116,50 @@ def test_the_process_ends_with_its_parent(tmp_path: Path, under_way: str) -> Non
         parent.kill()
     pids = file.read_text() + " " + (started.read_text() if under_way else "")
     until(lambda: not any(map(lives, map(int, pids.split()))))
+
+
+def test_a_process_that_cannot_be_started_loses_the_segment_instead_of_scoring_0(
+    reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reward.close()
+    starts: list[object] = []
+
+    def refusing(*given: object, **_: object) -> None:
+        starts.append(given)
+        raise OSError(errno.EAGAIN, "no process to be had")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refusing)
+        with pytest.raises(TrainingError, match=r"could not be started, twice: .*no process to be had") as raised:
+            reward.score([PROBLEM], ["equal 4"])
+    assert (raised.value.kind, len(starts)) == ("lost", 2)
+    assert reward.score([PROBLEM], ["equal 4"]).values == [1.0]
+
+
+def test_a_process_that_starts_at_the_second_try_scores_as_ever(
+    reward: ProcessReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reward.close()
+    popen, tries = subprocess.Popen, iter([OSError("slow"), None])
+
+    def hesitant(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        if error := next(tries):
+            raise error
+        return popen(*given, **named)
+
+    monkeypatch.setattr(subprocess, "Popen", hesitant)
+    assert reward.score([PROBLEM], ["equal 4"]) == Scores([1.0], {})
+
+
+def test_an_interpreter_without_safe_paths_starts_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = SimpleNamespace(executable=sys.executable, flags=SimpleNamespace())  # as Python 3.10 has them
+    monkeypatch.setattr("runner.tasks.reward_child.sys", older)
+    commands: list[list[str]] = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **given: commands.append(command) or popen(command, **given)
+    )
+    made = ProcessReward(FUNCTION, LIMIT)
+    assert made.score([PROBLEM], ["equal 4"]).values == [1.0]
+    made.close()
+    assert "-P" not in commands[0]

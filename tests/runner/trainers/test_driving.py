@@ -1,15 +1,19 @@
 """What drivers of named trainers share: settings, checkpoints behind a tracker, our reward in another interpreter."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from budgets.errors import InputError
+from budgets.errors import InputError, TrainingError
 from planner.recipes.schema import Recipe
+from runner.ports.backend import Point
 from runner.trainers.driving import complete, merged, numbered, opened_task, tracked
+from runner.trainers.judging import RewardFailures
 from runner.trainers.laying import judged_files
+from runner.trainers.rewarding import Judge
 from tests.runner.trainers.standins import attempt, trial
 
 PATTERN, TRACKER = "checkpoints/global_step_{step}", "checkpoints/latest.txt"
@@ -87,3 +91,30 @@ print(judge.shaped(1.0), judge.shaped(0.0), judge.shaped(1.0, {longest}), judge.
     said = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True).stdout
 
     assert said.splitlines() == ["[1.0, 1.0] [0.0, 0.0]", "1.0 -1.0 0.0 1.0"]
+
+
+def test_failures_of_our_reward_reach_rlplan_whatever_the_trainer_makes_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("def act(problem, response): return float(response)")
+    config = trial("trl")
+    laid = judged_files(config, opened_task(config))
+    (tmp_path / "problems.jsonl").write_text(laid["problems.jsonl"])
+    given = json.loads(laid["reward.json"])
+    given["reward"] |= {"embedded": False, "reward": f"{file}:act"}
+    (tmp_path / "reward.json").write_text(json.dumps(given))
+    judge, failures = Judge(tmp_path), RewardFailures(config, tmp_path, 0)
+
+    def point(step: int) -> Point:
+        return Point(step, step * config.rollouts_per_step, 0, 0.0, 0.0)
+
+    assert "reward_failures" not in failures.counted(point(1)).metrics
+    assert judge.scores([0, 1], ["1", "no number"]) == [1.0, 0.0]
+    assert failures.counted(point(2)).metrics["reward_failures"] == 1
+    judge.scores([0, 1], ["none", "neither"])
+    with pytest.raises(TrainingError, match=r"2 of 32 rewards failed, .*could not convert string to float: 'none'"):
+        failures.counted(point(3))
+    file.unlink()
+    judge._reward.close()
+    with pytest.raises(TrainingError, match="could not be started"):
+        judge.scores([0], ["1"])
+    assert failures.cause_of(TrainingError("error", "exit code 1")).kind == "lost"

@@ -1,11 +1,12 @@
 """Responses that a closing phrase interrupts: where, what is trained on, and what is scored."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import torch
 
-from budgets.errors import InputError
+from budgets.errors import InputError, TrainingError
 from planner.recipes import load_recipe
 from planner.recipes.schema import Interruptions, Recipe
 from runner.ports.rollouts import Interruption
@@ -126,3 +127,19 @@ def test_the_reward_sees_what_follows_the_phrase_but_a_users_function_all_of_it(
     plan = ValidationPlan(problems=1, samples=2, every_rollouts=1)
     validate(ScriptedEngine(interrupted), task, plan, 0, 0, Interruption((CLOSED,), 3, 3))
     assert task.reward.asked == expected
+
+
+@pytest.mark.parametrize("kinds", [{"timed-out": 1}, {"raised": 2}, {"out-of-range": 6}])
+def test_an_update_whose_rewards_failed_is_not_trained_on(kinds: dict[str, int]) -> None:
+    class Failing(Remembering):
+        def score(self, problems: list[Problem], responses: list[str]) -> Scores:
+            notes = tuple(f"problem 'p': {kind}: it hurts" for kind in kinds)
+            return replace(super().score(problems, responses), failures=kinds, notes=notes)
+
+    task = replace(task_of(), reward=Failing())
+    collector = Collector(
+        config_of(closing()), task, ScriptedEngine(interrupted), PromptStream(len(task.train), seed=0)
+    )
+    refused = pytest.raises(TrainingError, match=r"2 of 6 rewards failed, .*: problem 'p': raised: it hurts")
+    with refused if "raised" in kinds else nullcontext():
+        collector.collect(0, Stopwatch())
