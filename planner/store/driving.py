@@ -35,12 +35,16 @@ class LeaseLostError(StoreError):
     """Another driver has taken the sweep over."""
 
 
-def take_lease(session: Session, sweep: str, driver: Driver, now: datetime, *, former_is_dead: bool = False) -> None:
+def take_lease(
+    session: Session, sweep: str, driver: Driver, now: datetime, *, former_is_dead: bool = False
+) -> datetime | None:
     """Make a driver the one that drives the sweep; refused while another one lives.
 
+    Returns when the former driver was last heard of, by which what it left is charged; None where it let go itself.
     `former_is_dead` says that the caller has seen the former driver's process to be gone.
     """
     row = sweep_named(session, sweep)
+    last_heard_of = row.heartbeat_at
     if is_driven(row, now) and row.driver_id != driver.id and not former_is_dead:
         age = 0.0 if row.heartbeat_at is None else (now - row.heartbeat_at).total_seconds()
         raise StoreError(
@@ -52,6 +56,7 @@ def take_lease(session: Session, sweep: str, driver: Driver, now: datetime, *, f
         _say_what_was_left(session, row, driver, now)
     row.driver_id, row.driver_host, row.driver_pid = driver.id, driver.host, driver.pid
     row.heartbeat_at, row.finished_at, row.status = now, None, SweepStatus.RUNNING
+    return last_heard_of
 
 
 def hold_lease(session: Session, sweep_id: int, driver: Driver, now: datetime) -> None:

@@ -47,6 +47,7 @@ class DriversSeat:
     ray_address: str | None = None
     interrupts: Interrupts | None = None
     began: Began = lambda sweep: None
+    silent_since: datetime | None = None  # when a former driver was last heard of
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ def _go_on(
     here = spec if workers is None else _checked(spec, workers)
     now, dead = datetime.now(UTC), is_dead(row)
     with store.write() as session:
-        take_lease(session, row.name, seat.driver, now, former_is_dead=dead)
+        silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=dead)
         _settle(session, row.name, home, store.location)
         stored = sweep_named(session, row.name)
         stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
@@ -202,7 +203,8 @@ def _go_on(
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
             record_decision(session, row.name, NewDecision(now, "accept-changes", reason))
-    return finished(row.name, drive(store, row.name, here, plan, _telling(store, seat, home.note)))
+    seat = replace(_telling(store, seat, home.note), silent_since=silent_since)
+    return finished(row.name, drive(store, row.name, here, plan, seat))
 
 
 def _settle(session: Session, sweep: str, home: Home, database: str) -> None:
@@ -253,6 +255,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
             conclusions,
             interrupted=lambda: stops.requested,
             require_folder=lambda: require_mark(Path(spec.folder)),
+            silent_since=seat.silent_since,
         )
     except BaseException:
         if executor is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -61,12 +62,13 @@ class SweepDriver:
         *,
         interrupted: Callable[[], bool] = lambda: False,
         require_folder: Callable[[], None] = lambda: None,
+        silent_since: datetime | None = None,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """Read how the sweep stands, settle what a former driver left, and be ready to run.
 
         `interrupted` tells whether the user wants it to stop after the updates under way; `require_folder` raises when
-        the sweep's folder is gone.
+        the sweep's folder is gone; `silent_since` is when a former driver was last heard of.
         """
         self._executor, self._conclusions = executor, conclusions
         self._interrupted, self._require_folder = interrupted, require_folder
@@ -75,7 +77,7 @@ class SweepDriver:
         self._all_busy_at = clock.seconds()
         self._released_beside: int | None = None  # so many segments under way, while paused
         with store.write() as session:
-            notes = recover(session, sweep, spec, clock)
+            notes = recover(session, sweep, spec, clock, silent_since)
         with store.read() as session:
             stands = standing(session, sweep)
             last = _last_decision(session, stands.sweep.id)

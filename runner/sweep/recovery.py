@@ -1,5 +1,6 @@
 """Takes over a sweep that another driver left: what it had under way is lost, and its workers' time is charged."""
 
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy.orm import Session
@@ -15,8 +16,13 @@ from runner.sweep.spec import SweepSpec
 from runner.sweep.worker_records import WorkerRecord, worker_records
 
 
-def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list[str]:
-    """Settle what a former driver left open, charge what its workers used, and return what was found."""
+def recover(
+    session: Session, sweep: str, spec: SweepSpec, clock: Clock, silent_since: datetime | None = None
+) -> list[str]:
+    """Settle what a former driver left open, charge what its workers used, and return what was found.
+
+    `silent_since` is when that driver was last heard of.
+    """
     before = standing(session, sweep)
     found = worker_records(Path(spec.folder))
     by_segment = {record.segment: record for record in found.values() if record.segment is not None}
@@ -26,7 +32,7 @@ def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list
         for segment in before.segments.get(trial.id, []):
             if segment.outcome is SegmentOutcome.RESERVED:
                 record = by_segment.get(segment.id) or found.get(segment.worker or "")
-                gpu_hours = _used(segment, record, charged, before, spec)
+                gpu_hours = _used(segment, record, charged, spec, silent_since)
                 worker = record.worker if record else None
                 if worker is not None:
                     charged[worker] = charged.get(worker, 0.0) + gpu_hours
@@ -44,13 +50,21 @@ def recover(session: Session, sweep: str, spec: SweepSpec, clock: Clock) -> list
 
 
 def _used(
-    segment: Segment, record: WorkerRecord | None, charged: dict[str, float], before: Standing, spec: SweepSpec
+    segment: Segment,
+    record: WorkerRecord | None,
+    charged: dict[str, float],
+    spec: SweepSpec,
+    silent_since: datetime | None,
 ) -> float:
-    """Return what a lost segment used: by its worker's own word, or else the time until its driver fell silent."""
+    """Return what a lost segment used: by its worker's own word, or else the time until its driver fell silent.
+
+    One that no worker has taken used nothing; only where each machine has a folder of its own may its record be missing.
+    """
     if record is not None:
         return max(0.0, record.gpu_hours - charged.get(record.worker, 0.0))
-    silent = before.sweep.heartbeat_at or segment.started_at
-    seconds = max(0.0, (silent - segment.started_at).total_seconds())
+    if segment.worker is None and spec.storage is None:
+        return 0.0
+    seconds = max(0.0, ((silent_since or segment.started_at) - segment.started_at).total_seconds())
     return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)
 
 

@@ -102,9 +102,9 @@ class SimulatedSweep:
     def driver(self, executor: Executor, policy: Policy, store: Store, number: int = 1, **options: Any) -> SweepDriver:
         """Take the sweep over, whoever drove it, and be ready to run."""
         with store.write() as session:
-            take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
+            silent = take_lease(session, self.name, driver(number), executor.clock.now(), former_is_dead=True)
         conclusions = Conclusions(Pool(), self.spec, growth=self.growth)
-        options = {"tick_seconds": 5.0, **options}
+        options = {"tick_seconds": 5.0, "silent_since": silent, **options}
         return SweepDriver(store, self.name, driver(number), self.spec, executor, policy, conclusions, **options)
 
     def run(self, policy: Policy, **options: Any) -> SweepOutcome:

@@ -35,7 +35,7 @@ from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.executor import SimulatedExecutor
+from runner.simulation.executor import SimulatedClock, SimulatedExecutor
 from runner.sweep import journal
 from runner.sweep.concluding import Conclusions
 from tests.runner.simulation.faulty import FaultyExecutor
@@ -161,6 +161,22 @@ def test_killed_drivers_change_nothing_but_the_bill(
     assert outcomes <= {SegmentOutcome.COMMITTED, SegmentOutcome.LOST}
     keys = [(point.trial_id, point.optimizer_step, point.attempt) for point in rows(given, Point)]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(("waits", "least", "most"), [(0, 0.0, 0.0), (4, 1.0, 20.0)])
+def test_a_dead_driver_is_charged_what_its_workers_used_however_late_it_is_replaced(
+    tmp_path: Path, waits: int, least: float, most: float
+) -> None:
+    """What no worker had taken costs nothing, and else only the time until the driver fell silent counts."""
+    given = sweep(tmp_path)
+    assert not run_until_killed(given, waits, 1)
+    later = SimulatedClock()
+    later.advance_to(3600.0)
+    with given.store() as store:
+        given.driver(given.executor(clock=later), open_policy("full"), store)
+    lost = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
+    assert len(lost) == given.workers
+    assert all(least <= 3600 * segment.charged_gpu_hours <= most for segment in lost)
 
 
 @pytest.mark.parametrize("looks", [0, 25])
