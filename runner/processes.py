@@ -123,26 +123,46 @@ def _read(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def this_driver() -> "Driver":
-    """Return this process as a driver; the id holds the time of its birth, since process numbers are used again."""
-    import psutil  # noqa: PLC0415
-
+    """Return this process as a driver; the id holds its birth, since process numbers are used again."""
     from planner.store.driving import Driver  # noqa: PLC0415
 
-    born = psutil.Process().create_time()
-    return Driver(f"{uuid.uuid4().hex}@{born:.2f}", socket.gethostname(), os.getpid())
+    return Driver(f"{uuid.uuid4().hex}@{_ticks(os.getpid())}/{_world()}", socket.gethostname(), os.getpid())
 
 
 def is_dead(sweep: "Sweep") -> bool:
-    """Whether the sweep's driver is known to be gone: it ran on this machine, and no such process is there."""
-    import psutil  # noqa: PLC0415
+    """Whether the sweep's driver is known to be gone; where this is not known its silence decides.
 
+    Known it is of a driver on this machine, since its last start, and in this PID namespace: others are not seen here.
+    """
     if sweep.driver_id is None or sweep.driver_pid is None or sweep.driver_host != socket.gethostname():
         return False
-    try:
-        process = psutil.Process(sweep.driver_pid)
-        ended = process.status() == psutil.STATUS_ZOMBIE
-        return ended or f"{process.create_time():.2f}" != sweep.driver_id.rpartition("@")[2]
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.AccessDenied:
+    ticks, _, world = sweep.driver_id.rpartition("@")[2].partition("/")
+    if not world or world != _world():  # ids of older versions hold a time of day here
         return False
+    return _ticks(sweep.driver_pid) not in (ticks, None)
+
+
+def _ticks(pid: int) -> str | None:
+    """Return when a process was started, in the kernel's ticks since its own start; "" of one that is gone.
+
+    A time of day would move with each correction of the clock. None of one that is there but cannot be looked at.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        try:
+            os.kill(pid, 0)  # /proc may hide the processes of other users
+        except ProcessLookupError:
+            return ""
+        except PermissionError:
+            return None
+        return None
+    return "" if fields[0] in ("Z", "X") else fields[19]  # fields 3 and 22 of proc(5)
+
+
+def _world() -> str:
+    """Return the start of this machine and the PID namespace within which a process is known by number and ticks."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    return ""

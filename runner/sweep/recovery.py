@@ -58,7 +58,7 @@ def _used(
 ) -> float:
     """Return what a lost segment used: by its worker's own word, or else the time until its driver fell silent.
 
-    One that no worker has taken used nothing; only where each machine has a folder of its own may its record be missing.
+    One that no worker has taken used nothing; only where machines have folders of their own may its record be missing.
     """
     if record is not None:
         return max(0.0, record.gpu_hours - charged.get(record.worker, 0.0))

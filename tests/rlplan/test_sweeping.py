@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, StoreError, UnknownNameError
@@ -24,6 +23,7 @@ from rlplan.actions.sweeping import resume, retry, start
 from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
 from runner.ports.simulation import Costs, Failures, SimulationChoice
+from runner.processes import this_driver
 from runner.simulation.executor import SimulatedExecutor
 from runner.trainers.standin.life import course_of
 
@@ -226,15 +226,19 @@ def test_an_interrupted_sweep_goes_on_and_a_finished_one_says_so(database: str) 
 
 def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: str) -> None:
     interrupted(database)
-    born = psutil.Process(1).create_time()
-    held = Driver(f"other@{born:.2f}", socket.gethostname(), 1)
-    with open_store(database) as store, store.write() as session:
-        take_lease(session, "sweep-1", held, datetime.now(UTC))
-    with pytest.raises(StoreError, match="sweep-1 is being driven by process 1 on"):
-        resume(None, database)
-    dead = Driver("other@1.00", socket.gethostname(), os.getpid())  # another process had this number before
-    with open_store(database) as store, store.write() as session:
-        take_lease(session, "sweep-1", dead, datetime.now(UTC), former_is_dead=True)
+    ticks, boot, space = this_driver().id.rpartition("@")[2].split("/")
+
+    def held_since(birth: str) -> None:
+        held = Driver(f"other@{birth}", socket.gethostname(), os.getpid())
+        with open_store(database) as store, store.write() as session:
+            take_lease(session, "sweep-1", held, datetime.now(UTC), former_is_dead=True)
+
+    # Of another start of the machine, of a container with its name, or of an older version nobody knows here.
+    for birth in (f"{ticks}/{boot}/{space}", f"1/another/{space}", f"1/{boot}/pid:[1]", "1.00"):
+        held_since(birth)
+        with pytest.raises(StoreError, match=f"sweep-1 is being driven by process {os.getpid()} on"):
+            resume(None, database)
+    held_since(f"1/{boot}/{space}")  # another process had this number before
     assert not resume(None, database).interrupted
 
 
