@@ -8,6 +8,7 @@ an advisory lock.
 import json
 import math
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -21,6 +22,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from budgets.errors import StoreError
 
+_PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # up to the last @: a password may have one too
+_SECRET = re.compile(r"([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
 _FOLDING_MILLISECONDS = 500  # that a reader is waited for
 _ADVISORY_LOCK = 0x726C706C616E  # "rlplan"; PostgreSQL keeps such locks per database
 
@@ -60,16 +63,24 @@ def locate(location: str | Path) -> Path | URL:
     allowed = "allowed are a path, sqlite:///path and postgresql://user@host/database"
     try:
         url = make_url(text)
+    except ValueError:  # of the port
+        raise StoreError(f"--db '{masked(text)}' has a port that is no number; {allowed}") from None
     except ArgumentError as error:
         raise StoreError(f"--db: this is not a database URL; {allowed}") from error
     backend, _, driver = url.drivername.partition("+")
     if backend == "sqlite" and driver in ("", "pysqlite"):
         if not url.database or url.database == ":memory:":
-            raise StoreError(f"--db '{text}' names no file; {allowed}")
+            raise StoreError(f"--db '{masked(text)}' names no file; {allowed}")
         return Path(url.database).absolute()
     if backend in ("postgresql", "postgres") and driver in ("", "psycopg"):
         return url.set(drivername="postgresql+psycopg")
     raise StoreError(f"--db: '{url.drivername}' is not a database that rlplan works with; {allowed}")
+
+
+def masked(location: str | Path) -> str:
+    """Return how a location is named to people: without its password, nor a secret in its query."""
+    text = _PASSWORD.sub(r"\1:***@", str(location), count=1)
+    return _SECRET.sub(r"\1***", text) if "://" in text else text
 
 
 def sqlite_engines(path: Path, lock_timeout_seconds: float) -> Engines:
@@ -122,7 +133,7 @@ def references_unchecked(connection: Connection) -> Iterator[None]:
 
 def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:
     """Make the engines of a PostgreSQL database; nothing is opened yet."""
-    shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
+    name = masked(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
     def lock(connection: Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {round(lock_timeout_seconds * 1000)}")
@@ -135,10 +146,10 @@ def postgres_engines(url: URL, lock_timeout_seconds: float) -> Engines:
         writer = create_engine(url, pool_pre_ping=True, json_serializer=to_json)
     except ModuleNotFoundError as error:
         raise StoreError(
-            f"{shown} needs the PostgreSQL driver, which is not installed. Run: pip install 'rlplan[postgres]'"
+            f"{name} needs the PostgreSQL driver, which is not installed. Run: pip install 'rlplan[postgres]'"
         ) from error
     event.listen(writer, "begin", lock)
-    return Engines(reader, writer, shown)
+    return Engines(reader, writer, name)
 
 
 def to_json(value: Any) -> str:

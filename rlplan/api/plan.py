@@ -58,7 +58,7 @@ class Kept(Read[T]):
 class Plan:
     """A budget's allocations, priced and ranked, and its split into pilots and final run; stored under `name`."""
 
-    database: str
+    database: str = field(repr=False)  # a URL may hold a password
     document: Mapping[str, Any] = field(repr=False)
     notices: tuple[str, ...] = ()  # what was done to the database meanwhile, such as an upgrade
 

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import open_store
 from planner.store.driving import is_driven
-from planner.store.engine import locate
+from planner.store.engine import locate, masked
 from planner.store.fresh import HEAD
 from planner.store.opening import NETWORK, OutdatedError, filesystem_of, mounted
 from planner.store.schema import Sweep, SweepStatus
@@ -59,9 +59,9 @@ def probe(database: str) -> Storage:
     try:
         place = locate(database)
     except StoreError as error:
-        return Storage(database, None, "", False, None, "refused", str(error), 0, ())
+        return Storage(masked(database), None, "", False, None, "refused", str(error), 0, ())
     folder, filesystem, writable = None, "", True
-    shown = str(place) if isinstance(place, Path) else place.set(drivername="postgresql").render_as_string()
+    shown = str(place) if isinstance(place, Path) else masked(place.set(drivername="postgresql").render_as_string())
     if isinstance(place, Path):
         folder = place.parent
         filesystem = filesystem_of(place.resolve(), mounted())

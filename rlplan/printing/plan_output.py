@@ -6,6 +6,7 @@ from operator import attrgetter
 from planner.axes import said, values_by_axis
 from planner.proposals import Candidate, Outlook, PilotGrant, Proposal
 from planner.proposals.propose import LEVEL_NOTE, USUAL_NOTE
+from planner.store.engine import masked
 from rlplan.actions.proposing import StoredPlan
 from rlplan.printing.plan_layouts import (
     layouts_table,
@@ -39,7 +40,7 @@ def print_plan(plan: StoredPlan, format: Format, top: int, database: str) -> Non
     elif format is Format.CSV:
         rows = csv_rows(plan.proposal)
         print_csv(list(rows[0]), rows)
-        tell(f"stored as {plan.name} in {database}")
+        tell(f"stored as {plan.name} in {masked(database)}")
     else:
         print_drawn(lambda canvas: _parts(plan, top, database, canvas))
 
@@ -74,7 +75,7 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterato
         yield from (Text(line, style="dim") for line in said_of_layouts(proposal))
     yield Text("\nWhat this takes for granted", style="bold")
     yield _assumptions(plan)
-    yield f"\nStored as {plan.name} in {database}; `rlplan init` writes a file to change any of this."
+    yield f"\nStored as {plan.name} in {masked(database)}; `rlplan init` writes a file to change any of this."
 
 
 def _title(plan: StoredPlan) -> str:

@@ -41,6 +41,6 @@ def _lines(submitted: "Submitted", database: str, canvas: Canvas) -> Iterator[Pa
     log = script.parent / "logs" / f"slurm-{submitted.job}.log"
     yield from canvas.lines(f"It submits itself again until the sweep has ended. Its log is {log}.")
     yield from canvas.lines(
-        f"Follow it: `{command('status', submitted.sweep, database)} --watch`. End it with all saved: "
+        f"Follow it: `{command('status --watch', submitted.sweep, database)}`. End it with all saved: "
         f"`{command('stop', submitted.sweep, database)}`; whatever it is at: `scancel --name {submitted.name}`."
     )

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from planner.store import Store, open_store
+from planner.store.engine import masked
 from planner.store.records import RankedRow
 from planner.store.schema import RequestKind
 from planner.store.sweeps import sweep_named
@@ -140,9 +141,12 @@ def stopped(sweep: str, database: str) -> str:
 
 
 def command(verb: str, sweep: str, database: str) -> str:
-    """Return a command about a sweep as it has to be typed here."""
-    where = "" if database == DEFAULT_DATABASE else f" --db {shlex.quote(database)}"
-    return f"rlplan {verb} {sweep}{where}"
+    """Return a command about a sweep as it has to be typed here; one that would hold a secret says where that goes."""
+    if database == DEFAULT_DATABASE:
+        return f"rlplan {verb} {sweep}"
+    if masked(database) != database:
+        return f"rlplan {verb} {sweep}  # with RLPLAN_DB set"
+    return f"rlplan {verb} {sweep} --db {shlex.quote(database)}"
 
 
 def _failed(ended: "Finished", database: str) -> str:

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from budgets.errors import InputError
 from planner.store import open_store
+from planner.store.engine import masked
 from rlplan.exits import ExitCode
 from rlplan.web.dashboard.app import Dashboard
 from rlplan.web.dashboard.assets import assets
@@ -145,12 +146,16 @@ def _refused(settings: Settings, error: OSError) -> str:
     return f"{settings.host} cannot be listened on ({error.strerror}): leave --host out for 127.0.0.1"
 
 
-def _announce(settings: Settings) -> None:
-    lines = [f"rlplan dashboard of {settings.database}: {settings.url}"]
+def announcement(settings: Settings) -> list[str]:
+    """Return what is said when it can be visited."""
+    lines = [f"rlplan dashboard of {masked(settings.database)}: {settings.url}"]
     if settings.token is not None and not is_loopback(settings.host):
         lines.append("Whoever has this address can look; it is not encrypted on its way: see ssh -L for that.")
     if settings.control:
         lines.append("With --control, who looks can also pause, resume and stop a sweep.")
-    lines.append("Ctrl-C ends it; the sweep goes on.")
-    sys.stderr.write("\n".join(lines) + "\n")
+    return [*lines, "Ctrl-C ends it; the sweep goes on."]
+
+
+def _announce(settings: Settings) -> None:
+    sys.stderr.write("\n".join(announcement(settings)) + "\n")
     sys.stderr.flush()

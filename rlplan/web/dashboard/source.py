@@ -8,7 +8,7 @@ from pathlib import Path
 
 from budgets.errors import NotFoundError, RlplanError, StoreError, StoreUnavailableError
 from planner.store import Store, open_store
-from planner.store.engine import locate
+from planner.store.engine import locate, masked
 
 # A reader waits only while a writer folds its log back in; a visitor should sooner hear of a lock than wait for it.
 LOCK_SECONDS = 2.0
@@ -46,8 +46,8 @@ class Source:
             raise
         except Exception as error:  # what a damaged row makes of the code that reads it, nobody has listed
             raise UnreadableError(
-                f"{self.database} holds something that cannot be read ({type(error).__name__}). "
-                f"Run: rlplan doctor --db {self.database}"
+                f"{masked(self.database)} holds something that cannot be read ({type(error).__name__}). "
+                f"Run: rlplan doctor --db {masked(self.database)}"
             ) from error
 
     def close(self) -> None:

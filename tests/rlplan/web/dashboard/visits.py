@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 120
 
 @contextmanager
 def visiting(
-    database: Path, *, token: str | None = None, control: bool = False, host: str = DEFAULT_HOST, **options: Any
+    database: Path | str, *, token: str | None = None, control: bool = False, host: str = DEFAULT_HOST, **options: Any
 ) -> Iterator[TestClient]:
     """Open a dashboard, and visit it."""
     dashboard = Dashboard(checked(str(database), host, DEFAULT_PORT, token, control))
