@@ -22,7 +22,7 @@ What all of them share:
 - A command that prints data takes `--format table|json|csv`. JSON is one document on stdout; progress, logs and
   warnings go to stderr. A table fits the terminal and can be piped.
 - `--db`, or `RLPLAN_DB`, is the results database: a path or an SQLAlchemy URL, `rlplan.db` in the working directory
-  without it. Give a URL with a password in `RLPLAN_DB`: others see a command's arguments, and printed commands leave it out.
+  without it. Give a URL with a password in `RLPLAN_DB`: others see arguments, and printed commands leave it out.
 - A plan or sweep that is not named is the newest one.
 - Exit codes: 0 done; 2 bad input or usage; 3 not found, or nothing to do; 4 the budget does not suffice; 5 finished
   with failed trials; 130 interrupted, and the state is saved; 1 a bug of rlplan's.
