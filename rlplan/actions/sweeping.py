@@ -192,11 +192,10 @@ def _go_on(
         )
     spec = begun.model_copy(update={"folder": str(home.folder)})
     here = spec if workers is None else _checked(spec, workers)
-    now, dead = datetime.now(UTC), is_dead(row)
     with store.write() as session:
-        silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=dead)
+        now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
+        silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))
         _settle(session, row.name, home, store.location)
-        stored = sweep_named(session, row.name)
         stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
         for trial in again:
             move_trial(session, trial, TrialState.PLANNED, now, "to be run again")

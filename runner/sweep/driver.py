@@ -13,9 +13,10 @@ from budgets.errors import CheckpointError, ClusterLostError, NotFoundError
 from planner.config.trainer import Patience
 from planner.disk import DISK_IS_FULL
 from planner.store import Store
-from planner.store.driving import Driver, LeaseLostError
+from planner.store.driving import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
+from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from runner.ports.executor import Event, Executor, Failed
 from runner.sweep.board import Board
@@ -77,6 +78,7 @@ class SweepDriver:
         self._all_busy_at = clock.seconds()
         self._released_beside: int | None = None  # so many segments under way, while paused
         with store.write() as session:
+            hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
             notes = recover(session, sweep, spec, clock, silent_since)
         with store.read() as session:
             stands = standing(session, sweep)

@@ -25,6 +25,7 @@ from rlplan.exits import ExitCode, exit_code
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.processes import this_driver
 from runner.simulation.executor import SimulatedExecutor
+from runner.sweep.home import home_of
 from runner.trainers.standin.life import course_of
 
 pytestmark = pytest.mark.usefixtures("simulated_workers")
@@ -240,6 +241,26 @@ def test_a_driver_that_lives_keeps_its_sweep_and_a_dead_one_does_not(database: s
             resume(None, database)
     held_since(f"1/{boot}/{space}")  # another process had this number before
     assert not resume(None, database).interrupted
+
+
+def test_of_two_that_resume_a_dead_drivers_sweep_at_once_one_gets_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(database)
+    _, _, world = this_driver().id.rpartition("@")[2].partition("/")
+
+    def take(driver: Driver) -> None:
+        with open_store(database) as store, store.write() as session:
+            take_lease(session, "sweep-1", driver, datetime.now(UTC), former_is_dead=True)
+
+    def home_while_another_takes_it(*given: Any) -> Any:
+        take(this_driver())
+        return home_of(*given)
+
+    take(Driver(f"dead@1/{world}", socket.gethostname(), os.getpid()))
+    monkeypatch.setattr(sweeping, "home_of", home_while_another_takes_it)
+    with pytest.raises(StoreError, match=r"sweep-1 is being driven by process \d+ on"):
+        resume(None, database)
 
 
 def test_a_driver_that_was_killed_with_its_machine_is_waited_for(

@@ -38,6 +38,7 @@ from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedClock, SimulatedExecutor
 from runner.sweep import journal
 from runner.sweep.concluding import Conclusions
+from runner.sweep.driver import SweepDriver
 from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
 
@@ -345,6 +346,16 @@ def test_a_database_that_is_locked_for_a_while_loses_nothing(
         assert running.run().status is SweepStatus.FINISHED
     assert slept == [0.2, 0.4, 0.8, 1.6, 0.2, 0.4]
     assert essence(given) == undisturbed
+
+
+def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_path: Path) -> None:
+    given = sweep(tmp_path)
+    run_until_killed(given, 4, number=2)
+    before = state(given.path)
+    conclusions = Conclusions(Pool(), given.spec)
+    with given.store() as store, pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
+        SweepDriver(store, given.name, driver(1), given.spec, given.executor(), open_policy("full"), conclusions)
+    assert before == state(given.path)
 
 
 def test_a_driver_whose_sweep_was_taken_over_stores_nothing_more(tmp_path: Path) -> None:
