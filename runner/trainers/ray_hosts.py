@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orp
 from runner.trainers.hosts import Host, LocalHost, LocalProcess
 
 _SECONDS_BETWEEN_SIGNS = 2.0
+_SECONDS_BETWEEN_TRIES = 1.0
 _SILENT = 30  # seconds without a sign of the worker after which a holder takes itself for cut off
 _SECONDS_OF_A_CALL = 30.0  # in which a holder that lives has answered
+_SECONDS_OF_A_WAIT = 10.0  # for the end of a process, until it is asked for again
 _TAGS = (SWEEP_TAG, WORKER_TAG)
 
 _holders: dict[str, "list[RayHost]"] = {}  # by the placement group; kept, as the worker is, for its next trial
@@ -34,7 +37,7 @@ class Holder:
         self._tags = [tags[name] for name in _TAGS if name in tags]
         if len(self._tags) == len(_TAGS):
             self._guard = sweep_after_death(*self._tags)  # which acts once this is let go
-        self._processes: list[LocalProcess] = []
+        self._processes: dict[str, LocalProcess] = {}
         self._silent = 0
         threading.Thread(target=self._listen, name="listening", daemon=True).start()
 
@@ -48,24 +51,25 @@ class Holder:
         """Hear that the worker lives."""
         self._silent = 0
 
-    def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> int:
-        """Start a process, and return its number."""
-        self._processes.append(LocalProcess(argv, environment, folder, log))
-        return len(self._processes) - 1
+    def start(self, name: str, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> None:
+        """Start a process under a name; who asks again, because the answer was lost, finds it started."""
+        if name not in self._processes:
+            self._processes[name] = LocalProcess(argv, environment, folder, log)
 
-    def wait(self, number: int) -> int:
-        """Return a process's exit code once it has one."""
-        while (code := self._processes[number].poll()) is None:
+    def wait(self, name: str, seconds: float) -> int | None:
+        """Return a process's exit code, waiting for it; None when it has none yet."""
+        end = time.monotonic() + seconds
+        while (code := self._processes[name].poll()) is None and time.monotonic() < end:
             time.sleep(0.1)
         return code
 
-    def signal(self, number: int, signal: int) -> None:
+    def signal(self, name: str, signal: int) -> None:
         """Send a process a signal."""
-        self._processes[number].signal(signal)
+        self._processes[name].signal(signal)
 
-    def kill(self, number: int) -> None:
+    def kill(self, name: str) -> None:
         """Kill a process and all that it has started."""
-        self._processes[number].kill()
+        self._processes[name].kill()
 
     def _listen(self) -> None:
         # By ticks and not by the clock: a process that was stopped for a while is not cut off.
@@ -86,13 +90,14 @@ class RayHost:
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path) -> "RayProcess":
         """Start a process there; what it prints goes to a log on storage that all share."""
-        number = _got(self._holder.start.remote(tuple(argv), dict(environment), folder, log), self.address)
-        return RayProcess(self._holder, number, self.address)
+        name = uuid.uuid4().hex
+        _asked(self._holder.start, self.address, name, tuple(argv), dict(environment), folder, log)
+        return RayProcess(self._holder, name, self.address)
 
     def lives(self) -> bool:
         """Whether its holder answers."""
         try:
-            _got(self._holder.hear.remote(), self.address)
+            _asked(self._holder.hear, self.address)
         except TrainingError:
             return False
         return True
@@ -106,39 +111,53 @@ class RayHost:
     def _give_signs(self) -> None:
         import ray
 
-        try:
-            while True:
-                ray.get(self._holder.hear.remote())
+        while True:
+            try:
+                ray.get(self._holder.hear.remote(), timeout=_SECONDS_OF_A_CALL)
+            except ray.exceptions.ActorDiedError:  # there is nobody left to give signs to
+                return
+            except Exception:  # whatever Ray raises: a way that is cut may be whole again soon
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+            else:
                 time.sleep(_SECONDS_BETWEEN_SIGNS)
-        except Exception:  # whatever Ray raises: there is nobody left to give signs to
-            return
 
 
 class RayProcess:
     """A process on a further machine."""
 
-    def __init__(self, holder: Any, number: int, address: str) -> None:
-        self._holder, self._number, self._address = holder, number, address
-        self._end = holder.wait.remote(number)
+    def __init__(self, holder: Any, name: str, address: str) -> None:
+        self._holder, self._name, self._address = holder, name, address
+        self._answered = time.monotonic()
         self._code: int | None = None
+        self._ask()
 
     def poll(self) -> int | None:
         """Return its exit code; TrainingError of the kind lost when its machine is gone."""
         import ray
 
-        if self._code is None and ray.wait([self._end], timeout=0)[0]:
-            self._code = _got(self._end, self._address)
+        if self._code is None and ray.wait([self._answer], timeout=0)[0]:
+            try:
+                self._code = _got(self._answer, self._address)
+                self._answered = time.monotonic()
+            except ray.exceptions.RayError as error:
+                if time.monotonic() - self._answered > _SECONDS_OF_A_WAIT + _SILENT:
+                    raise _lost(error, self._address) from error
+            if self._code is None:
+                self._ask()
         return self._code
+
+    def _ask(self) -> None:
+        self._answer = self._holder.wait.remote(self._name, _SECONDS_OF_A_WAIT)
 
     def signal(self, number: int) -> None:
         """Send a signal; a machine that is gone is passed over."""
-        self._holder.signal.remote(self._number, number)
+        self._holder.signal.remote(self._name, number)
 
     def kill(self) -> None:
         """End it and all that it started; on a machine that is gone that is done by the holder's guard."""
         import ray
 
-        ray.wait([self._holder.kill.remote(self._number)], timeout=_SECONDS_OF_A_CALL)
+        ray.wait([self._holder.kill.remote(self._name)], timeout=_SECONDS_OF_A_CALL)
 
 
 def hosts_of_this_trial(nodes: int) -> Sequence[Host]:
@@ -182,18 +201,36 @@ def _hold(group: Any) -> list[RayHost]:
         # All of the bundle, so that Ray names its GPUs; threads, since a call may wait for a process's end.
         size = {"num_cpus": bundle.get("CPU", 0), "num_gpus": bundle.get("GPU", 0), "max_concurrency": 16}
         holders.append(ray.remote(Holder).options(scheduling_strategy=there, **size).remote(tags))
-    places = [holder.place.remote() for holder in holders]
-    return [RayHost(holder, *_got(place, "a further node")) for holder, place in zip(holders, places, strict=True)]
+    places = [_asked(holder.place, "a further node") for holder in holders]
+    return [RayHost(holder, *place) for holder, place in zip(holders, places, strict=True)]
 
 
-def _got(reference: Any, address: str) -> Any:
+def _asked(method: Any, address: str, *arguments: Any) -> Any:
+    """Return a holder's answer; where the way to it is cut it is asked again until it has ended itself."""
+    import ray
+
+    until = time.monotonic() + _SILENT
+    while True:
+        try:
+            return _got(method.remote(*arguments), address)
+        except ray.exceptions.RayError as error:
+            if time.monotonic() > until:
+                raise _lost(error, address) from error
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _got(answer: Any, address: str) -> Any:
     """Return a holder's answer; its errors cross as themselves, and its end is that of the trial's reservation."""
     import ray
 
     try:
-        return ray.get(reference, timeout=_SECONDS_OF_A_CALL)
+        return ray.get(answer, timeout=_SECONDS_OF_A_CALL)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error
-    except (ray.exceptions.RayError, TimeoutError) as error:
-        last = (str(error).strip().splitlines() or ["no answer"])[-1]
-        raise TrainingError("lost", f"{address}, a machine of the trial, is gone ({last})") from error
+    except (ray.exceptions.ActorDiedError, TimeoutError) as error:
+        raise _lost(error, address) from error
+
+
+def _lost(error: Exception, address: str) -> TrainingError:
+    last = (str(error).strip().splitlines() or ["no answer"])[-1]
+    return TrainingError("lost", f"{address}, a machine of the trial, is gone ({last})")

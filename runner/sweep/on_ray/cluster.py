@@ -10,6 +10,7 @@ from runner.sweep.on_ray.messages import NAMESPACE
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_COUNTS = 2.0
+_SILENT = 30.0  # seconds without an answer after which the head counts as lost
 
 # Tune writes, prints and phones nothing that is not asked for; a lost head is noticed within half a minute.
 ENVIRONMENT = {
@@ -95,12 +96,17 @@ def watch_nodes(changed: Callable[[list[Node]], None], lost: Callable[[str], Non
 
     here = ray.get_runtime_context().get_node_id()
     before: list[Node] = []
+    answered = time.monotonic()
     while True:
         try:
             now = nodes()
         except Exception as error:  # whatever Ray raises: its head does not answer
-            lost(f"Ray's head does not answer ({error})")
-            return
+            if time.monotonic() - answered > _SILENT:
+                lost(f"Ray's head does not answer ({error})")
+                return
+            time.sleep(_SECONDS_BETWEEN_COUNTS)
+            continue
+        answered = time.monotonic()
         if here not in [node.node for node in now]:
             lost("the part of Ray on this machine is dead")
             return

@@ -4,7 +4,9 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from runner.ports.executor import Began, Ended, Event, Failed, Progress
@@ -48,26 +50,30 @@ def event_of(message: Message) -> Event | None:
 
 
 class Mailbox:
-    """A Ray actor that keeps messages to a lease until its worker fetches them; all methods run in one event loop."""
+    """A Ray actor that keeps messages to a lease until its worker has them; all methods run in one event loop."""
 
     def __init__(self) -> None:
         self._boxes: defaultdict[str, list[Message]] = defaultdict(list)
         self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._numbers = count(1)
 
     async def tell(self, lease: str, message: Message) -> None:
         """Leave a message."""
-        self._boxes[lease].append(message)
+        self._boxes[lease].append({**message, "number": next(self._numbers)})
         self._news[lease].set()
 
-    async def fetch(self, lease: str, seconds: float) -> list[Message]:
-        """Return the messages of a lease, waiting for the first."""
-        try:
-            await asyncio.wait_for(self._news[lease].wait(), seconds)
-        except TimeoutError:
-            return []
-        messages, self._boxes[lease] = self._boxes[lease], []
-        self._news[lease].clear()
-        return messages
+    async def fetch(self, lease: str, seen: int, seconds: float) -> list[Message]:
+        """Return the messages of a lease after the last that its worker has, waiting for one.
+
+        They are kept until then: an answer may be lost on its way.
+        """
+        box, news = self._boxes[lease], self._news[lease]
+        box[:] = [message for message in box if message["number"] > seen]
+        if not box:
+            news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), seconds)
+        return list(self._boxes[lease])
 
     async def forget(self, lease: str) -> None:
         """Drop what is kept for a lease that is over."""

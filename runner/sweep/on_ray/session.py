@@ -9,6 +9,7 @@ import os
 import queue
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,10 +105,14 @@ class TuneSession:
         """Report when no worker can be told anything any more."""
         import ray  # noqa: PLC0415
 
-        try:
-            ray.get(self._mailbox.live.remote())
-        except ray.exceptions.RayError:
-            lost("the mailbox of the workers has died")
+        while True:
+            try:
+                ray.get(self._mailbox.live.remote())
+            except (ray.exceptions.ActorDiedError, ray.exceptions.RayTaskError):
+                lost("the mailbox of the workers has died")
+                return
+            except ray.exceptions.RayError:  # the way to it is cut for a moment
+                time.sleep(_SECONDS_OF_A_CALL)
 
     def _handed(self, lease: str) -> None:
         # Only now: Tune keeps the parked lease's process for the new one if the new one waits already.

@@ -17,6 +17,7 @@ from runner.sweep.worker import Worker
 from runner.sweep.worker_records import Heartbeat, WorkerLife
 
 _SECONDS_OF_A_CALL = 5.0  # of waiting for a message; each answer shows that the driver is there
+_SECONDS_BETWEEN_TRIES = 1.0
 _SILENT = 20  # seconds without an answer after which a worker takes itself for cut off
 _GIVEN_UP = 60  # seconds after which Ray takes it for dead, so that nobody waits for what it does
 _LONGEST_FAREWELL = 5.0
@@ -83,6 +84,7 @@ class WorkerProcess:
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._stopping: set[int] = set()
+        self._seen: dict[str, int] = {}  # the number of the last message, by box
         self._lease = ""
         self._paid_seconds = 0.0  # of its life, in segments that are over
         self._gpus_are_ours = False
@@ -118,16 +120,22 @@ class WorkerProcess:
         os._exit(0)
 
     def _fetch(self, box: str) -> list[Message]:
-        """Return the messages in a box, after a few seconds none; after an error one may be lost."""
+        """Return the new messages in a box, after a few seconds none; a way that is cut may be whole again soon."""
         import ray  # noqa: PLC0415
 
-        try:
-            messages: list[Message] = ray.get(self._mailbox.fetch.remote(box, _SECONDS_OF_A_CALL))
-        except ray.exceptions.RayError:
-            self._lifeline.deaf()
-            raise
-        self._lifeline.heard()
-        return messages
+        while True:
+            try:
+                call = self._mailbox.fetch.remote(box, self._seen.get(box, 0), _SECONDS_OF_A_CALL)
+                messages: list[Message] = ray.get(call)
+            except (ray.exceptions.ActorDiedError, ray.exceptions.RayTaskError):
+                self._lifeline.deaf()
+                raise
+            except ray.exceptions.RayError:
+                time.sleep(_SECONDS_BETWEEN_TRIES)
+                continue
+            self._lifeline.heard()
+            self._seen[box] = max((message["number"] for message in messages), default=self._seen.get(box, 0))
+            return messages
 
     def _listen(self, lease: str) -> None:
         """Take a lease's messages until it is over."""

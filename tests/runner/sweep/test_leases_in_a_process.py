@@ -1,15 +1,19 @@
 """Processes between driver and trainer: one that Tune starts in vain takes no message, one whose driver died ends."""
 
+import asyncio
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
 from runner.sweep.on_ray import child as child_module
-from runner.sweep.on_ray import tune_parts
+from runner.sweep.on_ray import tune_parts, worker_process
+from runner.sweep.on_ray.messages import Mailbox
 from runner.sweep.on_ray.tune_parts import LeaseTrainable
+from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
 
 
 class Listening:
@@ -48,7 +52,7 @@ def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
     monkeypatch.setattr(child_module, "_LONGEST_FAREWELL", 0.05)
     monkeypatch.setattr(child_module, "end_session", lambda session: ended.append("session"))
     monkeypatch.setattr(child_module, "sweep_orphans", ended.append)
-    monkeypatch.setattr(child_module.os, "_exit", lambda code: ended.append("exit"))
+    monkeypatch.setattr(os, "_exit", lambda code: ended.append("exit"))
     given = {"events": os.open(os.devnull, os.O_WRONLY), "settings": {"tag": "a tag"}, "temporary": str(tmp_path / "t")}
     child = child_module._Child(given)
 
@@ -60,3 +64,38 @@ def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
     thread.start()
     thread.join(20)
     assert ended == ["session", "a tag", "exit"]
+
+
+class Far:
+    """A mailbox behind a network: what each call meets there."""
+
+    def __init__(self, *meets: Exception | None) -> None:
+        self.mailbox, self.meets = Mailbox(), list(meets)
+        self.fetch = self
+
+    def remote(self, box: str, seen: int, seconds: float) -> list[Any] | Exception:
+        messages = asyncio.run(self.mailbox.fetch(box, seen, 0.0))  # it is asked, and then the answer is lost
+        return self.meets.pop(0) or messages
+
+
+def got(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def test_a_connection_that_drops_for_a_moment_costs_no_worker_and_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = [ray.exceptions.ActorUnavailableError("the connection was reset", None) for _ in range(2)]
+    far = Far(*cut, None, ray.exceptions.RaySystemError("the same"), None, ray.exceptions.ActorDiedError())
+    asyncio.run(far.mailbox.tell("a", {"do": "stop"}))
+    monkeypatch.setattr(ray, "get", got)
+    monkeypatch.setattr(worker_process, "_SECONDS_BETWEEN_TRIES", 0.0)
+    process = WorkerProcess.__new__(WorkerProcess)
+    process._mailbox, process._seen = far, {}
+    process._lifeline = Lifeline(lambda: 0.0, lambda: None)
+    assert [message["do"] for message in process._fetch("a")] == ["stop"]
+    assert process._fetch("a") == []  # each message once
+    assert not process._lifeline._deaf
+    with pytest.raises(ray.exceptions.ActorDiedError):  # which nothing heals
+        process._fetch("a")
+    assert process._lifeline._deaf

@@ -7,13 +7,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+import ray
 
 from budgets.errors import InputError
 from runner.ports.trial import Machine
 from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_orphans, tagged
+from runner.trainers import ray_hosts
 from runner.trainers.command.driver import driver
 from runner.trainers.hosts import LocalHost
 from runner.trainers.ray_hosts import hosts_of_this_trial
@@ -26,7 +29,7 @@ from runner.trainers import ray_hosts
 ray_hosts._SILENT = 1
 folder = Path(sys.argv[2])
 holder = ray_hosts.Holder({"RLPLAN_SWEEP": sys.argv[1], "RLPLAN_WORKER": "a"})
-holder.start(("sh", "-c", "setsid sleep 60 & echo up; exec sleep 60"), {}, folder, folder / "log")
+holder.start("name", ("sh", "-c", "setsid sleep 60 & echo up; exec sleep 60"), {}, folder, folder / "log")
 time.sleep(60)
 """
 
@@ -38,6 +41,53 @@ def test_a_holder_that_hears_nothing_of_its_worker_ends_itself_and_all_that_it_h
     sweep_orphans(tag)
     assert (tmp_path / "log").read_text() == "up\n"
     assert not left
+
+
+class Away:
+    """A holder on another machine; each call meets what is due there, and is made all the same."""
+
+    def __init__(self, *meets: Exception) -> None:
+        self._meets = list(meets)
+        self._holder = ray_hosts.Holder({})
+
+    def __getattr__(self, name: str) -> Any:
+        return Method(getattr(self._holder, name), self._meets)
+
+
+class Method:
+    def __init__(self, method: Any, meets: list[Exception]) -> None:
+        self._method, self._meets = method, meets
+
+    def remote(self, *arguments: Any) -> Any:
+        answer = self._method(*arguments)
+        return self._meets.pop(0) if self._meets else answer
+
+
+def got(answer: Any, timeout: float = 0.0) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def test_a_connection_that_drops_for_a_moment_starts_nothing_twice_and_ends_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = [ray.exceptions.ActorUnavailableError("the connection was reset", None) for _ in range(3)]
+    monkeypatch.setattr(ray, "get", got)
+    monkeypatch.setattr(ray, "wait", lambda answers, timeout: (answers, []))
+    monkeypatch.setattr(ray_hosts, "_SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(ray_hosts, "_SECONDS_OF_A_WAIT", 0.0)
+    monkeypatch.setattr(ray_hosts.RayHost, "_give_signs", lambda host: None)
+    monkeypatch.setattr(ray_hosts.Holder, "_listen", lambda holder: None)  # it would end this process
+    host = ray_hosts.RayHost(Away(*cut), "far", "")
+    process = host.start(("sh", "-c", "echo up; sleep 0.2; exit 3"), {}, tmp_path, tmp_path / "log")
+    host._holder._meets.append(cut[0])
+    while (code := process.poll()) is None:
+        pass
+    assert code == 3
+    assert (tmp_path / "log").read_text() == "up\n"
+    host._holder._meets.append(ray.exceptions.ActorDiedError())
+    assert not host.lives()
 
 
 def test_a_trial_of_several_nodes_that_nobody_has_placed_is_refused() -> None:
