@@ -12,6 +12,7 @@ from planner.store.sweeps import plan_named
 from rlplan.printing.show_trial import drawn as trial_drawn
 from rlplan.printing.sweep_output import command
 from rlplan.printing.sweep_screen import money_line, title
+from rlplan.reading.masking import without_variables
 from rlplan.reading.plan_data import STORED
 from rlplan.reading.plans import about_plan, layout_of
 from rlplan.reading.row_choice import axis_cells, axis_columns
@@ -157,7 +158,6 @@ OF_PLAN = (
     "difficulty",
     "assumptions",
     "outlook",
-    "config",
     "rlplan_version",
 )
 OF_CANDIDATE = (
@@ -190,6 +190,7 @@ def plan_document(plan: Plan, sweeps: Sequence[str]) -> dict[str, Any]:
         "plan": plan.name,
         "created_at": plan.created_at.isoformat(),
         **{name: getattr(plan, name) for name in OF_PLAN},
+        "config": without_variables(plan.config),
         "sweeps": list(sweeps),
         "candidates": [
             with_axes(_values(each) | {"axes": each.axes}) | {"notes": each.notes} for each in plan.candidates

@@ -19,6 +19,7 @@ from planner.recipes import Recipe, load_recipe
 from planner.store.records import RankedRow
 from planner.trials import TrialState
 from planner.view import Configuration, TrialView
+from rlplan.reading.masking import told_apart
 from rlplan.wording.train_flags import TRIAL_FLAGS
 from runner.ports.trial import Machine, TrialConfig
 from runner.storage.mirror import checkpoints_of
@@ -126,11 +127,12 @@ def _by_hand(board: Board, config: TrialConfig, chosen: Final, trials: Sequence[
     pilot = None if longest is None else board.facts[longest.trial].folder / "trainer"
     what = f"n = {n}, B = {B}, {chosen.update_steps:,} updates, learning rate {chosen.learning_rate:.3g}"
     what += f", seed {config.seed}"
-    command = _own_command(config, chosen) if name == COMMAND else None
+    command, variables = _own_command(config, chosen) if name == COMMAND else (None, [])
     if command is not None:
         ranks = " on each node, with its own rank and the head's address," if machine.nodes > 1 else ""
         files = "" if pilot is None else f"; files that it names lie in {pilot}, as its pilot had them"
-        note = f"it is your trainer's own command,{ranks} on {where}: {what}{files}"
+        unset = f"; set {', '.join(variables)} as its [environment] does" if variables else ""
+        note = f"it is your trainer's own command,{ranks} on {where}: {what}{files}{unset}"
         return Launch(command, chosen.gpu_hours, None, note, machine)
     name = "your trainer" if name == COMMAND else name
     note = f"it is started with {name} itself, on {where}: {what}"
@@ -142,22 +144,26 @@ def _by_hand(board: Board, config: TrialConfig, chosen: Final, trials: Sequence[
     return Launch(None, chosen.gpu_hours, None, note, machine)
 
 
-def _own_command(config: TrialConfig, chosen: Final) -> tuple[str, ...] | None:
-    """Return the command that a trainer's file describes, filled for the final run; None where it needs more."""
+def _own_command(config: TrialConfig, chosen: Final) -> tuple[tuple[str, ...] | None, list[str]]:
+    """Return the command that a trainer's file describes, filled for the final run; None where it needs more.
+
+    Beside it are the names of variables that it needs too, whose values may be secrets.
+    """
     folder = _out(config, chosen.configuration).absolute()
     hosts = ("127.0.0.1",) if config.machine.nodes == 1 else ("HEAD_ADDRESS",) * config.machine.nodes
     attempt = Attempt(folder, 1, 0, chosen.update_steps, None, hosts)
     assert config.trainer is not None
     if config.trainer.options.get("own_ray"):
-        return None
+        return None, []
     try:
         launch = driver_of(config).launch(config, attempt, 0)
     except RlplanError:  # its problems are gone
-        return None
+        return None, []
     if launch is None:
-        return None
-    variables = [f"{name}={value}" for name, value in launch.environment.items()]
-    return (*(["env", *variables] if variables else []), *launch.argv)
+        return None, []
+    ours, others = told_apart(config.trainer.options.get("environment", {}), launch.environment)
+    variables = [f"{name}={value}" for name, value in ours.items()]
+    return (*(["env", *variables] if variables else []), *launch.argv), others
 
 
 def launch_of_trial(

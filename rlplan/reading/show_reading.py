@@ -15,6 +15,7 @@ from planner.store import Store
 from planner.store.schema import Fit, Plan, Segment, Sweep, Transition, Trial
 from planner.store.sweeps import plan_named, sweep_named
 from rlplan.reading.decisions import Decision, decisions_of_trial
+from rlplan.reading.masking import without_variables
 from rlplan.reading.sweep_picture import Picture, TrialRow
 from rlplan.reading.sweep_reading import read_picture
 from rlplan.wording.numbers import some_of
@@ -69,7 +70,7 @@ def read_sheet(store: Store, sweep: str, trial: str) -> Sheet:
             picture=seen,
             row=row,
             recipe=stored.recipe,
-            config=stored.config,
+            config=without_variables(stored.config),
             checkpoint=stored.checkpoint_path,
             fitted_at=fitted[0] if fitted else None,
             fitted_upto_gpu_hours=fitted[1] if fitted else None,

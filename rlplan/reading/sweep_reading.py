@@ -28,6 +28,7 @@ from planner.store.schema import (
 from planner.store.sweeps import sweep_named
 from rlplan.reading.decisions import last_decisions
 from rlplan.reading.learnt_sources import learnt_from_of
+from rlplan.reading.masking import without_variables
 from rlplan.reading.points import Memory, reached, remember_scores
 from rlplan.reading.sweep_picture import Driver, Forecast, Hold, Money, Picture, StoredAnswer, TrialRow
 from runner.processes import is_dead
@@ -92,7 +93,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
         seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven and hold is None else None,
         answer=answer,
-        config=sweep.config,
+        config=without_variables(sweep.config),
         hold=hold,
         learnt_from=learnt_from_of(session, sweep.id, sweep.config),
     )

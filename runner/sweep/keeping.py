@@ -174,9 +174,9 @@ def _files(above: Path) -> int:
 def _at_rate(config: TrialConfig, folder: Path) -> None:
     """Have a copied checkpoint say that it is of a trial with this learning rate: another trial's is refused."""
     if config.trainer is not None:
-        from runner.trainers.storing import FOLDER, IDENTITY  # noqa: PLC0415
+        from runner.trainers.storing import FOLDER, IDENTITY, PRIVATE  # noqa: PLC0415
 
-        replace_file(folder / FOLDER / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1))
+        replace_file(folder / FOLDER / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
         return
     newest = checkpoints.saved(folder)[0]
     form = checkpoints.PLAIN if newest.path.suffix == checkpoints.PLAIN.suffix else checkpoints.TENSORS

@@ -13,7 +13,7 @@ from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Reading, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardFailures
-from runner.trainers.storing import FOLDER, IDENTITY, KEPT, remove, require_room
+from runner.trainers.storing import FOLDER, IDENTITY, KEPT, PRIVATE, remove, require_room
 from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
@@ -55,7 +55,7 @@ class DrivenBackend:
             raise InputError(f"{folder} holds checkpoints of a trial already: resume it, or give another folder")
         self._open(config, folder, None)
         own.mkdir(parents=True, exist_ok=True)
-        replace_file(own / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1))
+        replace_file(own / IDENTITY, json.dumps(config.model_dump(mode="json"), indent=1), PRIVATE)
 
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Stand where the newest complete checkpoint does; `notes` says what differs."""

@@ -13,6 +13,7 @@ from runner.trainers.driver import Checkpoint
 
 FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"  # in that: whose trial it is
+PRIVATE = 0o600  # of files with a trainer's variables, among which there may be secrets
 KEPT = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
 _MARGIN = 1.1
 

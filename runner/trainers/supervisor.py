@@ -18,6 +18,7 @@ from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDrive
 from runner.trainers.driving import validation_steps
 from runner.trainers.failures import classify
 from runner.trainers.hosts import Handle, Host
+from runner.trainers.storing import PRIVATE
 from runner.training.trial import replace_file
 
 _TAIL_BYTES = 20_000
@@ -189,7 +190,7 @@ class Running:
         argv = (*(shlex.split(choice.launcher) if choice.launcher else ()), *launch.argv)
         environment = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", **launch.environment}
         log = attempt.log if rank == 0 else attempt.log.with_suffix(f".rank-{rank}.log")
-        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, launch.environment, attempt.folder))
+        replace_file(attempt.folder / f"command-{rank}.sh", _by_hand(argv, launch.environment, attempt.folder), PRIVATE)
         try:
             self._handles.append(host.start(argv, environment, attempt.folder, log))
         except OSError as error:

@@ -78,11 +78,11 @@ def point_from(values: Mapping[str, Any]) -> Point:
     )
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str, mode: int = 0o666) -> None:
     """Write a file so that it is the old or the new one, whole, whatever happens."""
     aside = path.with_name(f"{path.name}.writing")
     try:
-        with aside.open("w", encoding="utf-8") as file:
+        with open(aside, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

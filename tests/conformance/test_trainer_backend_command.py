@@ -129,6 +129,7 @@ def test_the_problems_are_laid_down_and_a_file_of_its_own_is_written(tmp_path: P
     assert str(own / "problems.jsonl") in (own / "conf/train.yaml").read_text()
     assert "{" not in (own / "conf/train.yaml").read_text()
     assert "export RUN=seed-0" in (own / "command-0.sh").read_text()
+    assert {(own / name).stat().st_mode & 0o777 for name in ("command-0.sh", "trial.json")} == {0o600}
 
 
 def test_a_command_that_names_its_rank_is_started_on_every_node() -> None:

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from planner.store import open_store
 from planner.store.engine import masked
+from planner.store.schema import Plan, Sweep, Trial
 from rlplan.printing.sweep_output import command
 from rlplan.web.dashboard.serving import announcement
 from rlplan.web.dashboard.settings import Settings
@@ -52,3 +55,17 @@ def test_a_command_with_a_secret_names_where_that_goes() -> None:
     assert (
         command("resume", "sweep-1", "postgresql://me@host/db") == "rlplan resume sweep-1 --db postgresql://me@host/db"
     )
+
+
+def test_the_variables_of_a_trainer_are_not_shown(run: Run, database: Path, tmp_path: Path) -> None:  # noqa: F811
+    config = {"trainer": {"name": "command", "options": {"environment": {"HF_TOKEN": SECRET}}}}
+    with open_store(database) as store, store.write() as session:
+        for row in (session.scalars(select(table)).first() for table in (Plan, Sweep, Trial)):
+            row.config = {**row.config, **config}
+        trial = session.scalars(select(Trial.name)).first()
+    told = [run("show", trial), run("report", "r.html")]
+    told += [run("show", name, "--format", "json") for name in ("plan-1", "sweep-1", trial)]
+    assert [each.code for each in told] == [0] * len(told)
+    for text in [each.out + each.err for each in told] + [(tmp_path / "r.html").read_text()]:
+        assert SECRET not in text
+    assert "HF_TOKEN" in told[0].out

@@ -66,7 +66,7 @@ def test_the_command_of_a_trainers_file_is_printed_filled_for_the_final_run(tmp_
         "here": str(tmp_path),
         "command": "python train.py --group {rollouts_per_prompt} --batch {prompts_per_batch} --lr {learning_rate} "
         "--steps {to_step} --out {folder} --nodes {nodes} --head {head_address}",
-        "environment": {"SEED": "{seed}"},
+        "environment": {"HF_TOKEN": "secret", "RUN_KEY": "secret-{seed}", "SEED": "{seed}"},
         "checkpoints": {"pattern": "checkpoint-{step}"},
     }
     path = ended(
@@ -81,6 +81,7 @@ def test_the_command_of_a_trainers_file_is_printed_filled_for_the_final_run(tmp_
     assert alone.line is not None
     assert alone.line.startswith("env SEED=0 python train.py --group 16 --batch 32 --lr 0.0001 --steps 1234 --out /")
     assert alone.line.endswith("final-mine-n16-B32-s0 --nodes 1 --head 127.0.0.1")
+    assert "set HF_TOKEN, RUN_KEY as its [environment] does" in alone.note
     board.spec = board.spec.model_copy(update={"final_gpus": 64, "final_nodes": 8})
     found = launch(board, chosen, ["easy"])
     assert found.line is not None
