@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # workers need nothing of a database
 
 
 SWEEP_TAG = "RLPLAN_SWEEP"  # in the environment of all that a sweep starts; its value is the sweep's own
+DRIVER_TAG = "RLPLAN_DRIVER"  # in that of what one of its drivers starts: another may have taken the sweep over
 WORKER_TAG = "RLPLAN_WORKER"  # in that of what one worker starts
 _GUARD = """
 import os, sys
@@ -34,12 +35,13 @@ _PATIENCE = 0.5  # seconds from asking to killing
 _LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
 
 
-def sweep_orphans(tag: str, worker: str | None = None) -> int:
-    """End every process of this user that carries a sweep's tag, or one worker's, and return how many there were.
+def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = None) -> int:
+    """End every process of this user that carries a sweep's tag, or one worker's or driver's; return how many.
 
-    The caller itself is spared. Where there is no /proc nothing is found.
+    All of a sweep's are for who holds its lease. The caller itself is spared. Where there is no /proc nothing is found.
     """
-    wanted = {f"{SWEEP_TAG}={tag}"} | ({f"{WORKER_TAG}={worker}"} if worker is not None else set())
+    values = {SWEEP_TAG: tag, WORKER_TAG: worker, DRIVER_TAG: driver}
+    wanted = {f"{name}={value}" for name, value in values.items() if value is not None}
     return _end(lambda: tagged(wanted), _PATIENCE)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, TrainingError
-from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
 from runner.trainers.hosts import Host, LocalHost, LocalProcess
 
 _SECONDS_BETWEEN_SIGNS = 2.0
@@ -23,7 +23,7 @@ _SECONDS_BETWEEN_TRIES = 1.0
 _SILENT = 30  # seconds without a sign of the worker after which a holder takes itself for cut off
 _SECONDS_OF_A_CALL = 30.0  # in which a holder that lives has answered
 _SECONDS_OF_A_WAIT = 10.0  # for the end of a process, until it is asked for again
-_TAGS = (SWEEP_TAG, WORKER_TAG)
+_TAGS = (SWEEP_TAG, WORKER_TAG)  # by which all that a worker has started is found
 
 _holders: dict[str, "list[RayHost]"] = {}  # by the placement group; kept, as the worker is, for its next trial
 
@@ -194,7 +194,7 @@ def _hold(group: Any) -> list[RayHost]:
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    tags = {name: os.environ[name] for name in _TAGS if name in os.environ}
+    tags = {name: os.environ[name] for name in (*_TAGS, DRIVER_TAG) if name in os.environ}
     holders = []
     for index, bundle in enumerate(group.bundle_specs[1:], start=1):
         there = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)

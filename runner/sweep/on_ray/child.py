@@ -90,7 +90,8 @@ class _Child:
         if self._lock.acquire(timeout=_LONGEST_FAREWELL):
             self._write({"event": "leaving", "reason": reason})
         end_session(os.getsid(0))
-        sweep_orphans(self._given["settings"]["tag"])
+        settings = self._given["settings"]
+        sweep_orphans(settings["tag"], driver=settings["driver"])
         shutil.rmtree(self._given["temporary"], ignore_errors=True)
         os._exit(1)
 

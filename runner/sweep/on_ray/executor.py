@@ -33,6 +33,7 @@ _LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
+_SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
 _FORGOTTEN = 180.0  # seconds after which a segment that nobody has taken is given again: Ray loses some with a node
 _NOT_NEEDED = "it was no longer needed"
 
@@ -82,7 +83,7 @@ class RayExecutor:
         self._nodes: tuple[Node, ...] = ()
         self._hangs = Hangs()
         self._ready = False
-        self._started_at = 0.0
+        self._started_at = self._said_at = 0.0
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
@@ -350,6 +351,9 @@ class RayExecutor:
         """Do what is due although no message asks for it."""
         if self._restarts.due(now):
             self._launch()
+        if self._ready and now - self._said_at > _SECONDS_BETWEEN_SIGNS:
+            self._said_at = now
+            self._send({"do": "alive"})
         if self._link is not None and not self._ready and now - self._started_at > _LONGEST_START:
             self._reason = f"Ray was not ready after {_LONGEST_START:g} s"
             self._link.end()  # the end of its messages follows

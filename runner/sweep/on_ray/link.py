@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from budgets.errors import ClusterLostError, InputError, RlplanError
-from runner.processes import SWEEP_TAG, end_session, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, end_session, sweep_orphans
 from runner.sweep.on_ray.messages import Message, decoded, encoded
 from runner.sweep.on_ray.session import CLIENT, SessionSettings
 from runner.trainers.in_own_ray import private_folder
@@ -34,18 +34,24 @@ class RayStart:
     address: str | None  # of a cluster; None starts one here
     cpus: int  # of a cluster that is started here
     gpus: int | None  # None: as many as there are
+    driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
 
 
 class Link:
     """One Ray process, from its start to its end."""
 
     def __init__(self, start: RayStart) -> None:
-        self._tag = start.tag
+        self._start = start
         self._temporary, lock = private_folder()
         self.log = _next_log(start.folder / LOGS)
         reading, writing = os.pipe()
         settings = SessionSettings(
-            start.tag, f"{start.tag}-{self.log.stem}", str(start.folder.absolute()), os.getcwd(), self._temporary
+            tag=start.tag,
+            driver=start.driver,
+            run=f"{start.tag}-{self.log.stem}",
+            folder=str(start.folder.absolute()),
+            directory=os.getcwd(),
+            temporary=self._temporary,
         )
         given = {
             "events": writing,
@@ -87,11 +93,14 @@ class Link:
             return None
 
     def end(self) -> int:
-        """Kill the process and everything that it and its workers have started here; return its exit code."""
+        """Kill the process and everything that it and its workers have started here; return its exit code.
+
+        What another driver has started, which may have taken the sweep over, lives on.
+        """
         self._process.kill()
         end_session(self._process.pid)  # before its number is free for another process
         code = self._process.wait()
-        sweep_orphans(self._tag)
+        sweep_orphans(self._start.tag, driver=self._start.driver)
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -166,7 +175,7 @@ def _environment(start: RayStart) -> dict[str, str]:
     # The packages need not be installed where the driver finds them by its sys.path alone.
     here = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
-    own = {SWEEP_TAG: start.tag, "PYTHONPATH": path}
+    own = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": path}
     if start.address is None and "RAY_AUTH_MODE" not in os.environ:
         # A token of its own keeps others out, and Ray from writing one into the user's home.
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

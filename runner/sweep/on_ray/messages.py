@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -56,16 +57,21 @@ class Mailbox:
         self._boxes: defaultdict[str, list[Message]] = defaultdict(list)
         self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._numbers = count(1)
+        self._driver_heard_at = time.monotonic()
+
+    async def alive(self) -> None:
+        """Note that the driver lives: this process may outlive it, or a driver that is frozen."""
+        self._driver_heard_at = time.monotonic()
 
     async def tell(self, lease: str, message: Message) -> None:
         """Leave a message."""
         self._boxes[lease].append({**message, "number": next(self._numbers)})
         self._news[lease].set()
 
-    async def fetch(self, lease: str, seen: int, seconds: float) -> list[Message]:
-        """Return the messages of a lease after the last that its worker has, waiting for one.
+    async def fetch(self, lease: str, seen: int, seconds: float) -> tuple[float, list[Message]]:
+        """Return the driver's silence in seconds, and a lease's messages after the last that its worker has.
 
-        They are kept until then: an answer may be lost on its way.
+        One is waited for. They are kept until then: an answer may be lost on its way.
         """
         box, news = self._boxes[lease], self._news[lease]
         box[:] = [message for message in box if message["number"] > seen]
@@ -73,7 +79,7 @@ class Mailbox:
             news.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), seconds)
-        return list(self._boxes[lease])
+        return time.monotonic() - self._driver_heard_at, list(self._boxes[lease])
 
     async def forget(self, lease: str) -> None:
         """Drop what is kept for a lease that is over."""

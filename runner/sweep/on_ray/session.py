@@ -27,6 +27,7 @@ class SessionSettings:
     """What all leases of a run have in common."""
 
     tag: str  # of the sweep
+    driver: str  # a name of its own, for what it starts
     run: str  # a name of this run's own
     folder: str  # of the sweep
     directory: str  # the driver's working directory: what relative paths in a configuration are relative to
@@ -61,11 +62,14 @@ class TuneSession:
                 self._tell(lease, {"do": "grant", "work": command["work"]})
                 if command["ends"] is not None:
                     self._ends[lease] = command["ends"]
-                common = {"tag": self._settings.tag, "folder": self._settings.folder, "mailbox": self._box}
-                self._leases.put({"lease": lease, "directory": self._settings.directory, **common, **command["place"]})
+                names = ("tag", "driver", "folder", "directory")
+                common = {name: getattr(self._settings, name) for name in names} | {"mailbox": self._box}
+                self._leases.put({"lease": lease, **common, **command["place"]})
             case "recall":  # a worker that comes to it all the same finds nothing but its end
                 self._mailbox.forget.remote(lease)
                 self._tell(lease, {"do": "end"})
+            case "alive":
+                self._mailbox.alive.remote()
             case "release":
                 self._tell(command["worker"], {"do": "release"})
             case "grant" | "stop" | "end":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.ports.executor import Event, Work
-from runner.processes import SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
 from runner.sweep.on_ray.cluster import nodes_of_this_process
 from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
 from runner.sweep.worker import Worker
@@ -19,7 +19,7 @@ from runner.sweep.worker_records import Heartbeat, WorkerLife
 _SECONDS_OF_A_CALL = 5.0  # of waiting for a message; each answer shows that the driver is there
 _SECONDS_BETWEEN_TRIES = 1.0
 _SILENT = 20  # seconds without an answer after which a worker takes itself for cut off
-_GIVEN_UP = 60  # seconds after which Ray takes it for dead, so that nobody waits for what it does
+_DRIVER_SILENT = 60.0  # seconds after which its driver, though its mailbox answers, is dead or frozen
 _LONGEST_FAREWELL = 5.0
 _FREE = 0.05  # share of a GPU's memory that a driver takes for itself
 _LONGEST_WAIT = 60.0
@@ -28,20 +28,21 @@ _LONGEST_WAIT = 60.0
 class Lifeline:
     """Ends a worker that its driver cannot reach: when what is paid for is used up, without a segment at once.
 
-    Nobody else could: its host lives, and only the way to it is cut. Silence is counted by ticks of its own, so that a
-    process that was stopped for a while does not take itself for cut off.
+    Until then it trains: the way may be whole again soon, and what it makes is saved. Nobody else could end it: its
+    host lives, and only the way to it is cut. Silence is counted by ticks of its own, so that a process that was
+    stopped for a while does not take itself for cut off.
     """
 
     def __init__(self, seconds: Callable[[], float], end: Callable[[], None], tick: float = 1.0) -> None:
         """`seconds` is how long the worker has lived."""
         self._seconds, self._end, self._tick = seconds, end, tick
-        self._silent_ticks = 0
+        self._silent_ticks, self._driver_silent = 0, 0.0
         self._deaf = False
         self._paid_until = 0.0
 
-    def heard(self) -> None:
-        """Note an answer from where messages come from."""
-        self._silent_ticks = 0
+    def heard(self, driver_silent: float = 0.0) -> None:
+        """Note an answer from where messages come from, and for how long the driver was not heard of there."""
+        self._silent_ticks, self._driver_silent = 0, driver_silent
 
     def deaf(self) -> None:
         """Note that a message may be lost, and that no more is waited for."""
@@ -59,8 +60,8 @@ class Lifeline:
         self._end()
 
     def _is_cut(self) -> bool:
-        unpaid = self._seconds() >= self._paid_until
-        return self._silent_ticks >= _GIVEN_UP or (unpaid and (self._deaf or self._silent_ticks >= _SILENT))
+        cut = self._deaf or self._silent_ticks >= _SILENT or self._driver_silent >= _DRIVER_SILENT
+        return self._seconds() >= self._paid_until and cut
 
 
 class WorkerProcess:
@@ -75,7 +76,7 @@ class WorkerProcess:
         self._nodes = nodes_of_this_process() or [self._node]
         self._tag = config["tag"]
         # Whatever the training starts can be found by these, on whichever machine it is.
-        os.environ[SWEEP_TAG], os.environ[WORKER_TAG] = self._tag, self._life.name
+        os.environ.update({SWEEP_TAG: self._tag, DRIVER_TAG: config["driver"], WORKER_TAG: self._life.name})
         self._directory = config["directory"]
         self._heartbeat = Heartbeat(self._life, Path(config["folder"]))
         self._lifeline = Lifeline(self._life.seconds, self._leave)
@@ -126,16 +127,16 @@ class WorkerProcess:
         while True:
             try:
                 call = self._mailbox.fetch.remote(box, self._seen.get(box, 0), _SECONDS_OF_A_CALL)
-                messages: list[Message] = ray.get(call)
+                driver_silent, messages = ray.get(call)
             except (ray.exceptions.ActorDiedError, ray.exceptions.RayTaskError):
                 self._lifeline.deaf()
                 raise
             except ray.exceptions.RayError:
                 time.sleep(_SECONDS_BETWEEN_TRIES)
                 continue
-            self._lifeline.heard()
+            self._lifeline.heard(driver_silent)
             self._seen[box] = max((message["number"] for message in messages), default=self._seen.get(box, 0))
-            return messages
+            return list(messages)
 
     def _listen(self, lease: str) -> None:
         """Take a lease's messages until it is over."""

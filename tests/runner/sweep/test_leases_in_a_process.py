@@ -51,9 +51,13 @@ def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
     ended: list[str] = []
     monkeypatch.setattr(child_module, "_LONGEST_FAREWELL", 0.05)
     monkeypatch.setattr(child_module, "end_session", lambda session: ended.append("session"))
-    monkeypatch.setattr(child_module, "sweep_orphans", ended.append)
+    monkeypatch.setattr(child_module, "sweep_orphans", lambda tag, driver: ended.append(f"{tag} of {driver}"))
     monkeypatch.setattr(os, "_exit", lambda code: ended.append("exit"))
-    given = {"events": os.open(os.devnull, os.O_WRONLY), "settings": {"tag": "a tag"}, "temporary": str(tmp_path / "t")}
+    given = {
+        "events": os.open(os.devnull, os.O_WRONLY),
+        "settings": {"tag": "a tag", "driver": "a driver"},
+        "temporary": str(tmp_path / "t"),
+    }
     child = child_module._Child(given)
 
     def interrupted() -> None:
@@ -63,7 +67,7 @@ def test_a_signal_in_the_middle_of_a_write_does_not_keep_ray_alive(
     thread = threading.Thread(target=interrupted, daemon=True)
     thread.start()
     thread.join(20)
-    assert ended == ["session", "a tag", "exit"]
+    assert ended == ["session", "a tag of a driver", "exit"]
 
 
 class Far:
@@ -73,7 +77,7 @@ class Far:
         self.mailbox, self.meets = Mailbox(), list(meets)
         self.fetch = self
 
-    def remote(self, box: str, seen: int, seconds: float) -> list[Any] | Exception:
+    def remote(self, box: str, seen: int, seconds: float) -> Any:
         messages = asyncio.run(self.mailbox.fetch(box, seen, 0.0))  # it is asked, and then the answer is lost
         return self.meets.pop(0) or messages
 

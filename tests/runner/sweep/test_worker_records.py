@@ -33,8 +33,11 @@ class Ticking:
 
     def seconds(self) -> float:
         self.age += 1
-        if (what := self.happens.get(self.age, self.happens.get(0))) is not None:
-            getattr(self.lifeline, what)()
+        what = self.happens.get(self.age, self.happens.get(0))
+        if what == "deaf":
+            self.lifeline.deaf()
+        elif what is not None:
+            self.lifeline.heard(60.0 if what == "driver is silent" else 5.0)
         return float(self.age)
 
 
@@ -43,8 +46,10 @@ class Ticking:
     [
         (0, {}, 21),  # without a segment: as soon as it takes itself for cut off
         (40, {}, 40),  # with one: when its time is used up
-        (1000, {}, 61),  # or when Ray takes it for dead
-        (1000, {30: "heard"}, 90),  # the way is there again
+        (1000, {}, 1000),  # and not before: what it makes is paid for, and saved
+        (40, {30: "heard"}, 50),  # the way was there again
+        (0, {0: "driver is silent"}, 1),  # frozen, or dead: nobody would give it a segment, or pay for its life
+        (40, {0: "driver is silent"}, 40),
         (0, {50: "deaf", 0: "heard"}, 50),  # a message may be lost, though others arrive
         (70, {50: "deaf", 0: "heard"}, 70),
     ],
