@@ -1,5 +1,6 @@
 """A sweep's Slurm job: its text, with the part in bash that is the same for all, and how it is submitted."""
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from planner.config.slurm import SlurmSection
 SCRIPT = "slurm.sh"
 NODES_PATIENCE_SECONDS = 600  # for Ray on all nodes; then those that are there have to do
 _LONGEST_LOOK = 30.0  # seconds
+_WRITABLE = re.compile(r'[^\x00-\x1f\x7f-\x9f"\\]+')  # paths that keep to a line and its quotation marks
 DRIVER_PATIENCE_SECONDS = 120  # for a driver that was killed with its node, until its lease has run out
 
 
@@ -39,7 +41,13 @@ def nodes_for(gpus: int, per_node: int, section: SlurmSection) -> int:
 
 
 def text_of(job: Job) -> str:
-    """Return the script, which sbatch takes."""
+    """Return the script, which sbatch takes; InputError where a path could not stand in it."""
+    for given in (job.sweep, job.name, job.directory, job.folder, job.programs, job.database):
+        if given is not None and not _WRITABLE.fullmatch(str(given)):
+            raise InputError(
+                f"{str(given)!r} cannot stand in a job's script: a path there may have neither control characters nor "
+                'quotation marks (") nor backslashes; rename it, or give another folder with --folder or --db'
+            )
     body = files("runner.slurm").joinpath("body.sh").read_text(encoding="utf-8")
     return "\n".join([*_head(job), "", *_settings(job), "", body])
 
@@ -69,8 +77,8 @@ def _options(job: Job) -> Iterator[str]:
     yield "--requeue"
     yield "--no-kill"  # the loss of a node is no loss of the sweep
     yield "--open-mode=append"
-    yield f"--chdir={_quoted(job.directory)}"
-    yield f"--output={_quoted(job.folder / 'logs' / 'slurm-%j.log')}"
+    yield f"--chdir={_quoted(str(job.directory))}"
+    yield f"--output={_quoted(str(job.folder / 'logs').replace('%', '%%') + '/slurm-%j.log')}"
     yield from asked.sbatch
 
 
@@ -87,9 +95,8 @@ def _settings(job: Job) -> Iterator[str]:
     yield from job.settings.setup
 
 
-def _quoted(path: Path) -> str:
-    text = str(path)
-    return f'"{text}"' if " " in text else text
+def _quoted(text: str) -> str:
+    return text if re.fullmatch(r"[\w/.,:=+@%-]*", text) else f'"{text}"'
 
 
 def require_sbatch() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from planner.config.slurm import SlurmSection, seconds_of
 from runner.slurm.job import Job, nodes_for, text_of
 
@@ -82,3 +83,15 @@ def test_a_time_means_what_it_means_to_sbatch(time: str, seconds: int) -> None:
 def test_what_slurm_or_the_job_could_not_work_with_is_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         SlurmSection(**section)
+
+
+@pytest.mark.parametrize("sign", ["\n", "\r", "\t", "\x1b", '"', "\\"])
+@pytest.mark.parametrize("where", ["directory", "folder", "database", "programs"])
+def test_a_path_that_could_end_its_line_is_refused(where: str, sign: str) -> None:
+    with pytest.raises(InputError, match=r"in a job's script.*may have neither control characters nor"):
+        text_of(job(**{where: Path(f"/shared/a{sign}touch PWNED")}))
+
+
+def test_signs_that_slurm_would_read_otherwise_are_kept() -> None:
+    options = asked(text_of(job(directory=Path("/it's"), folder=Path("/100%#j"))))
+    assert {'--chdir="/it\'s"', '--output="/100%%#j/logs/slurm-%j.log"'} <= set(options)
