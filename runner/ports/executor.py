@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from budgets.errors import InputError
 from runner.ports.backend import Point
+
+
+class NoRoomError(InputError):
+    """A segment cannot be taken now, as after the loss of a node; nothing was done, and it may be taken later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,8 @@ class Executor(Protocol):
     def assign(self, work: Work) -> None:
         """Take a segment; every one that was taken ends in exactly one `Ended` or `Failed`.
 
-        A worker that has just run the same trial goes on with it as it stands in memory. `InputError` when it can
-        never run here.
+        A worker that has just run the same trial goes on with it as it stands in memory. `NoRoomError` when it may run
+        later, `InputError` when it can never run here.
         """
 
     def stop(self, segment: int) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from budgets.errors import InputError
 from planner.checking import explained
 from planner.replaying.fleet import Fleet, SimulatedWorker
-from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress, Work
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.simulation.segment import SimulatedSegment
 from runner.simulation.world import Course, World, world_of
@@ -92,7 +92,7 @@ class SimulatedExecutor:
         return self._fleet.size
 
     def assign(self, work: Work) -> None:
-        """Take a segment; InputError when it can never run here, or when no worker is idle."""
+        """Take a segment; InputError when it can never run here, NoRoomError when no worker is idle."""
         self._check(work)
         try:
             course = self._course(work)
@@ -156,7 +156,7 @@ class SimulatedExecutor:
         if work.segment in self._running:
             raise InputError(f"segment {work.segment} is running already")
         if len(self._running) >= self.workers:
-            raise InputError(f"all of {self.workers} workers are busy: wait until a segment has ended")
+            raise NoRoomError(f"all of {self.workers} workers are busy: wait until a segment has ended")
 
     def _course(self, work: Work) -> Course:
         known = self._courses.get(work.folder)

@@ -14,7 +14,7 @@ from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, P
 from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
 from planner.view import READY, Configuration
-from runner.ports.executor import Executor, Failed, Work
+from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
@@ -64,6 +64,8 @@ class Dispatcher:
             self._board.ledger.reserve(str(segment.id), segment.reserved_gpu_hours)
             try:
                 self._executor.assign(self._work(segment))
+            except NoRoomError as error:
+                self._intake.put_back(segment, str(error))
             except InputError as error:
                 self._intake.take(Failed(segment.id, None, 0.0, "input", str(error)))
         self._starting.clear()

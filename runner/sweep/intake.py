@@ -24,6 +24,7 @@ from runner.training.trial import COLUMNS
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
 PASSING = frozenset({"lost", "checkpoint", "hang"})
 HANGS = 1  # times that a trial which hung is tried again
+SECONDS_UNTIL_ROOM = 15.0  # until a segment for which there was no room is asked for again
 TAIL_CHARACTERS = 4000
 
 
@@ -61,6 +62,13 @@ class Intake:
         gpu_hours = seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
         self._close(segment, SegmentOutcome.LOST, min(gpu_hours, segment.reserved_gpu_hours))
         self._lose(segment, "lost", reason, "")
+
+    def put_back(self, segment: OpenSegment, reason: str) -> None:
+        """Take a segment back for which there is no room: it costs nothing, and counts as no failure of its trial."""
+        self._close(segment, SegmentOutcome.LOST, 0.0)
+        self._board.due[segment.trial] = self._clock.seconds() + SECONDS_UNTIL_ROOM
+        self._move(segment.trial, TrialState.LOST, reason)
+        self._journal.note("no-room", segment.trial, f"{reason}; asked again in {SECONDS_UNTIL_ROOM:g} s")
 
     def again(self, now: float) -> None:
         """Let lost trials that have waited long enough be tried again."""

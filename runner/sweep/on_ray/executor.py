@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.ports.executor import Began, Ended, Event, Failed, Gone, Work
+from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Work
 from runner.processes import sweep_orphans
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
@@ -125,12 +125,8 @@ class RayExecutor:
     def assign(self, work: Work) -> None:
         """Take a segment, for the worker that has its trial in memory if there is one."""
         self.open()
-        if len(self._leases.under_way) >= self.workers:
-            raise InputError(
-                f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
-            )
         machines = self._machines(work)
-        require_fits(work, machines)
+        self._require_room(work, machines)
         lease = self._leases.parked_of(work)
         if lease is not None:
             self._leases.grant(lease, work, self._clock.seconds())
@@ -144,6 +140,19 @@ class RayExecutor:
         keeps = ends is not None and ends.can_give(footprint, unwanted)
         place = ends.place if ends is not None and keeps else self._new_place(footprint, unwanted)
         self._open(self._leases.open(work, place, self._clock.seconds()), ends)
+
+    def _require_room(self, work: Work, machines: Sequence[Node]) -> None:
+        """Raise NoRoomError for what may find room later, InputError for what never will: one machine never grows."""
+        try:
+            require_fits(work, machines)
+        except InputError as error:
+            if self._start.address is None:
+                raise
+            raise NoRoomError(str(error)) from error
+        if len(self._leases.under_way) >= self.workers:
+            raise NoRoomError(
+                f"segment {work.segment} cannot be taken: all {self.workers} workers have one; wait until one has ended"
+            )
 
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way."""

@@ -33,7 +33,7 @@ from planner.store.standing import standing
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
-from runner.ports.executor import Event
+from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedClock, SimulatedExecutor
 from runner.sweep import journal
@@ -291,6 +291,31 @@ def test_a_lost_node_and_its_late_reports(tmp_path: Path, undisturbed: dict[str,
     }
     assert {name: [p[:2] for p in each["points"]] for name, each in found.items()} == {
         name: [p[:2] for p in each["points"]] for name, each in undisturbed.items()
+    }
+
+
+class Shrunk(SimulatedExecutor):
+    """Its cluster came back with less room than it had when the driver last looked."""
+
+    refuses = 2
+
+    def assign(self, work: Work) -> None:
+        if self.refuses:
+            self.refuses -= 1
+            raise NoRoomError("all 1 workers have one")
+        super().assign(work)
+
+
+def test_what_finds_no_room_goes_back_unharmed_and_uncharged(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    given = sweep(tmp_path, retries=0, room=ROOM)
+    with given.store() as store:
+        outcome = given.driver(Shrunk(None, given.workers), open_policy("full"), store).run()
+    assert (outcome.status, outcome.failed_trials) == (SweepStatus.FINISHED, 0)
+    back = [segment for segment in rows(given, Segment) if segment.outcome is SegmentOutcome.LOST]
+    assert [segment.charged_gpu_hours for segment in back] == [0.0, 0.0]
+    assert [each.action for each in rows(given, Decision)].count("no-room") == 2
+    assert {name: each["segments"] for name, each in essence(given).items()} == {
+        name: each["segments"] for name, each in undisturbed.items()
     }
 
 

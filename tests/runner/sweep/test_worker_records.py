@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.ports.executor import Began, Event, Failed, Gone, Work
+from runner.ports.executor import Began, Event, Failed, Gone, NoRoomError, Work
 from runner.sweep.on_ray import executor as executor_module
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
@@ -98,6 +98,9 @@ class Silent:
     def receive(self, seconds: float) -> Message | None:
         return self.messages.pop(0) if self.messages else None
 
+    def wait_for_the_end(self, seconds: float) -> None:
+        pass
+
     def end(self) -> int:
         return 0
 
@@ -178,6 +181,26 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     link.messages.append({**message_of(Began(7, "far-3", 2.0)), **place, "lease": "1-trial-7"})
     assert not executor.wait(0.0)
     assert {"do": "release", "worker": "far-3"} in link.sent  # who comes to it late must not train beside another
+    executor.close()
+
+
+def test_a_cluster_that_comes_back_smaller_has_no_room_and_refuses_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_module, "Link", Silent)
+    executor = RayExecutor(tmp_path, 2, "rlplan-test-shrunk", "head:6379")
+    executor.open()
+    link = executor._link
+    assert isinstance(link, Silent)
+    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "far", 1.0, 0.0, 1.0, 0.0))]})
+    executor.assign(work(1, 1))
+    assert executor.workers == 1  # which it knows only now
+    with pytest.raises(NoRoomError, match="all 1 workers have one"):
+        executor.assign(work(2, 2))
+    link.messages.append({"event": "nodes", "nodes": [asdict(Node("n", "far", 0.5, 0.0, 0.5, 0.0))]})
+    executor.wait(0.0)
+    with pytest.raises(NoRoomError, match="trial 2 needs 1 CPUs and 0 GPUs on one machine, which is not there"):
+        executor.assign(work(2, 2))
     executor.close()
 
 
