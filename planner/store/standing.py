@@ -9,8 +9,10 @@ from sqlalchemy.orm import Session, aliased, selectinload
 
 from planner.metrics import Metric
 from planner.store.finals import final_of, plan_of_final
-from planner.store.schema import Charge, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
+from planner.store.schema import Charge, Decision, Plan, Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.sweeps import sweep_named
+
+RETRY = "retry"  # the decision that a failed trial is tried again; it holds how many of its failures count
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Standing:
     trained: Mapping[int, Trained]  # by trial that has a point
     charged_to_workers: Mapping[str, float]  # GPU-hours, in segments and beside them
     spent_gpu_hours: float
+    failures: Mapping[int, int]  # by trial: those that count against its retries, as its last driver had them
 
 
 def standing(session: Session, sweep: str) -> Standing:
@@ -68,7 +71,20 @@ def standing(session: Session, sweep: str) -> Standing:
         charged[worker] += gpu_hours
         spent += gpu_hours
     scores, trained = _curves(session, row.id, Metric.of_sweep(row.config))
-    return Standing(row, plan, trials, segments, scores, trained, charged, spent)
+    failures = _failures(session, row.id, segments)
+    return Standing(row, plan, trials, segments, scores, trained, charged, spent, failures)
+
+
+def _failures(session: Session, sweep_id: int, segments: Mapping[int, list[Segment]]) -> dict[int, int]:
+    """Read the last retry of each trial since its last committed segment: an interrupted driver is no failure."""
+    wanted = select(Decision).where(Decision.sweep_id == sweep_id, Decision.action == RETRY).order_by(Decision.number)
+    last = {each.trial_id: each for each in session.scalars(wanted) if each.trial_id is not None}
+    found = {}
+    for trial, retry in last.items():
+        committed = [each for each in segments.get(trial, []) if each.outcome is SegmentOutcome.COMMITTED]
+        if not any(each.ended_at is not None and each.ended_at >= retry.at for each in committed):
+            found[trial] = int(retry.seen.get("failures", 0))
+    return found
 
 
 def _curves(session: Session, sweep_id: int, metric: Metric) -> tuple[dict[int, list[Scored]], dict[int, Trained]]:

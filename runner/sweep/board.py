@@ -56,7 +56,7 @@ class TrialFacts:
     folder: Path
     attempt: int
     segments: int  # that it was ever granted
-    failures: int  # since the last one that was committed
+    failures: int  # that count: since it last got further
     planned_price: float  # GPU-hours per step, before anything was measured
     learning_rate: float
     recipe: str
@@ -64,6 +64,19 @@ class TrialFacts:
     lost: bool = False  # until it is tried again
     first_gpu_hours: float | None = None  # at its first point: its start-up and the base model's validation
     updates: tuple[int, float] | None = None  # how many were measured, and the GPU-hours that they took
+    saved_step: int = 0  # of its newest checkpoint when it last failed or was committed
+    after_loss: bool = False  # whether points of a lost segment may come with those of the next
+
+    def failed(self, saved_step: int, *, counts: bool) -> None:
+        """Count a failure, from anew where its attempt has saved more than those before."""
+        if saved_step > self.saved_step:
+            self.failures, self.saved_step = 0, saved_step
+        self.failures += counts
+        self.after_loss = True
+
+    def committed(self, step: int) -> None:
+        """Take in that it is saved at a step and goes well."""
+        self.failures, self.saved_step, self.after_loss = 0, step, False
 
 
 class Board:
@@ -233,7 +246,7 @@ class Board:
     def committed(self, trial: int, step: int, points: Sequence[Point]) -> None:
         """Take in that a trial is saved at a step, after a segment with these points."""
         facts = self.facts[trial]
-        facts.failures = 0
+        facts.committed(step)
         self.put(trial, step=step)
         if points:
             if facts.first_gpu_hours is None:
@@ -277,7 +290,7 @@ class Board:
         facts, axes = self.facts[segment.trial], self._start_of(segment.trial)
         took = max(0.0, charged_gpu_hours - segment.waited_gpu_hours)
         made = [point for point in segment.points if point.optimizer_step > segment.from_step]
-        if self.spec.training.trainer is None or facts.failures or (facts.updates is None and segment.from_step):
+        if self.spec.training.trainer is None or facts.after_loss or (facts.updates is None and segment.from_step):
             return None
         if not made:
             self.start_ups.at_least(axes, took)
@@ -300,8 +313,10 @@ class Board:
     def _recall(self, trial: Trial, standing: Standing) -> None:
         segments = standing.segments.get(trial.id, [])
         facts = self.facts[trial.id]
-        facts.segments, facts.failures = len(segments), failures_since_success(segments)
         step = committed_step(segments)
+        facts.committed(step)
+        facts.segments, facts.failures = len(segments), standing.failures.get(trial.id, 0)
+        facts.after_loss = failures_since_success(segments) > 0
         stored = [each for each in standing.scores.get(trial.id, ()) if each.step <= step]
         scores = tuple(Seen(each.step, each.gpu_hours, each.score, each.standard_error) for each in stored)
         self.put(trial.id, step=step, scores=scores)

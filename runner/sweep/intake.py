@@ -1,29 +1,34 @@
 """Takes in what the executor reports: points, ends, failures, and what each second of a worker is charged to."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import update
 
+from budgets.errors import RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
 from planner.store.records import NewCharge, NewPoint
 from planner.store.schema import Segment as SegmentRow
 from planner.store.schema import SegmentOutcome
+from planner.store.standing import RETRY
 from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
 from planner.trials import TrialState
 from runner.ports.backend import Point
 from runner.ports.executor import Began, Ended, Event, Failed, Gone, Progress
-from runner.sweep.board import Board, OpenSegment
+from runner.ports.trial import TrialConfig
+from runner.storage.mirror import checkpoints_of
+from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.worker_records import WorkerRecord
 from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
-PASSING = frozenset({"lost", "checkpoint", "hang"})
-HANGS = 1  # times that a trial which hung is tried again
+PREEMPTED = "preempted"  # by its cluster's word the machine was only lent: no sign that it will happen again
+PASSING = frozenset({"lost", "checkpoint", "hang", PREEMPTED})
 SECONDS_UNTIL_ROOM = 15.0  # until a segment for which there was no room is asked for again
 TAIL_CHARACTERS = 4000
 
@@ -113,8 +118,7 @@ class Intake:
 
     def _failed(self, segment: OpenSegment, event: Failed) -> None:
         gpu_hours = 0.0 if event.worker is None else self._lived(event.worker, event.worker_seconds)
-        lost = event.kind == "lost"
-        outcome = SegmentOutcome.LOST if lost else SegmentOutcome.FAILED
+        outcome = SegmentOutcome.LOST if event.kind in ("lost", PREEMPTED) else SegmentOutcome.FAILED
         self._close(segment, outcome, gpu_hours, worker=event.worker)
         if event.worker is not None:
             self._board.holds(event.worker, None)
@@ -123,17 +127,18 @@ class Intake:
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:
         """Have the trial tried again after a while, if that may help and was not done too often; else it has failed."""
         spec, facts = self._board.spec, self._board.facts[segment.trial]
-        facts.failures += 1
+        facts.failed(_saved_step(facts), counts=kind != PREEMPTED)
         shown = tail[-TAIL_CHARACTERS:] or message
-        if kind in PASSING and facts.failures <= (min(HANGS, spec.retries) if kind == "hang" else spec.retries):
-            wait = spec.backoff_seconds * 2 ** (facts.failures - 1)
+        if kind in PASSING and facts.failures <= spec.retries:
+            wait = spec.backoff_seconds * 2 ** max(0, facts.failures - 1)
             self._board.due[segment.trial] = self._clock.seconds() + wait
-            reason = f"{kind}: {message}; tried again in {wait:g} s ({facts.failures} of {spec.retries} times)"
+            times = f"{facts.failures} of {spec.retries} times" if kind != PREEMPTED else "which does not count"
+            reason = f"{kind}: {message}; tried again in {wait:g} s ({times})"
             self._move(segment.trial, TrialState.LOST, reason, kind, shown)
-            self._journal.note("retry", segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
+            self._journal.note(RETRY, segment.trial, reason, kind=kind, failures=facts.failures, wait_seconds=wait)
             return
         self.failures[kind] = self.failures.get(kind, 0) + 1
-        tried = f" after {facts.failures} failures in a row" if kind in PASSING else ""
+        tried = f" after {facts.failures} failures without a newer checkpoint" if kind in PASSING else ""
         self._move(segment.trial, TrialState.FAILED, f"{kind}: {message}{tried}", kind, shown)
         self._journal.note("failed", segment.trial, f"{kind}{tried}: {message}", kind=kind, failures=facts.failures)
 
@@ -221,3 +226,12 @@ class Intake:
             segment_id=segment.id,
             compared_gpu_hours=None if compared == point.gpu_hours else compared,
         )
+
+
+def _saved_step(facts: TrialFacts) -> int:
+    """Return the step of the newest checkpoint in a trial's folder; 0 where none is seen."""
+    with suppress(OSError, RlplanError, ValueError):
+        return max(
+            (step for step, _ in checkpoints_of(TrialConfig.model_validate(facts.config), facts.folder)), default=0
+        )
+    return 0

@@ -88,7 +88,9 @@ class SweepSpec(Section):
         None, description="least and largest factor on the rule's learning rate, between which is searched"
     )
     learnt: Learnt | None = Field(None, description="what earlier sweeps say of n, B and further axes; null: nothing")
-    retries: Annotated[int, Field(ge=0)] = Field(3, description="of a segment whose worker was lost, in a row")
+    retries: Annotated[int, Field(ge=0)] = Field(
+        3, description="of a trial that is lost or hangs, without a newer checkpoint"
+    )
     backoff_seconds: Positive = Field(2.0, description="before the first retry; doubled for each further one")
     folder: str = Field(description="of checkpoints and logs, on storage that every worker reaches")
     storage: str | None = Field(None, description="URL below which a copy of each trial lies; null: the folder is all")

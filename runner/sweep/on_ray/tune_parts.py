@@ -153,4 +153,6 @@ def _explained(trial: Trial) -> tuple[str, str]:
         return "out-of-memory", f"Ray ended the worker because its machine ran out of memory: {reason}"
     if isinstance(error, RayTaskError):
         return "error", reason
+    if getattr(error, "preempted", False):
+        return "preempted", reason
     return "lost", reason

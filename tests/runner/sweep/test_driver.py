@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from planner.store.standing import standing
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
-from runner.ports.executor import Event, NoRoomError, Work
+from runner.ports.executor import Event, Failed, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedClock, SimulatedExecutor
 from runner.sweep import journal
@@ -350,6 +351,53 @@ def test_lost_workers_are_tried_again_a_bounded_number_of_times(tmp_path: Path) 
     assert outcome.all_failed == "lost"
     waits = [decision.seen["wait_seconds"] for decision in rows(given, Decision) if decision.action == "retry"]
     assert set(waits) == {2.0, 4.0}
+
+
+class Unlucky(SimulatedExecutor):
+    """Its losses are of another kind; with `saves` each attempt saves a little more than the one before."""
+
+    kind, saves = "lost", False
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.folders: dict[int, Path] = {}
+
+    def assign(self, work: Work) -> None:
+        self.folders[work.segment] = Path(work.folder)
+        super().assign(work)
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        events = super().wait(seconds)
+        lost = [each for each in events if isinstance(each, Failed)]
+        for each in lost if self.saves else []:
+            self.folders[each.segment].mkdir(parents=True, exist_ok=True)
+            (self.folders[each.segment] / f"checkpoint-{each.segment:08d}.json").write_text("")
+        return [replace(each, kind=self.kind) if each in lost else each for each in events]
+
+
+@pytest.mark.parametrize(
+    ("kind", "saves", "ends"), [("lost", True, False), ("preempted", False, False), ("hang", False, True)]
+)
+def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str, saves: bool, ends: bool) -> None:
+    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=1, workers=2)
+    executor, looks = Unlucky(None, given.workers), count(1)
+    executor.kind, executor.saves = kind, saves
+    with given.store() as store:
+        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 110).run()
+    attempts = [trial.attempt for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
+    assert attempts == [2] * len(attempts) if ends else attempts == []
+    assert max(trial.attempt for trial in rows(given, Trial)) >= (2 if ends else 3)
+
+
+def test_a_driver_that_goes_on_knows_how_often_a_trial_has_failed(tmp_path: Path) -> None:
+    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=2, workers=2)
+    for number in range(1, 4):
+        run_until_killed(given, 1, number)  # kills of the driver are no failures of a trial
+    given.run(open_policy("full"))
+    retries = [(each.trial_id, each.seen["failures"]) for each in rows(given, Decision) if each.action == "retry"]
+    failed = [trial.id for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
+    assert failed
+    assert all([count for of, count in retries if of == trial] == [1, 2] for trial in failed)
 
 
 def test_a_database_that_is_locked_for_a_while_loses_nothing(
