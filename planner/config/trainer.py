@@ -38,6 +38,9 @@ class TrainerChoice(Section):
     launcher: str | None = Field(
         None, examples=["apptainer exec image.sif"], description="what stands before the trainer's command"
     )
+    save_seconds: Positive = Field(
+        600.0, description="between saves: what a crash, or a stop of a trainer that cannot be asked to save, may cost"
+    )
     patience: Patience = Field(default_factory=Patience, description="how long it may be silent")
     approximate: bool = Field(
         False, description="train a recipe as nearly as this trainer can, where it cannot do it exactly (--approximate)"
@@ -66,7 +69,7 @@ def chosen_trainer(
 ) -> TrainerChoice | None:
     """Return who trains: whom a flag names, or its file describes, else the configuration; None is this package.
 
-    A name that the configuration has too keeps what that says of it; of another trainer only the patience holds.
+    A name that the configuration has too keeps what that says of it; of another trainer only patience and save_seconds.
     `approximate` is what --approximate says, which the configuration may say too.
     """
     own = TrainerChoice.model_validate(configured or {})
@@ -75,7 +78,8 @@ def chosen_trainer(
         source, where = f"--trainer {given}", Path(given).expanduser().absolute().parent
         own = _described(Path(given).expanduser(), source)
     elif given is not None and given != own.name:
-        own = _validated({"name": given, "patience": own.patience.model_dump()}, "--trainer")
+        kept = {"save_seconds": own.save_seconds, "patience": own.patience.model_dump()}
+        own = _validated({"name": given, **kept}, "--trainer")
     if own.name == BUILTIN:
         return None
     options = {HERE: str(where), **own.options} if own.name == COMMAND else own.options

@@ -19,6 +19,7 @@ class Segment:
 
     to_step: int
     stopping: Callable[[], bool] = never  # looked at after every update at least
+    update_seconds: float | None = None  # that an update is expected to take, where that is known
 
 
 class Saved(NamedTuple):

@@ -30,13 +30,14 @@ class Work:
     from_step: int  # committed; 0 for a trial that never ran
     to_step: int
     # Of the worker's life, from the end of its last segment or its birth: start-up and waiting count. After an update
-    # that reaches it, it stops.
+    # that reaches it, it stops; without an end where the trainer could not save then.
     most_seconds: float
     # Of the same span, all that is paid for: a worker that hears nothing of its driver ends itself when it is used up.
     reserved_seconds: float = math.inf
     cpus: float = 1.0
     gpus: float = 0.0
     slots: int = 1  # GPUs (or CPU workers) that each second of the worker counts for
+    update_seconds: float | None = None  # that an update is expected to take
     storage: str | None = None  # URL of the trial's copy, for where the folder is each machine's own
 
 

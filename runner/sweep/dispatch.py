@@ -1,5 +1,6 @@
 """Carries out what the policy wants: trials are moved, segments reserved, stored, and only then given to a worker."""
 
+import math
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -7,6 +8,7 @@ from sqlalchemy.orm import Session
 from budgets.errors import IllegalTransitionError, InputError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import rate_factor
+from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
 from planner.store.records import NewSegment
 from planner.store.schema import Trial
@@ -15,11 +17,15 @@ from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
 from planner.view import READY, Configuration
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
+from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planning import new_trial
+from runner.trainers.catalogue import driver_of
+from runner.trainers.driver import can_be_asked
 
+GROWTH = 0.25  # of a reservation that is used up, where the trainer cannot be asked to save
 MOST_ROUNDS = 8  # of asking the policy within one turn; it asks again only after it has planned a trial
 
 
@@ -40,6 +46,9 @@ class Dispatcher:
         self._executor, self._policy, self._sweep = executor, policy, sweep
         self._starting: list[OpenSegment] = []
         self._planned: dict[str, Trial] = {}
+        trainer = board.spec.training.trainer
+        self._patience = trainer.patience if trainer is not None else Patience()
+        self._asks: bool | None = None  # whether the trainer saves when it is asked to, the same one for all trials
         self.stopped: str | None = None  # why the policy wants nothing more to start
 
     def decide(self) -> None:
@@ -71,21 +80,47 @@ class Dispatcher:
         self._starting.clear()
 
     def keep_within(self) -> None:
-        """Reserve more for segments that are still starting when their grant is used up; end those none is left for."""
-        board, slots = self._board, self._board.spec.resources.slots
+        """Reserve more for segments that would be ended for nothing; end those for which none is left.
+
+        They are those that are still starting when their grant is used up, and those that save when they want.
+        """
+        board = self._board
         for segment in board.running.values():
-            if segment.worker is None or any(each.optimizer_step > segment.from_step for each in segment.points):
+            starts = not any(each.optimizer_step > segment.from_step for each in segment.points)
+            saves_alone = self._saves_alone(segment.trial)
+            if segment.worker is None or not (starts or saves_alone):
                 continue
-            seconds = self._executor.clock.seconds() - segment.began_seconds
-            used = segment.before_gpu_hours + seconds * slots / SECONDS_PER_HOUR
-            if used < time_limit(segment.reserved_gpu_hours, board.trials[segment.trial].gpu_hours_per_step):
+            if self._used(segment) < self._limit(segment, saves_alone=saves_alone):
                 continue
-            more = min(segment.reserved_gpu_hours, board.ledger.left)
+            more = min((1.0 if starts else GROWTH) * segment.reserved_gpu_hours, board.ledger.left)
             if more > 0:
                 board.ledger.extend(str(segment.id), more)
                 segment.reserved_gpu_hours += more
             else:
                 self._executor.stop(segment.id)
+
+    def _used(self, segment: OpenSegment) -> float:
+        """Return the GPU-hours that a segment is charged with if it ends now."""
+        seconds = self._executor.clock.seconds() - segment.began_seconds
+        return segment.before_gpu_hours + self._gpu_hours(seconds)
+
+    def _limit(self, segment: OpenSegment, *, saves_alone: bool) -> float:
+        """Return when a reservation counts as used up: where the next save is waited for, so much earlier."""
+        reserved = segment.reserved_gpu_hours
+        if saves_alone:
+            return max(reserved - self._gpu_hours(self._patience.stop_seconds), reserved * (1 - GROWTH))
+        return time_limit(reserved, self._board.trials[segment.trial].gpu_hours_per_step)
+
+    def _saves_alone(self, trial: int) -> bool:
+        """Whether the trainer cannot be asked to save: what follows its last checkpoint is lost when it is ended."""
+        if self._asks is None:
+            config = TrialConfig.model_validate(self._board.facts[trial].config)
+            ours = config.trainer is None or config.trainer.name == BUILTIN
+            self._asks = ours or can_be_asked(driver_of(config))
+        return not self._asks
+
+    def _gpu_hours(self, seconds: float) -> float:
+        return seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Advance):
@@ -179,11 +214,14 @@ class Dispatcher:
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,
+            update_seconds=self._board.trials[segment.trial].gpu_hours_per_step / self._gpu_hours(1.0),
             storage=facts.storage,
         )
 
     def _most_seconds(self, segment: OpenSegment) -> float:
-        """Return when a worker is to stop."""
+        """Return when a worker is to stop; one whose trainer cannot save then goes on, as far as the budget does."""
+        if self._saves_alone(segment.trial):
+            return math.inf
         step = self._board.trials[segment.trial].gpu_hours_per_step
         return time_limit(segment.reserved_gpu_hours, step) * SECONDS_PER_HOUR / self._board.spec.resources.slots
 

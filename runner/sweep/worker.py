@@ -112,7 +112,8 @@ class Worker:
 
         try:
             # Told to stop before it has begun, it trains nothing; a base model is scored all the same.
-            for point in trial.train((trial.step or 0) if stopping() else work.to_step, ends):
+            to_step = (trial.step or 0) if stopping() else work.to_step
+            for point in trial.train(to_step, ends, work.update_seconds):
                 batch.add(point)
                 if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     if not trial.saves_itself:

@@ -19,6 +19,8 @@ from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
 
 _SECONDS_BETWEEN_LOOKS = 0.05
+_REMEMBERED = 50  # updates by which the next saves are reckoned
+_PRICES_HOLD_WITHIN = 2.0  # times: an update that takes so much longer than its price is still saved in time
 
 
 class DrivenBackend:
@@ -84,7 +86,7 @@ class DrivenBackend:
         yield from self._noted(unread)
         if self._scored and self._stands_at() >= segment.to_step:
             return
-        running, maker = self._under_way(segment.to_step)
+        running, maker = self._under_way(segment)
         try:
             yield from self._followed(running, maker, segment)
         except TrainingError as error:
@@ -98,6 +100,7 @@ class DrivenBackend:
     def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
         """Yield what it says until the segment is over."""
         asked_at: float | None = None
+        asked_step = 0
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
             over = code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step))
@@ -107,13 +110,15 @@ class DrivenBackend:
                 self._rests_since = running.seconds()
                 break
             if asked_at is None and segment.stopping():
-                asked_at = self._clock()
+                asked_at, asked_step = self._clock(), maker.newest
                 if running.has_spoken:
                     running.ask_to_stop()
                 else:
                     self._left = True
                     running.kill()
-            if asked_at is not None and self._clock() - asked_at > self._stop_seconds():
+            if asked_at is not None and (
+                self._clock() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
+            ):
                 running.kill()
             self._sleep(_SECONDS_BETWEEN_LOOKS)
         if code is not None:
@@ -126,6 +131,13 @@ class DrivenBackend:
                     f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its command "
                     f"heed the step that it is to reach? ({running.attempt.log})",
                 )
+
+    def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:
+        """Whether one that does not end by itself has saved all that it had done, and has said it."""
+        if running.ends_by_itself:
+            return False
+        found = self._driver.checkpoints(self._opened(), self._folder / FOLDER)
+        return bool(found) and step <= found[0].step <= maker.newest
 
     def checkpoint(self) -> Saved:
         """Return the newest complete checkpoint, and remove all but the newest two."""
@@ -160,7 +172,7 @@ class DrivenBackend:
             raise InputError("no trial is open: start or restore one first")
         return self._config
 
-    def _under_way(self, to_step: int) -> tuple[Running, PointMaker]:
+    def _under_way(self, segment: Segment) -> tuple[Running, PointMaker]:
         """Let what waits at the gate go on, or start it anew from the newest checkpoint."""
         config, running = self._opened(), self._running
         own = self._folder / FOLDER
@@ -169,16 +181,17 @@ class DrivenBackend:
         require_room(newest, own)
         if running is not None and self._maker is not None and running.exit_code() is None:
             self._maker.waited(running.seconds() - self._rests_since, running.seconds())
-            running.open_gate(to_step)
+            running.open_gate(segment.to_step)
             return running, self._maker
         attempt = Attempt(
             folder=own,
             number=_attempts(own) + 1,
             from_step=newest.step if newest else 0,
-            to_step=to_step,
+            to_step=segment.to_step,
             checkpoint=newest.path if newest else None,
             hosts=tuple(host.address for host in self._hosts),
             gpus=tuple(host.gpus for host in self._hosts),
+            save_steps=self._save_steps(segment.update_seconds),
         )
         self._maker = PointMaker(config, self._last)
         self._rewards = RewardFailures(config, own, attempt.from_step)
@@ -208,13 +221,16 @@ class DrivenBackend:
         assert self._rewards is not None
         return map(self._rewards.counted, points)
 
+    def _save_steps(self, priced: float | None) -> int | None:
+        """Return how many updates save_seconds have, as they were measured, else as they are priced."""
+        trainer, points = self._opened().trainer, read_points(self._folder)[-_REMEMBERED:]
+        made = points[-1].optimizer_step - points[0].optimizer_step if points else 0
+        took = (points[-1].seconds - points[0].seconds) / made if made else _PRICES_HOLD_WITHIN * (priced or 0.0)
+        assert trainer is not None
+        return max(1, int(trainer.save_seconds / took)) if took > 0 else None
+
     def _stands_at(self) -> int:
         return self._last.optimizer_step if self._last is not None else 0
-
-    def _stop_seconds(self) -> float:
-        trainer = self._opened().trainer
-        assert trainer is not None
-        return trainer.patience.stop_seconds
 
     def _end(self) -> None:
         running, self._running, self._maker = self._running, None, None

@@ -13,6 +13,7 @@ from runner.ports.trial import TrialConfig
 
 GATE = "gate.json"  # written by the supervisor: {"to_step": k}; 0 asks to save and wait after the update under way
 WAITING = "waiting.json"  # written by a trainer that has saved and waits: {"step": k}; removed when it goes on
+SAVE_NOW = "save-now.json"  # written by the supervisor: it is to save after the update under way, and is then ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Attempt:
     checkpoint: Path | None  # to go on from
     hosts: tuple[str, ...] = ("127.0.0.1",)  # addresses, the head's first
     gpus: tuple[str, ...] = ()  # CUDA_VISIBLE_DEVICES on each host, where there are any
+    save_steps: int | None = None  # updates between saves, by what an update takes; None: as between validations
 
     @property
     def metrics(self) -> Path:
@@ -92,6 +94,10 @@ class TrainerDriver(Protocol):
     def gated(self) -> bool:
         """Whether it heeds the file GATE: it then waits at a segment's end with the model in memory."""
 
+    @property
+    def saves_on_request(self) -> bool:
+        """Whether it looks for the file SAVE_NOW after every update, and saves where it is there."""
+
     def check(self, config: TrialConfig) -> None:
         """Refuse what it cannot run by InputError, naming the nearest that it can."""
 
@@ -109,6 +115,11 @@ class TrainerDriver(Protocol):
 
     def form(self, config: TrialConfig, attempt: Attempt) -> dict[str, Any]:
         """Return what a stand-in's writer needs to know: `metrics`, the `checkpoint` pattern, its `mark` and more."""
+
+
+def can_be_asked(driver: TrainerDriver) -> bool:
+    """Whether it saves when it is asked to; one that cannot is not ended because its time is used up."""
+    return driver.gated or driver.stop_signal is not None or driver.saves_on_request
 
 
 @runtime_checkable

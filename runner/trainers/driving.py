@@ -108,6 +108,17 @@ def validation_batches(config: TrialConfig) -> int:
     return max(1, validation_steps(config) // config.recipe.schedule.updates_per_batch)
 
 
+def save_steps(config: TrialConfig, attempt: Attempt) -> int:
+    """Return the updates between saves: no more than save_seconds have, and no more than between validations."""
+    every = validation_steps(config)
+    return every if attempt.save_steps is None else min(every, attempt.save_steps)
+
+
+def save_batches(config: TrialConfig, attempt: Attempt) -> int:
+    """Return the batches of rollouts between saves, where a trainer counts those as its steps."""
+    return max(1, save_steps(config, attempt) // config.recipe.schedule.updates_per_batch)
+
+
 def merged(ours: Mapping[str, Any], settings: Mapping[str, Any], free: Collection[str] = ()) -> dict[str, Any]:
     """Return our keys with the user's; InputError for one that is ours, or above or below one, and not `free`."""
     fixed = [key for key in ours if key not in free]

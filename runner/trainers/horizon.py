@@ -29,7 +29,6 @@ class HorizonOptions(Section):
     horizon_steps: Count = Field(
         2000, description="updates that its data file is long enough for: no trial goes further, and all have the same"
     )
-    save_seconds: Positive = Field(600.0, description="between saves within a segment")
     rollouts_per_pass: Count | None = Field(
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )

@@ -36,8 +36,9 @@ class NamedDriver:
     mark: str | None = None  # the file of a checkpoint that a program of ours writes last
     counts_batches = False  # whether each of its steps is a batch of rollouts, which may be several updates
     words: Sequence[tuple[re.Pattern[str], str]] = ()  # of its failures, with their kinds
-    stop_signal: int | None = None  # what follows its last checkpoint is lost
+    stop_signal: int | None = None
     gated = False
+    saves_on_request = False  # what follows its last checkpoint is lost
 
     def differences(self, recipe: Recipe, machine: Machine = A_GPU) -> Sequence[Difference]:
         """Return what it does otherwise."""
@@ -87,10 +88,11 @@ class NamedDriver:
 class HorizonDriver(NamedDriver):
     """One whose trainer gets a data file as long as the horizon, in a Ray of the trial's own.
 
-    It knows no signal, and ends at the segment's last step.
+    It knows no signal, and ends at the segment's last step; start.py has it save when that is asked for.
     """
 
     counts_batches = True
+    saves_on_request = True
 
     def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         """Return every file of an attempt by its path in the folder."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from budgets.errors import InputError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.trial import TrialConfig
-from runner.trainers.driver import GATE, WAITING, Attempt, Reading, TrainerDriver
+from runner.trainers.driver import GATE, SAVE_NOW, WAITING, Attempt, Reading, TrainerDriver
 from runner.trainers.driving import validation_steps
 from runner.trainers.failures import classify
 from runner.trainers.hosts import Handle, Host
@@ -24,6 +24,7 @@ from runner.training.trial import replace_file
 _TAIL_BYTES = 20_000
 _STACK_SECONDS = 3.0  # that a Python trainer is given to write its stacks into the log
 _REMEMBERED = 50  # steps of which the median is taken
+_UPDATES_OF_A_STOP = 2.0  # the one under way, with its save
 
 
 class Silence:
@@ -46,14 +47,18 @@ class Silence:
         """Whether anything was heard at all."""
         return self._heard
 
+    @property
+    def median(self) -> float:
+        """The median seconds of a step, 0 before the second."""
+        return statistics.median(self._steps) if self._steps else 0.0
+
     def awake(self, now: float) -> None:
         """Count from now on: it was its turn to wait."""
         self._heard_at = now
 
     def excess(self, now: float, *, pausing: bool) -> str | None:
         """Say how long it has been silent and how long it may be, when that is less."""
-        patience, silent = self._patience, now - self._heard_at
-        median = statistics.median(self._steps) if self._steps else 0.0
+        patience, silent, median = self._patience, now - self._heard_at, self.median
         if not self._heard:
             most, what = patience.start_up_seconds, "from its start to its first word (start_up_seconds)"
         elif pausing:
@@ -86,6 +91,7 @@ class Running:
         self._handles: list[Handle] = []
         self._began = clock()
         self._newest, self._to_step = attempt.from_step, attempt.to_step
+        (attempt.folder / SAVE_NOW).unlink(missing_ok=True)  # of an earlier attempt
         if driver.gated:
             self.open_gate(attempt.to_step)
         try:
@@ -158,15 +164,25 @@ class Running:
         self._to_step = to_step or self._to_step
         replace_file(self.attempt.folder / GATE, json.dumps({"to_step": to_step}))
 
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether it ends, or waits, when it is asked to stop; of any other the next save is all that can be had."""
+        return self._driver.gated or self._driver.stop_signal is not None
+
+    @property
+    def stop_seconds(self) -> float:
+        """How long it has from being asked to stop: an update under way is waited for, however long it takes."""
+        return max(self._patience.stop_seconds, _UPDATES_OF_A_STOP * self._silence.median)
+
     def ask_to_stop(self) -> None:
-        """Have it save and end, or wait, soon; one that knows no way is killed."""
+        """Have it save and end, or wait, soon; one that knows no way is left to its next save."""
         if self._driver.gated:
             self.open_gate(0)
         elif self._driver.stop_signal is not None:
             for handle in self._handles:
                 handle.signal(self._driver.stop_signal)
-        else:
-            self.kill()
+        elif self._driver.saves_on_request:
+            replace_file(self.attempt.folder / SAVE_NOW, json.dumps({"attempt": self.attempt.number}))
 
     def kill(self) -> None:
         """End all of it at once."""

@@ -140,9 +140,11 @@ class OpenTrial:
         """The points that were there when it was opened."""
         return self._points.earlier
 
-    def train(self, to_step: int, stopping: Callable[[], bool] = never) -> Iterator[Point]:
+    def train(
+        self, to_step: int, stopping: Callable[[], bool] = never, update_seconds: float | None = None
+    ) -> Iterator[Point]:
         """Train up to a step, or until it is to stop, yielding each point once it lies in the folder."""
-        for point in self._backend.advance(Segment(to_step, stopping)):
+        for point in self._backend.advance(Segment(to_step, stopping, update_seconds)):
             self._points.add(point)
             self.step = point.optimizer_step
             yield point

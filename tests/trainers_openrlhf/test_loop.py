@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from planner.logs.formats import read_printed
+from runner.trainers.driver import SAVE_NOW
 from runner.trainers.openrlhf.driver import OpenRlhfDriver
 from runner.trainers.openrlhf.start import NEEDED, Imagined, followed
 from tests.runner.trainers.standins import attempt, trial
@@ -154,3 +155,9 @@ def test_its_own_loop_goes_on_from_a_checkpoint_without_scoring_it_again(module:
 def test_one_that_stands_elsewhere_than_at_the_checkpoint_is_refused(module: Any, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="rlplan checkpoint: it stands at step 0 instead of 3"):
         trained(module, tmp_path, {}, to_step=5, from_step=3)
+
+
+def test_it_saves_after_the_update_under_way_when_that_is_asked_for(module: Any, tmp_path: Path) -> None:
+    (tmp_path / SAVE_NOW).touch()
+    trained(module, tmp_path, {}, to_step=3)
+    assert [each.step for each in DRIVER.checkpoints(trial("openrlhf"), tmp_path)] == [3, 2, 1]

@@ -16,6 +16,7 @@ import torch
 import typing_extensions
 
 from runner.ports.trial import TrialConfig
+from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.skyrl.driver import SkyRlDriver
 from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, row_of
@@ -219,3 +220,9 @@ def test_one_that_stands_elsewhere_than_at_the_checkpoint_is_refused(tmp_path: P
     run = {"from_step": 3, "metrics": "m", "save_seconds": 1.0}
     with pytest.raises(RuntimeError, match="rlplan checkpoint: it stands at step 0 instead of 3"):
         follower(TrainingCallback, run, tmp_path)().on_train_start(None, SimpleNamespace(global_step=0), None)
+
+
+def test_it_saves_after_the_update_under_way_when_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / SAVE_NOW).touch()
+    config, _, _ = trained(tmp_path, to_step=3)
+    assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [3, 2, 1]

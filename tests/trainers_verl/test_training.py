@@ -1,10 +1,15 @@
 """What verl computes of a recipe that we call exact is what the builtin trainer computes."""
 
+from pathlib import Path
 from types import ModuleType
+from unittest.mock import MagicMock
 
 import pytest
 import torch
+from omegaconf import OmegaConf
+from verl.trainer.ppo.checkpoint_callback import build_checkpoint_callback
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, kl_penalty
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.torch_functional import get_constant_schedule_with_warmup, get_cosine_schedule_with_warmup
 from verl.workers.config import FSDPActorConfig
 
@@ -13,7 +18,10 @@ from planner.recipes.schema import Advantage
 from runner.grpo import advantages as ours
 from runner.grpo.clips import k3
 from runner.grpo.objective import Tokens, objective, token_weights
+from runner.trainers.driver import SAVE_NOW
+from runner.trainers.verl.configuration import SAVING
 from runner.trainers.verl.recipe import ACTOR, recipe_keys
+from tests.trainers_verl.conftest import OWN
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 ROWS, LONGEST, GROUP = 12, 9, 4
@@ -86,3 +94,23 @@ def test_its_loss_is_ours(recipe: str) -> None:
         torch.testing.assert_close(kl, k3(reference - logprobs))
         loss = loss + keys["kl_loss_coef"] * agg_loss(kl, mask, keys["loss_agg_mode"], **config.global_batch_info)
     torch.testing.assert_close(torch.autograd.grad(loss, logprobs)[0], wanted)
+
+
+def test_it_saves_after_the_update_under_way_when_that_is_asked_for_unless_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{SAVING}.py").write_text((OWN / "saving.py").read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(PPOTrainerSync, "on_step_end", PPOTrainerSync.on_step_end)
+    config = OmegaConf.create({"trainer": {"checkpoint_callback_class": f"{SAVING}.SaveNow"}})
+    trainer = MagicMock(checkpoint_callback=build_checkpoint_callback(config), timing_raw={}, global_steps=6)
+
+    PPOTrainerSync.on_step_end(trainer)
+    trainer._save_checkpoint.assert_not_called()
+    (tmp_path / SAVE_NOW).touch()
+    PPOTrainerSync.on_step_end(trainer)
+    trainer._save_checkpoint.assert_called_once_with()
+    trainer.checkpoint_callback.on_save(trainer=trainer, global_step=6, checkpoint_dir="c", async_save=False)
+    PPOTrainerSync.on_step_end(trainer)  # it has been saved at its own cadence
+    trainer._save_checkpoint.assert_called_once_with()
+    assert trainer.checkpoint_manager.update_weights.call_count == 3

@@ -34,6 +34,7 @@ class CommandDriver:
     """A trainer by its file."""
 
     name = "command"
+    saves_on_request = False
 
     def __init__(self, options: CommandOptions) -> None:
         """Take what the file says."""

@@ -11,7 +11,7 @@ from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED, model_folder
 from runner.trainers.command.options import CommandOptions
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import meeting_port, validation_steps, warmup_steps
+from runner.trainers.driving import meeting_port, save_steps, validation_steps, warmup_steps
 
 PROBLEMS, VALIDATION_PROBLEMS = "problems.jsonl", "validation_problems.jsonl"
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
@@ -34,6 +34,7 @@ def values_of(config: TrialConfig, options: CommandOptions, attempt: Attempt, ra
         "to_step": attempt.to_step,
         "steps": attempt.to_step - attempt.from_step,
         "validate_every": validation_steps(config),
+        "save_every": save_steps(config, attempt),
         "validation_samples": config.validation.samples,
         "problems": attempt.folder / PROBLEMS,
         "validation_problems": attempt.folder / VALIDATION_PROBLEMS,

@@ -17,6 +17,7 @@ from runner.trainers.driving import (
     require_chat,
     require_equal_shares,
     rollouts_per_pass,
+    save_batches,
     tokenizer_of,
     validation_batches,
 )
@@ -83,7 +84,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "checkpointing.checkpoint_dir": str(folder / CHECKPOINTS),
         "checkpointing.metric_name": None,  # by a metric it would remove the newest
         "checkpointing.keep_top_k": _KEPT,
-        "checkpointing.save_period": every,
+        "checkpointing.save_period": save_batches(config, attempt),
         "checkpointing.save_optimizer": True,
         "checkpointing.checkpoint_must_save_by": None,
         "cluster.num_nodes": machine.nodes,

@@ -22,7 +22,7 @@ _REFUSED = re.compile(r"validation errors? for |omegaconf\.errors|AssertionError
 class NemoRlDriver(NamedDriver):
     """NeMo-RL's run_grpo.py by start.py, in a Ray of the trial's own; it ends at the segment's last step.
 
-    Its checkpoint_must_save_by is a time that is said at the start, and not when it is asked to stop.
+    Its checkpoint_must_save_by is a time that is said at the start: start.py has it looked up when a save is asked for.
     """
 
     name, title, log = "nemo-rl", "NeMo-RL", NEMO_RL
@@ -30,6 +30,7 @@ class NemoRlDriver(NamedDriver):
     pattern = f"{CHECKPOINTS}/step_{STEP}"  # renamed from tmp_step_N once it is whole
     counts_batches = True
     words = ((_REFUSED, "input"),)
+    saves_on_request = True
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that it cannot run, keys that it has not, and a task that cannot be opened."""

@@ -17,6 +17,7 @@ sys.path[:0] = [str(FOLDER), str(FOLDER / "parts")]
 
 from runner.trainers.inside import Teller  # noqa: E402  (it lies in parts)
 
+SAVE_NOW = "save-now.json"
 ENVIRONMENT = "rlplan_environment.RlplanEnvironment"
 
 
@@ -80,6 +81,15 @@ class Advantages:
         return advantages(rewards, self._per_prompt, self._settings).unsqueeze(-1).expand(mask.shape)
 
 
+def on_request(check_save: Any) -> Any:
+    """Return NeMo-RL's look at its time, which is up too when rlplan asks for a save: it then saves and ends."""
+
+    def check(own: Any) -> bool:
+        return bool(check_save(own)) or (FOLDER / SAVE_NOW).exists()
+
+    return check
+
+
 def main() -> None:
     """Start it."""
     from nemo_rl.algorithms import grpo  # noqa: PLC0415
@@ -97,6 +107,7 @@ def main() -> None:
     teller.listen_to(Logger)
     own = Advantages(run["rollouts_per_prompt"], run["advantage"])
     grpo._create_advantage_estimator = lambda _: own
+    grpo.TimeoutChecker.check_save = on_request(grpo.TimeoutChecker.check_save)
     train = grpo.grpo_train
 
     def grpo_train(*given: Any, **named: Any) -> Any:

@@ -41,13 +41,14 @@ class OpenRlhfDriver(HorizonDriver):
 
     def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         """Return every file of an attempt by its path in the folder."""
+        assert config.trainer is not None
         updates, options = config.recipe.schedule.updates_per_batch, options_in(config, HorizonOptions)
         run = {
             "arguments": flag_words(flags_of(config, task, attempt, options)),
             "from_step": attempt.from_step // updates,
             "to_step": -(-attempt.to_step // updates),  # in its steps, of which each is a batch of rollouts
             "metrics": attempt.metrics.name,
-            "save_seconds": options.save_seconds,
+            "save_seconds": config.trainer.save_seconds,
             "model": str(Path(task.model_path).absolute()),
             "end_id": task.tokenizer.end_id,
             "skip_special_tokens": config.task.name not in EMBEDDED,  # in ours they are characters that no answer has

@@ -20,6 +20,7 @@ from unittest.mock import MagicMock, patch
 
 FOLDER = Path(__file__).absolute().parent
 PROGRAM = "openrlhf.cli.train_ppo_ray"
+SAVE_NOW = "save-now.json"
 REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
 NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states")
 
@@ -62,9 +63,10 @@ def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
             return states
 
         def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
-            """Save at the segment's end and from time to time."""
+            """Save at the segment's end, from time to time, and where rlplan asks for it."""
             self._step, began = global_step, time.monotonic()
-            saves = global_step >= run["to_step"] or began - self._saved_at > run["save_seconds"]
+            due = began - self._saved_at > run["save_seconds"] or (folder / SAVE_NOW).exists()
+            saves = global_step >= run["to_step"] or due
             self.args.ckpt.save_steps = 1 if saves else math.inf
             super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
             seconds = {}

@@ -11,7 +11,15 @@ from planner.checking import Count, Section
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import merged, options_in, refuse, require_chat, tokenizer_of, validation_steps
+from runner.trainers.driving import (
+    merged,
+    options_in,
+    refuse,
+    require_chat,
+    save_steps,
+    tokenizer_of,
+    validation_steps,
+)
 from runner.trainers.facts import facts_of, nested
 from runner.trainers.prime_rl.recipe import gates, recipe_keys
 
@@ -65,7 +73,7 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]
         "model.name": str(Path(task.model_path).absolute()),
         "tokenizer.name": tokenizer_of(config, task, attempt.folder),
         "seq_len": most,
-        "ckpt.interval": every,
+        "ckpt.interval": save_steps(config, attempt),
         "ckpt.keep_last": 2,
         "deployment.type": "single_node",
         "deployment.gpus_per_node": config.machine.gpus,

@@ -42,6 +42,7 @@ class SkyRlDriver(HorizonDriver):
 
     def files(self, config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str]:
         """Return every file of an attempt by its path in the folder."""
+        assert config.trainer is not None
         judged, options = judged_files(config, task), options_in(config, HorizonOptions)
         begins = attempt.from_step // config.recipe.schedule.updates_per_batch
         if config.task.name in EMBEDDED:  # of a chat that is nothing but the prompt
@@ -51,7 +52,7 @@ class SkyRlDriver(HorizonDriver):
             "overrides": overrides(keys_of(config, task, attempt, options)),
             "from_step": begins,
             "metrics": attempt.metrics.name,
-            "save_seconds": options.save_seconds,
+            "save_seconds": config.trainer.save_seconds,
             "model": str(Path(task.model_path).absolute()),
             "prompts": PROMPTS,
             "validation": VALIDATION,

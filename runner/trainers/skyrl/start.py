@@ -16,6 +16,7 @@ from typing import Any
 import typing_extensions
 
 FOLDER = Path(__file__).absolute().parent
+SAVE_NOW = "save-now.json"
 NAME = "rlplan"  # of the environment, and of the problems' source
 
 
@@ -64,8 +65,8 @@ def follower(base: Any, run: dict[str, Any], folder: Path) -> Any:
             self._teller.say(step)
 
         def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
-            """Ask for a save within a long segment; its end is saved anyway."""
-            if time.monotonic() - self._saved_at > run["save_seconds"]:
+            """Ask for a save within a long segment, and where rlplan does; a segment's end is saved anyway."""
+            if time.monotonic() - self._saved_at > run["save_seconds"] or (folder / SAVE_NOW).exists():
                 control.should_save = True
 
         def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:

@@ -12,7 +12,15 @@ from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
-from runner.trainers.driving import has_chat, merged, options_in, refuse, require_equal_shares, validation_batches
+from runner.trainers.driving import (
+    has_chat,
+    merged,
+    options_in,
+    refuse,
+    require_equal_shares,
+    save_batches,
+    validation_batches,
+)
 from runner.trainers.facts import facts_of
 from runner.trainers.slime.recipe import recipe_flags
 
@@ -47,7 +55,7 @@ def flags_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any
         "--ref-load": model,  # and where it begins, as long as nothing is saved
         "--load": str(folder / CHECKPOINTS),
         "--save": str(folder / CHECKPOINTS),
-        "--save-interval": every,
+        "--save-interval": save_batches(config, attempt),
         "--prompt-data": str(folder / TRAIN),
         "--input-key": "prompt",
         "--label-key": "label",

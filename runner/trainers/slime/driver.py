@@ -38,6 +38,7 @@ class SlimeDriver(NamedDriver):
     pattern, tracker = f"{CHECKPOINTS}/iter_{STEP}", TRACKER
     counts_batches = True
     words = ((_REFUSED, "input"),)
+    saves_on_request = True
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that it cannot run, flags that it has not, and a task that cannot be opened."""

@@ -8,6 +8,17 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).absolute().parent
+SAVE_NOW = "save-now.json"
+
+
+def on_request(is_due: Any) -> Any:
+    """Return slime's rule for saves and validations, by which a save is due too when rlplan asks for it."""
+
+    def due(batch: int, interval: int | None, per_epoch: int | None = None, batches: int | None = None) -> bool:
+        saves = batches is not None  # how many there are is said of saves alone
+        return (saves and (FOLDER / SAVE_NOW).exists()) or bool(is_due(batch, interval, per_epoch, batches))
+
+    return due
 
 
 def main() -> None:
@@ -30,6 +41,8 @@ def main() -> None:
         return models
 
     placement_group.create_training_models = created
+    misc: Any = import_module("slime.utils.misc")
+    misc.should_run_periodic_action = on_request(misc.should_run_periodic_action)
     program = str(Path(run["checkout"]) / "train.py")
     sys.argv = [program, *run["words"]]
     runpy.run_path(program, run_name="__main__")

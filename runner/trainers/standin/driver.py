@@ -15,13 +15,14 @@ from runner.trainers.catalogue import driver_of
 from runner.trainers.command.driver import CommandDriver
 from runner.trainers.command.options import CLOCK, KNOWN
 from runner.trainers.command.sources import reading_of
-from runner.trainers.driver import Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
+from runner.trainers.driver import SAVE_NOW, Attempt, Checkpoint, Launch, Reading, Source, TrainerDriver
 from runner.trainers.driving import in_own_ray
 from runner.trainers.following import LineSource
 from runner.trainers.standin.life import course_of, rows_of
 from runner.trainers.standin.options import StandinOptions, options_of
 
 _AHEAD = 2  # times the steps of a segment that are reckoned beforehand, for a gate that opens further
+_SAVE_STEPS = 10  # between saves, at most
 _MOST_AHEAD = 4000  # steps; the process reckons what follows itself
 
 
@@ -34,7 +35,9 @@ class StandinDriver:
         """Take what is to go wrong, and the driver that knows the files of the trainer that it stands for."""
         self._options, self._original = options, original
         self.gated = options.gated
-        self.stop_signal = None if options.gated else int(signal.SIGTERM)
+        ways = {"signal": int(signal.SIGTERM)}
+        self.stop_signal = None if options.gated else ways.get(options.stops_on)
+        self.saves_on_request = not options.gated and options.stops_on == "file"
 
     def check(self, config: TrialConfig) -> None:
         """Refuse what no simulated world knows."""
@@ -88,7 +91,8 @@ class StandinDriver:
             "to_step": attempt.to_step,
             "time_scale": options.time_scale,
             "gated": options.gated,
-            "save_every_steps": options.save_every_steps,
+            "save_every_steps": options.save_every_steps or min(_SAVE_STEPS, attempt.save_steps or _SAVE_STEPS),
+            "save_now": SAVE_NOW if self.saves_on_request else None,
             "checkpoint_bytes": options.checkpoint_bytes,
             "slow_seconds": options.slow_seconds,
             "start_up_seconds": course.start_up_seconds,

@@ -35,9 +35,12 @@ class StandinOptions(Section):
     stands_for: str = Field(STANDIN, description="whose files it writes")
     options: dict[str, Any] = Field({}, description="those of the trainer that it stands for")
     time_scale: Count = Field(1, description="seconds of its world that pass in a real one")
-    gated: bool = Field(True, description="whether it waits for the next segment; else it ends on SIGTERM")
+    gated: bool = Field(True, description="whether it waits for the next segment; else it is started for each")
+    stops_on: Literal["signal", "file", "nothing"] = Field(
+        "signal", description="without the gate: it saves and ends on SIGTERM, saves on request, or knows no way"
+    )
     own_ray: bool = Field(False, description="whether it runs in a Ray of the trial's own, as some trainers do")
-    save_every_steps: Count = 10
+    save_every_steps: Count | None = Field(None, description="else 10, or fewer where save_seconds want it")
     checkpoint_bytes: Annotated[int, Field(ge=0)] = 0
     slow_seconds: NotNegative = Field(5.0, description="real ones, of the fault slow-start")
     faults: list[Fault] = Field([], description="what goes wrong, and where")

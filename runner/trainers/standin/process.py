@@ -66,8 +66,14 @@ class Standin:
             self._until(step)
             self._break(step)
             self._say(step)
-            if step % self._given["save_every_steps"] == 0 and step < self._goal():
+            due = step % self._given["save_every_steps"] == 0 or self._is_wanted()
+            if due and step < self._goal():
                 self._save(step)
+
+    def _is_wanted(self) -> bool:
+        """Whether somebody asks for a save."""
+        name = self._given["save_now"]
+        return name is not None and not self._deaf and Path(name).exists()
 
     def _goal(self) -> int:
         """Return the step at which it is to save and wait, or end; 0 for the one under way."""

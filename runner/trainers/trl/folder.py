@@ -44,7 +44,6 @@ class TrlOptions(Section):
     rollouts_per_pass: Count | None = Field(
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
     )
-    save_seconds: Positive = Field(600.0, description="between saves within a segment")
     accelerate: str | None = Field(None, description="accelerate's configuration file, for FSDP or DeepSpeed")
     vllm_memory: Positive = Field(0.3, description="share of a GPU's memory that colocated vLLM takes")
     settings: dict[str, Any] = Field({}, description="further arguments of GRPOConfig, which must not be ours")
@@ -74,6 +73,7 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, str
 
 def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
     """Return what the programs are told."""
+    assert config.trainer is not None
     options, machine, recipe = options_in(config, TrlOptions), config.machine, config.recipe
     embedded = config.task.name in EMBEDDED
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
@@ -86,7 +86,7 @@ def run_of(config: TrialConfig, task: Task, attempt: Attempt) -> dict[str, Any]:
         "response_tokens": _said_at(attempt.checkpoint),
         "metrics": attempt.metrics.name,
         "hold": options.hold,
-        "save_seconds": options.save_seconds,
+        "save_seconds": config.trainer.save_seconds,
         "threads": machine.threads,
         "launch": {
             "processes": machine.gpus,

@@ -18,6 +18,7 @@ from runner.trainers.driving import (
     merged,
     options_in,
     require_chat,
+    save_steps,
     tokenizer_of,
     tracked,
     validation_steps,
@@ -30,6 +31,7 @@ from runner.training.building import open_stream
 FOLDER = "checkpoints"  # of all that verl saves, in the trial's
 TRACKER = f"{FOLDER}/latest_checkpointed_iteration.txt"
 MODULE = "rlplan_verl"  # what verl imports of ours
+SAVING = "rlplan_saving"  # likewise, in the process of its trainer alone
 ROLLOUT = "actor_rollout_ref.rollout"
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _PLAIN_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
@@ -54,7 +56,7 @@ class VerlOptions(Section):
     strategy: Literal["fsdp", "fsdp2"] = Field("fsdp2", description="how the model is spread over the GPUs")
     tensor_parallel: Count = Field(1, description="GPUs of one copy of the model while it generates")
     rollout_memory: Positive = Field(0.5, description="share of a GPU's memory that generating takes")
-    save_steps: Count | None = Field(None, description="updates between saves; else as between validations")
+    save_steps: Count | None = Field(None, description="updates between saves; else by [trainer] save_seconds")
     settings: dict[str, Any] = Field({}, description="further keys of verl, which must not be ours")
 
 
@@ -113,9 +115,10 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "trainer.total_training_steps": attempt.to_step,
         "trainer.total_epochs": _ENDLESS,
         "trainer.test_freq": every,
-        "trainer.save_freq": options.save_steps or every,
+        "trainer.save_freq": options.save_steps or save_steps(config, attempt),
         "trainer.val_before_train": attempt.from_step == 0 or not scored,
         "trainer.validation_data_dir": str(folder / scores_folder(attempt)),
+        "trainer.checkpoint_callback_class": f"{SAVING}.SaveNow",
         "trainer.default_local_dir": str(folder / FOLDER),
         "trainer.resume_mode": "disable" if attempt.checkpoint is None else "resume_path",
         "trainer.resume_from_path": None if attempt.checkpoint is None else str(attempt.checkpoint.absolute()),
@@ -151,6 +154,7 @@ def files_of(config: TrialConfig, task: Task, attempt: Attempt, keys: Mapping[st
         **judged_files(config, task),
         **programs("verl", "start.py", "reward.py"),
         f"{MODULE}.py": programs("verl", "advantages.py")["advantages.py"],
+        f"{SAVING}.py": programs("verl", "saving.py")["saving.py"],
         "advantage.json": json.dumps(config.recipe.advantage.model_dump()),
         "order.json": json.dumps(order),
         "overrides.json": json.dumps(words_of(keys), indent=1),

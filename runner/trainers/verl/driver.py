@@ -58,6 +58,7 @@ class VerlDriver(NamedDriver):
     pattern, tracker = f"{FOLDER}/global_step_{STEP}", TRACKER
     holds = ("actor", "data.pt")  # the last is written after all processes have saved
     words = _WORDS
+    saves_on_request = True
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that verl cannot run, and a task that cannot be opened."""

@@ -165,6 +165,27 @@ def test_a_trainer_that_does_not_stop_is_killed_and_goes_on_from_what_it_saved(
     assert scores(read_points(tmp_path))[: LAST + 1] == undisturbed[: saved + 1]
 
 
+@pytest.mark.parametrize(("trainer", "stops_on"), [("prime-rl", "nothing"), ("slime", "file")])
+def test_one_that_does_not_end_when_it_is_asked_is_ended_once_it_has_saved_what_it_had_done(
+    trainer: str, stops_on: str, tag: str, plain: list[Point], tmp_path: Path
+) -> None:
+    patience = PATIENCE.model_copy(update={"stop_seconds": 60.0})
+    every = {"nothing": 6, "file": 1_000}
+    given = {"stands_for": trainer, "gated": False, "stops_on": stops_on, "save_every_steps": every[stops_on]}
+    trial = opened(standin_config(patience, **given), tmp_path)
+    seen: list[Point] = []
+    for point in trial.train(1_500, lambda: len(seen) > 3):
+        seen.append(point)
+    asked_after = 3
+    trial.save()
+    saved = trial.step
+    trial.close()
+    assert tagged({tag}) == set()
+    assert saved is not None
+    assert asked_after <= saved < 500
+    assert [point.optimizer_step for point in read_points(tmp_path)] == list(range(saved + 1))
+
+
 WORKER = """
 import sys
 from pathlib import Path

@@ -20,6 +20,7 @@ from planner.logs.names import NEMO_RL, SLIME
 from planner.recipes.schema import Advantage
 from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
+from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
 from runner.trainers.inside import ordered_problems
 from runner.trainers.told import readings
@@ -113,6 +114,20 @@ def test_nemo_rls_rate_rises_in_steps_and_stays(made: Callable[..., TrialConfig]
     assert warmup["kwargs"] == {"start_factor": 0.1, "end_factor": 1.0, "total_iters": 9}
     assert constant["name"].endswith("ConstantLR")
     assert milestones == {"milestones": [10]}
+
+
+def test_nemo_rl_and_slime_save_after_the_update_under_way_when_that_is_asked_for(tmp_path: Path) -> None:
+    nemo, slime = program(OWN / "nemo_rl" / "start.py"), program(OWN / "slime" / "start.py")
+    nemo.FOLDER = slime.FOLDER = tmp_path
+    check_save = nemo.on_request(lambda _: False)  # its TimeoutChecker's
+    is_due = slime.on_request(lambda batch, interval, per_epoch, batches: (batch + 1) % interval == 0)
+
+    def asked() -> list[bool]:
+        return [check_save(None), is_due(0, 3, None, 9), is_due(2, 3, None, 9), is_due(0, 3, None), is_due(2, 3)]
+
+    assert asked() == [False, False, True, False, True]
+    (tmp_path / SAVE_NOW).touch()
+    assert asked() == [True, True, True, False, True]  # a validation is due as before
 
 
 @pytest.fixture
