@@ -26,7 +26,7 @@ from planner.proposals import GridBounds, LearningRateRule, PilotRules, Request,
 from planner.recipes import Recipe, load_recipe
 
 DEFAULT_DIFFICULTY = "easy"
-OF_SWEEPS = ("slurm", "storage")  # where a sweep is driven from and keeps its copies is no matter of the plan
+OF_SWEEPS = ("cluster", "slurm", "storage")  # where a sweep runs and keeps its copies is no matter of the plan
 
 
 def build_request(resolved: Resolved, coefficients: Coefficients | None = None) -> Request:

@@ -241,6 +241,15 @@ class StorageSection(Section):
     )
 
 
+class ClusterSection(Section):
+    """How patient a sweep is with Ray."""
+
+    start_seconds: Positive = Field(
+        600.0,
+        description="for Ray to start, and for a worker to take its segment: imports from cold storage take minutes",
+    )
+
+
 class Config(Section):
     """The whole file."""
 
@@ -256,6 +265,7 @@ class Config(Section):
     axes: AxesSection = Field(default_factory=AxesSection)
     trainer: TrainerChoice = Field(default_factory=TrainerChoice)
     storage: StorageSection = Field(default_factory=StorageSection)
+    cluster: ClusterSection = Field(default_factory=ClusterSection)
     slurm: SlurmSection = Field(default_factory=SlurmSection)
     gpus: dict[str, dict[str, Any]] = Field(default_factory=dict, description="GPUs of your own")
     models: dict[str, dict[str, Any]] = Field(default_factory=dict, description="models of your own")

@@ -23,6 +23,7 @@ from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
+from rlplan.actions.configuring import load_configuration
 from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of
 from rlplan.actions.train_signals import Interrupts
 from rlplan.wording.terminal import tell
@@ -48,6 +49,7 @@ class DriversSeat:
     interrupts: Interrupts | None = None
     began: Began = lambda sweep: None
     silent_since: datetime | None = None  # when a former driver was last heard of
+    config: Path | None = None  # the file whose [cluster] counts; without one, that of the working directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ def start(
             tell(note)
         driver = this_driver()
         sweep, spec = _store(store, plan, spec, driver)
-        outcome = drive(store, sweep, spec, plan, DriversSeat(driver, request.ray_address, interrupts, began))
+        seat = DriversSeat(driver, request.ray_address, interrupts, began, config=request.config)
+        outcome = drive(store, sweep, spec, plan, seat)
         return finished(sweep, outcome)
 
 
@@ -234,12 +237,13 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
     """Run a sweep whose lease the driver holds, until it is over or interrupted."""
     executor: RayExecutor | None = None
     try:
+        patience = load_configuration(seat.config).config.cluster.start_seconds
         seat.began(sweep)
         tag = sweep_tag(spec.folder)  # of all its processes, the same for every driver that it ever has
         sweep_orphans(tag)  # what a driver that was killed may have left
-        need = spec.resources
-        nodes = spec.training.machine.nodes
-        executor = RayExecutor(Path(spec.folder), spec.workers, tag, seat.ray_address, need.cpus, need.gpus, nodes)
+        need, nodes = spec.resources, spec.training.machine.nodes
+        where = Path(spec.folder), spec.workers, tag, seat.ray_address
+        executor = RayExecutor(*where, need.cpus, need.gpus, nodes, patience)
         _require_room(spec, plan, *(executor.resources().largest(nodes) if seat.ray_address else machine()))
         with store.read() as session:
             policy, conclusions = deciding(session, sweep, spec, plan)

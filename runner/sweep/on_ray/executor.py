@@ -29,12 +29,11 @@ from runner.sweep.on_ray.placing import (
     with_real_cores,
 )
 
-_LONGEST_START = 180.0
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
-_FORGOTTEN = 180.0  # seconds after which a segment that nobody has taken is given again: Ray loses some with a node
+START_SECONDS = 600.0
 _NOT_NEEDED = "it was no longer needed"
 
 
@@ -66,16 +65,20 @@ class RayExecutor:
         cpus: float = 1.0,
         gpus: float = 0.0,
         nodes: int = 1,
+        start_seconds: float = START_SECONDS,
     ) -> None:
         """Nothing is started yet; without the address of a cluster one is started on this machine.
 
         Every worker reaches the folder, and processes that carry the tag are killed when their worker has died. CPUs
         and GPUs (a part of one or several) are what a typical segment's worker occupies, on so many nodes together.
+        Ray may take `start_seconds` to start, and a worker to take its segment, which is then given again: Ray loses
+        some with a node.
         """
         local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
         self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), local_gpus)
         self._most_workers = self._last_workers = workers
         self._typical = Footprint.over(nodes, cpus, gpus)
+        self._start_seconds = start_seconds
         self._clock = RealClock()
         self._leases = Leases()
         self._records = Records(folder)
@@ -363,8 +366,8 @@ class RayExecutor:
         if self._ready and now - self._said_at > _SECONDS_BETWEEN_SIGNS:
             self._said_at = now
             self._send({"do": "alive"})
-        if self._link is not None and not self._ready and now - self._started_at > _LONGEST_START:
-            self._reason = f"Ray was not ready after {_LONGEST_START:g} s"
+        if self._link is not None and not self._ready and now - self._started_at > self._start_seconds:
+            self._reason = f"Ray was not ready after {self._start_seconds:g} s ([cluster] start_seconds)"
             self._link.end()  # the end of its messages follows
         for worker in self._records.ended(self._leases.workers.values(), now):
             if worker.lease is not None and worker.lease.lost is not None:
@@ -379,9 +382,10 @@ class RayExecutor:
                     self._send({"do": "end", "lease": parked.name})
 
         if self._ready and len(self._leases.under_way) <= self.workers:  # else it may wait for others' room
-            for lease in self._leases.forgotten(now - _FORGOTTEN):
+            reason = f"no worker has taken it within {self._start_seconds:g} s ([cluster] start_seconds)"
+            for lease in self._leases.forgotten(now - self._start_seconds):
                 self._send({"do": "recall", "lease": lease.name})
-                self._lost(lease, {"kind": "lost", "reason": f"no worker has taken it within {_FORGOTTEN:g} s"})
+                self._lost(lease, {"kind": "lost", "reason": reason})
 
     def _wait_until_ready(self) -> None:
         self.open()

@@ -157,7 +157,7 @@ def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor_module, "Link", Silent)
-    executor = RayExecutor(tmp_path, 2, "rlplan-test-cut-off")
+    executor = RayExecutor(tmp_path, 2, "rlplan-test-cut-off", start_seconds=180.0)
     clock = Hands()
     monkeypatch.setattr(executor, "_clock", clock)
     forgotten, taken = (
