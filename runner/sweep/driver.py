@@ -18,6 +18,7 @@ from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
+from planner.trials import TrialState
 from runner.ports.executor import Event, Executor, Failed
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
@@ -91,6 +92,9 @@ class SweepDriver:
         self._dispatcher = Dispatcher(self._board, self._journal, self._intake, executor, policy, sweep)
         for note in notes:
             self._journal.note("recovered", None, note)
+        for trial in stands.trials:
+            if trial.state is TrialState.LOST:
+                self._intake.await_end(trial.id, (segment.id for segment in stands.segments[trial.id]))
 
     def run(self) -> SweepOutcome:
         """Run until nothing is left to do or the user wants to stop; a second interrupt stops at once."""

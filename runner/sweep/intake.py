@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import update
@@ -23,7 +24,7 @@ from runner.storage.mirror import checkpoints_of
 from runner.sweep.board import Board, OpenSegment, TrialFacts
 from runner.sweep.journal import Journal
 from runner.sweep.measured import ShortSegments, cost_record
-from runner.sweep.worker_records import WorkerRecord
+from runner.sweep.worker_records import FormerWorkers, WorkerRecord
 from runner.training.trial import COLUMNS
 
 # What may go well on another worker or a moment later; anything else would fail again in the same way.
@@ -42,6 +43,8 @@ class Intake:
         self._clock = journal.clock
         self._short = ShortSegments()
         self._ignored: set[int] = set()
+        self._former = FormerWorkers(Path(board.spec.folder), self._clock.seconds)
+        self._given_up: dict[int, set[int]] = {}  # segments by trial whose workers may not know of it
         self.failures: dict[str, int] = {}  # how often each kind ended a trial
         self.committed = 0  # segments
 
@@ -76,11 +79,20 @@ class Intake:
         self._journal.note("no-room", segment.trial, f"{reason}; asked again in {SECONDS_UNTIL_ROOM:g} s")
 
     def again(self, now: float) -> None:
-        """Let lost trials that have waited long enough be tried again."""
+        """Let lost trials be tried again that have waited long enough and into whose folders nobody writes."""
         for trial in [trial for trial, due in self._board.due.items() if due <= now]:
+            if not self._former.have_ended(self._given_up.get(trial, ())):
+                continue
+            self._given_up.pop(trial, None)
             del self._board.due[trial]
             state = TrialState.PAUSED if self._board.trials[trial].step else TrialState.PLANNED
             self._move(trial, state, "tried again")
+
+    def await_end(self, trial: int, segments: Iterable[int]) -> None:
+        """Have a lost trial tried again once the workers of these segments have ended."""
+        self._given_up[trial] = set(segments)
+        self._board.move(trial, TrialState.LOST)
+        self._board.due[trial] = self._clock.seconds()
 
     def _began(self, segment: OpenSegment, event: Began) -> None:
         lived = event.worker_seconds * self._board.spec.resources.slots / SECONDS_PER_HOUR
@@ -122,6 +134,8 @@ class Intake:
         self._close(segment, outcome, gpu_hours, worker=event.worker)
         if event.worker is not None:
             self._board.holds(event.worker, None)
+        elif outcome is SegmentOutcome.LOST:  # one may have taken it, and its word was lost on the way
+            self._given_up.setdefault(segment.trial, set()).add(segment.id)
         self._lose(segment, event.kind, event.message, event.tail)
 
     def _lose(self, segment: OpenSegment, kind: str, message: str, tail: str) -> None:

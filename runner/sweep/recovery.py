@@ -21,7 +21,8 @@ def recover(
 ) -> list[str]:
     """Settle what a former driver left open, charge what its workers used, and return what was found.
 
-    `silent_since` is when that driver was last heard of.
+    `silent_since` is when that driver was last heard of. A trial whose worker has not said its last word stays lost: it
+    may still write into the trial's folder.
     """
     before = standing(session, sweep)
     found = worker_records(Path(spec.folder))
@@ -29,10 +30,12 @@ def recover(
     charged = dict(before.charged_to_workers)
     notes = []
     for trial in before.trials:
+        writing = False
         for segment in before.segments.get(trial.id, []):
             if segment.outcome is SegmentOutcome.RESERVED:
                 record = by_segment.get(segment.id) or found.get(segment.worker or "")
                 gpu_hours = _used(segment, record, charged, spec, silent_since)
+                writing |= record is not None and not record.over
                 worker = record.worker if record else None
                 if worker is not None:
                     charged[worker] = charged.get(worker, 0.0) + gpu_hours
@@ -41,7 +44,7 @@ def recover(
                 notes.append(
                     f"{trial.name}: its segment from step {segment.from_step} was lost ({gpu_hours:.4g} GPU-hours)"
                 )
-        _set_up_again(session, trial, before, clock)
+        _set_up_again(session, trial, before, clock, writing=writing)
     for record in found.values():
         rest = record.gpu_hours - charged.get(record.worker, 0.0)
         if rest > 0:
@@ -68,12 +71,12 @@ def _used(
     return min(segment.reserved_gpu_hours, seconds * spec.resources.slots / SECONDS_PER_HOUR)
 
 
-def _set_up_again(session: Session, trial: Trial, before: Standing, clock: Clock) -> None:
+def _set_up_again(session: Session, trial: Trial, before: Standing, clock: Clock, *, writing: bool) -> None:
     """Move a trial that was running, or that waited to be tried again, to where it can be advanced."""
     if trial.state is TrialState.RUNNING:
         sweeps.move_trial(session, trial.id, TrialState.LOST, clock.now(), "its driver was interrupted", "lost", None)
         session.flush()
-    if session.get_one(Trial, trial.id).state is TrialState.LOST:
+    if not writing and session.get_one(Trial, trial.id).state is TrialState.LOST:
         saved = committed_step(before.segments.get(trial.id, [])) > 0
         state = TrialState.PAUSED if saved else TrialState.PLANNED
         sweeps.move_trial(session, trial.id, state, clock.now(), "taken up again")

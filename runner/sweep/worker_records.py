@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ from budgets.hardware import SECONDS_PER_HOUR
 
 FOLDER = "workers"
 SECONDS_BETWEEN_BEATS = 1.0
+# After so long a worker that has not said its last word has ended; shared storage shows what was written seconds late.
+SECONDS_OF_SILENCE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class WorkerRecord:
     slots: int
     segment: int | None
     over: bool = False  # it wrote this as its last word
+    host: str = ""
+    pid: int = 0
 
     @property
     def gpu_hours(self) -> float:
@@ -55,6 +60,39 @@ def _record(path: Path) -> WorkerRecord | None:
     with suppress(OSError, ValueError):
         return _RECORD.validate_json(path.read_bytes())
     return None
+
+
+class FormerWorkers:
+    """Those of segments that were given up: one that is cut off may still write in its trial's folder."""
+
+    def __init__(self, sweep_folder: Path, seconds: Callable[[], float]) -> None:
+        """Measure silence by a clock that never jumps."""
+        self._folder, self._seconds = sweep_folder, seconds
+        self._heard: dict[str, tuple[float, float]] = {}  # how long a worker had lived, and when that was first read
+
+    def have_ended(self, segments: Collection[int]) -> bool:
+        """Whether no worker of these segments writes any more: its record says so, or has not grown for a while."""
+        now, ended = self._seconds(), True
+        for record in worker_records(self._folder).values() if segments else ():
+            if record.segment not in segments or record.over or _is_gone_here(record):
+                continue
+            lived, heard_at = self._heard.get(record.worker, (-1.0, now))
+            if record.seconds > lived:
+                lived, heard_at = self._heard[record.worker] = record.seconds, now
+            ended &= now - heard_at > SECONDS_OF_SILENCE
+        return ended
+
+
+def _is_gone_here(record: WorkerRecord) -> bool:
+    if record.host != socket.gethostname():
+        return False
+    try:
+        os.kill(record.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def process_seconds() -> float:

@@ -1,9 +1,11 @@
 """A driver in a simulated world: what it stores, spends and survives."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
@@ -34,9 +36,9 @@ from planner.store.standing import standing
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
-from runner.ports.executor import Event, Failed, NoRoomError, Work
+from runner.ports.executor import Began, Event, Failed, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.executor import SimulatedClock, SimulatedExecutor
+from runner.simulation.executor import BEGINNING, SimulatedClock, SimulatedExecutor
 from runner.sweep import journal
 from runner.sweep.concluding import Conclusions
 from runner.sweep.driver import SweepDriver
@@ -57,6 +59,10 @@ def sweep(folder: Path, **changes: Any) -> SimulatedSweep:
 
 def failing(**failures: Any) -> SimulationChoice:
     return SimulationChoice(costs=COSTS, failures=Failures(**failures))
+
+
+def at(seconds: float) -> datetime:
+    return BEGINNING + timedelta(seconds=seconds)
 
 
 def rows(given: SimulatedSweep, table: type) -> list[Any]:
@@ -351,6 +357,61 @@ def test_lost_workers_are_tried_again_a_bounded_number_of_times(tmp_path: Path) 
     assert outcome.all_failed == "lost"
     waits = [decision.seen["wait_seconds"] for decision in rows(given, Decision) if decision.action == "retry"]
     assert set(waits) == {2.0, 4.0}
+
+
+def recorded(given: SimulatedSweep, segment: int, *, over: bool) -> None:
+    """Leave the record of a worker on another host that has a segment."""
+    record = {"worker": "far-1", "seconds": 9.0, "slots": 1, "segment": segment, "over": over, "host": "far"}
+    folder = Path(given.spec.folder) / "workers"
+    folder.mkdir(parents=True)
+    (folder / "far-1.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(("last_word", "waits"), [(False, 15.0), (True, 0.0)])
+def test_a_trial_whose_former_worker_may_still_write_waits_for_its_end(
+    tmp_path: Path, last_word: bool, waits: float
+) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    run_until_killed(given, 4, 1)
+    first = next(each for each in rows(given, Segment) if each.outcome is SegmentOutcome.RESERVED)
+    recorded(given, first.id, over=last_word)
+    later, looks = SimulatedClock(), count(1)
+    later.advance_to(3600.0)
+    with given.store() as store:
+        executor = given.executor(clock=later)
+        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
+    moves = [each for each in rows(given, Transition) if each.from_state is TrialState.LOST]
+    (ready,) = [each.at for each in moves if each.trial_id == first.trial_id]
+    assert at(3600.0 + waits) <= ready <= at(3600.0 + waits + 10.0)
+    assert all(each.at == at(3600.0) for each in moves if each.trial_id != first.trial_id)
+
+
+class Deaf(SimulatedExecutor):
+    """It hears nothing of its first segment, which a worker that is cut off has taken, and gives it up."""
+
+    deaf_to: int | None = None
+
+    def assign(self, work: Work) -> None:
+        super().assign(work)
+        if self.deaf_to is None:
+            self.deaf_to = work.segment
+            self._due.append(Failed(work.segment, None, 0.0, "lost", "the link was cut"))
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        return [each for each in super().wait(seconds) if not isinstance(each, Began) or each.segment != self.deaf_to]
+
+
+def test_a_segment_that_was_given_up_unheard_is_not_given_again_while_somebody_has_it(tmp_path: Path) -> None:
+    given, looks = sweep(tmp_path), count(1)
+    recorded(given, 1, over=False)
+    with given.store() as store:
+        executor = Deaf(None, given.workers)
+        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
+    assert executor.deaf_to == 1
+    of_it = [each for each in rows(given, Transition) if each.trial_id == rows(given, Segment)[0].trial_id]
+    lost = next(each for each in of_it if each.to_state is TrialState.LOST)
+    again = next(each for each in of_it if each.from_state is TrialState.LOST)
+    assert again.at - lost.at >= timedelta(seconds=15)
 
 
 class Unlucky(SimulatedExecutor):
