@@ -1,5 +1,10 @@
-"""The processes of a sweep: which one drives it, and those that outlived their worker, found by a tag and ended."""
+"""The processes of a sweep: which one drives it, and those that outlived their worker, found and ended.
 
+They are found by a tag in their environment. A program that sets its own title, as Ray's and vLLM's workers do, writes
+that over its environment: it is found by its kin, as what descends from one with the tag, or is in a session of its.
+"""
+
+import ctypes
 import hashlib
 import os
 import signal
@@ -8,8 +13,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +37,11 @@ from runner.processes import sweep_orphans
 sys.stdin.buffer.read()
 sweep_orphans(*tags)
 """
+_PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE = 0.5  # seconds from asking to killing
 _LONGEST = 10.0  # seconds after which what cannot be killed, such as a process stuck in a driver, is left
+
+_adopts = False
 
 
 def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = None) -> int:
@@ -42,7 +51,7 @@ def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = N
     """
     values = {SWEEP_TAG: tag, WORKER_TAG: worker, DRIVER_TAG: driver}
     wanted = {f"{name}={value}" for name, value in values.items() if value is not None}
-    return _end(lambda: tagged(wanted), _PATIENCE)
+    return len(end_all(lambda: tagged(wanted), _PATIENCE))
 
 
 def sweep_after_death(tag: str, worker: str) -> "subprocess.Popen[bytes]":
@@ -68,20 +77,80 @@ def end_session(session: int) -> int:
 
     Ray's agents write over their own environment, where the tag is, but they stay in the session of who started Ray.
     """
-    return _end(lambda: in_session(session), 0.0)
+    return len(end_all(lambda: in_session(session), 0.0))
 
 
-def _end(living: Callable[[], set[int]], patience: float) -> int:
-    """Ask processes to end for a while, then kill them, until none of them is there or none can be killed."""
-    found: set[int] = set()
+def end_all(living: Callable[[], set[int]], patience: float) -> set[int]:
+    """Ask processes and their kin to end for a while, then kill them, until none is there or none can be killed."""
+    found: dict[int, _Stat] = {}
     began = time.monotonic()
-    while (left := living()) and (waited := time.monotonic() - began) <= _LONGEST:
-        found |= left
+    while (waited := time.monotonic() - began) <= _LONGEST:
+        there = _stats()
+        known = {pid for pid, stat in found.items() if pid in there and there[pid].born == stat.born}
+        left = _kin(living() | known, there)
+        if not left:
+            break
+        found |= {pid: there[pid] for pid in left}
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGTERM if waited < patience else signal.SIGKILL)
         time.sleep(0.03)
-    return len(found)
+    return set(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """What the kernel says of a process."""
+
+    dead: bool  # and not yet taken leave of by its parent
+    parent: int
+    session: int
+    born: int
+
+
+def _stats() -> dict[int, _Stat]:
+    """Return the living processes of this user, without the caller."""
+    return {pid: stat for pid, stat in _all_stats() if not stat.dead}
+
+
+def _all_stats() -> Iterator[tuple[int, _Stat]]:
+    for pid, text in _read("stat"):
+        fields = text.rpartition(b")")[2].split()  # the third of proc(5) and those after it
+        yield pid, _Stat(fields[0] in (b"Z", b"X"), int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def _kin(pids: set[int], there: Mapping[int, _Stat]) -> set[int]:
+    """Return those of some processes that are there, with all that descends from them or is in a session of theirs."""
+    kin, before = set(pids), 0
+    while len(kin) > before:
+        before = len(kin)
+        kin |= {pid for pid, stat in there.items() if stat.parent in kin or stat.session in kin}
+    return kin & there.keys()
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever this process's descendants leave behind, where the kernel can do that."""
+    global _adopts  # noqa: PLW0603 (as the kernel's, it is the process's)
+    if sys.platform == "linux":
+        _adopts = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0
+
+
+def adopted(started: set[int]) -> set[int]:
+    """Return the living children that this process has not started but adopted, and take leave of dead ones.
+
+    Whatever it starts in another session is in `started`, or has a sweep's tag.
+    """
+    own, found = os.getsid(0), set()
+    for pid, stat in _all_stats() if _adopts else ():
+        if stat.parent != os.getpid() or stat.session == own or pid in started:
+            continue
+        if stat.dead:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        else:
+            found.add(pid)
+    begins = f"{SWEEP_TAG}=".encode()
+    return found and found - {pid for pid, text in _read("environ") if pid in found and begins in text}
 
 
 def sweep_tag(folder: str) -> str:
@@ -108,12 +177,7 @@ def by_tag() -> dict[str, set[int]]:
 
 def in_session(session: int) -> set[int]:
     """Return the living processes of this user, without the caller, that belong to a session."""
-    found = set()
-    for pid, text in _read("stat"):
-        state, _, _, its_session = text.rpartition(b")")[2].split()[:4]
-        if int(its_session) == session and state not in (b"Z", b"X"):
-            found.add(pid)
-    return found
+    return {pid for pid, stat in _stats().items() if stat.session == session}
 
 
 def _read(name: str) -> Iterator[tuple[int, bytes]]:

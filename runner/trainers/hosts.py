@@ -1,19 +1,19 @@
 """Where a trainer's processes run: on this machine, or on the others of its trial, behind the same few words."""
 
 import os
-import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from runner.processes import tagged
+from runner.processes import adopted, end_all, in_session, tagged
 
 ATTEMPT_TAG = "RLPLAN_ATTEMPT"  # in the environment of all that one start of a trainer starts
 _PATIENCE = 10.0  # seconds after which what cannot be killed is left
+
+_roots: set[int] = set()  # the processes that were started here, and of which leave was not taken
 
 
 class Handle(Protocol):
@@ -71,6 +71,7 @@ class LocalProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        _roots.add(self._process.pid)
 
     def poll(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
@@ -82,14 +83,16 @@ class LocalProcess:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill its session, and what left that but still carries the tag."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        end = time.monotonic() + _PATIENCE
-        while (left := tagged({f"{ATTEMPT_TAG}={self._tag}"})) and time.monotonic() < end:
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.02)
+        """Kill all that it has started: its session, what carries its tag, their kin, and orphans that it left."""
+        end_all(self._left, 0.0)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
+        _roots.discard(self._process.pid)
+        adopted(_roots)  # takes leave of those that have just been killed
+
+    def _left(self) -> set[int]:
+        root = self._process.pid
+        in_its_session = in_session(root)
+        if self._process.returncode is not None and root in in_its_session:
+            in_its_session = set()  # its number is another's by now
+        return in_its_session | tagged({f"{ATTEMPT_TAG}={self._tag}"}) | adopted(_roots)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError, TrainingError
-from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, adopt_orphans, sweep_after_death, sweep_orphans
 from runner.trainers.hosts import Host, LocalHost, LocalProcess
 
 _SECONDS_BETWEEN_SIGNS = 2.0
@@ -37,6 +37,7 @@ class Holder:
         self._tags = [tags[name] for name in _TAGS if name in tags]
         if len(self._tags) == len(_TAGS):
             self._guard = sweep_after_death(*self._tags)  # which acts once this is let go
+            adopt_orphans()  # after that: the guard must be no child of this process
         self._processes: dict[str, LocalProcess] = {}
         self._silent = 0
         threading.Thread(target=self._listen, name="listening", daemon=True).start()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.ports.executor import Event, Work
-from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, sweep_after_death, sweep_orphans
+from runner.processes import DRIVER_TAG, SWEEP_TAG, WORKER_TAG, adopt_orphans, sweep_after_death, sweep_orphans
 from runner.sweep.on_ray.cluster import nodes_of_this_process
 from runner.sweep.on_ray.messages import NAMESPACE, Message, message_of
 from runner.sweep.worker import Worker
@@ -172,6 +172,7 @@ class WorkerProcess:
         self._heartbeat.holds(work.segment, work.slots)
         if self._guard is None and work.config.get("trainer"):  # which starts processes that may outlive this one
             self._guard = sweep_after_death(self._tag, self._life.name)
+            adopt_orphans()  # after that: the guard must be no child of this process
         self._lifeline.paid_until(self._paid_seconds + work.reserved_seconds)
         if not self._gpus_are_ours:
             wait_until_free(work.gpus)

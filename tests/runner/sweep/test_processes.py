@@ -46,6 +46,48 @@ def test_a_grandchild_that_ignores_sigterm_in_a_session_of_its_own_is_killed(tag
         assert sweep_orphans(tag) == 0
 
 
+WIPED = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], env={{}}).wait()"
+
+
+def test_what_has_written_over_its_environment_is_found_by_its_kin(tag: str) -> None:
+    with ExitStack() as stack:
+        parent = start(WIPED, stack, **{SWEEP_TAG: tag})
+        (child,) = psutil.Process(parent.pid).children()
+        assert sweep_orphans(tag) == 2  # though the parent, by which it is found, ends first
+        assert parent.wait() == -15
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+ADOPTING = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from runner.processes import adopt_orphans, tagged
+from runner.trainers.hosts import LocalHost
+adopt_orphans()
+folder = Path(sys.argv[2])
+# In a session of its own, without a word in its environment, and with a parent that is gone.
+orphan = "env -i setsid sh -c 'echo $$ > orphan; exec sleep 60' & until [ -s orphan ]; do sleep 0.02; done"
+process = LocalHost().start(("sh", "-c", f"({orphan}); touch left; exec sleep 60"), {}, folder, folder / "log")
+while not (folder / "left").exists():
+    time.sleep(0.02)
+process.kill()
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a kernel that lets orphans be adopted")
+def test_what_a_trainer_has_left_without_a_trace_ends_with_it_all_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ADOPTING, os.getcwd(), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "up\n"
+        assert not psutil.pid_exists(int((tmp_path / "orphan").read_text()))  # nor is it a zombie
+        assert psutil.Process(worker.pid).children() == []
+        worker.kill()
+
+
 def test_only_what_one_worker_started_is_ended(tag: str) -> None:
     with ExitStack() as stack:
         first = start(STUBBORN, stack, **{SWEEP_TAG: tag, WORKER_TAG: "a"})
