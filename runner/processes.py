@@ -54,6 +54,14 @@ def sweep_orphans(tag: str, worker: str | None = None, *, driver: str | None = N
     return len(end_all(lambda: tagged(wanted), _PATIENCE))
 
 
+def kill_worker(tag: str, worker: str, pid: int) -> int:
+    """Kill a worker, which is a process of Ray's on this machine, and all that it has started; return how many."""
+    with suppress(OSError):
+        if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::"):  # else its number is another's by now
+            os.kill(pid, signal.SIGKILL)
+    return sweep_orphans(tag, worker)
+
+
 def sweep_after_death(tag: str, worker: str) -> "subprocess.Popen[bytes]":
     """Have what carries a worker's tags ended when this process is gone, however that comes: by a process of its own.
 

@@ -19,7 +19,7 @@ HERE = "here"  # option of `command`: the folder that relative names start from
 
 
 class Patience(Section):
-    """After how many seconds without a sign of life a trainer hangs (builtin cannot)."""
+    """After how many seconds without a sign of life a trainer hangs; of builtin the defaults count."""
 
     start_up_seconds: Positive = Field(1800.0, description="from its start to its first line of metrics")
     least_seconds: Positive = Field(600.0, description="without a new line, however short its steps are")

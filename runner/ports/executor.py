@@ -131,6 +131,12 @@ class Executor(Protocol):
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way; an unknown or ended one is passed over."""
 
+    def kill(self, segment: int, reason: str) -> None:
+        """End the worker of a segment at once: it hangs, and is reported as Failed (kind `hang`) and Gone.
+
+        A segment that is unknown, over or not taken yet is passed over.
+        """
+
     def release(self) -> None:
         """End the workers that hold no segment, each of which is reported as Gone: nothing is to be had for them now.
 

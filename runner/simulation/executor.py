@@ -112,6 +112,12 @@ class SimulatedExecutor:
         if running is not None and running.stop(self._clock.seconds()):
             self._schedule(running)
 
+    def kill(self, segment: int, reason: str) -> None:
+        """End the worker of a segment, which hangs."""
+        running = self._running.get(segment)
+        if running is not None:
+            self._end(running.worker, reason, "hang")
+
     def release(self) -> None:
         """End the workers that hold no segment."""
         for worker in self._fleet.idle:
@@ -207,13 +213,13 @@ class SimulatedExecutor:
             else:
                 self._fleet.park(worker, None, -1, running.over_at)
 
-    def _end(self, worker: SimulatedWorker, reason: str) -> None:
+    def _end(self, worker: SimulatedWorker, reason: str, kind: str = "lost") -> None:
         """End a worker's life now, and with it the segment that it has."""
         lived = self._clock.seconds() - worker.born
         for running in [running for running in self._running.values() if running.worker is worker]:
             del self._running[running.work.segment]
             message = f"{worker.name} is gone: {reason}"
-            self._due.append(Failed(running.work.segment, worker.name, lived, "lost", message))
+            self._due.append(Failed(running.work.segment, worker.name, lived, kind, message))
         self._fleet.lose(worker)
         self._due.append(Gone(worker.name, lived, reason))
 

@@ -42,6 +42,9 @@ class OpenSegment:
     id: int = 0
     worker: str | None = None
     began_seconds: float = 0.0  # by the executor's clock: when its worker took it
+    heard_seconds: float = 0.0  # by the executor's clock: its worker's last word
+    asked_seconds: float | None = None  # likewise: when it was asked to stop
+    killed: bool = False  # since it hung
     before_gpu_hours: float = 0.0  # of the worker's life until then that this segment is charged with
     waited_gpu_hours: float = 0.0  # the part of them in which the worker had nothing to do
     held: bool = False  # whether the worker had its trial in memory
@@ -268,7 +271,7 @@ class Board:
 
     def began(self, segment: OpenSegment, worker: str, seconds: float, lived_gpu_hours: float) -> None:
         """Take in that a worker, which has lived so long, took a segment; its birth counts as a start-up."""
-        segment.worker, segment.began_seconds = worker, seconds
+        segment.worker, segment.began_seconds, segment.heard_seconds = worker, seconds, seconds
         segment.before_gpu_hours = self.account.unpaid(worker, lived_gpu_hours)
         segment.waited_gpu_hours = segment.before_gpu_hours if self.account.has_charged(worker) else 0.0
         segment.held = self.start_ups.held_by(worker) == segment.trial

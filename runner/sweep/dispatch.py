@@ -19,6 +19,7 @@ from planner.view import READY, Configuration
 from runner.ports.executor import Executor, Failed, NoRoomError, Work
 from runner.ports.trial import TrialConfig
 from runner.sweep.board import Board, OpenSegment
+from runner.sweep.hung import hung_because
 from runner.sweep.intake import Intake
 from runner.sweep.journal import Journal
 from runner.sweep.planning import new_trial
@@ -97,7 +98,26 @@ class Dispatcher:
                 board.ledger.extend(str(segment.id), more)
                 segment.reserved_gpu_hours += more
             else:
-                self._executor.stop(segment.id)
+                self.stop(segment.id)
+
+    def stop(self, segment: int) -> None:
+        """Ask a segment to end, saved, and note when: what does not end is killed."""
+        self._executor.stop(segment)
+        running = self._board.running.get(segment)
+        if running is not None and running.asked_seconds is None:
+            running.asked_seconds = self._executor.clock.seconds()
+
+    def end_hung(self) -> None:
+        """Kill workers that hang: neither the budget nor a stop ends them."""
+        now, spec = self._executor.clock.seconds(), self._board.spec
+        may_pause = spec.training.trainer is not None or spec.storage is not None
+        for segment in self._board.running.values():
+            if segment.worker is None or segment.killed:
+                continue
+            why = hung_because(segment, now, self._used(segment), self._patience, may_pause=may_pause)
+            if why is not None:
+                segment.killed = True
+                self._executor.kill(segment.id, f"its worker hangs: {why}")
 
     def _used(self, segment: OpenSegment) -> float:
         """Return the GPU-hours that a segment is charged with if it ends now."""

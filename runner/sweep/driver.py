@@ -146,7 +146,7 @@ class SweepDriver:
             ending = self._interrupted() or self._requests.stopping
             if ending:
                 for segment in self._board.running.keys() - stopping:
-                    self._executor.stop(segment)
+                    self._dispatcher.stop(segment)
                 stopping |= self._board.running.keys()
                 if not self._board.running:
                     return True
@@ -164,6 +164,7 @@ class SweepDriver:
                 return False
             self._release_idle()
             self._dispatcher.keep_within()
+            self._dispatcher.end_hung()
             self._heed(self._executor.wait(self._tick))
 
     def _fit(self) -> None:

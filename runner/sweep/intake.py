@@ -104,6 +104,7 @@ class Intake:
     def _progress(self, segment: OpenSegment, points: Sequence[Point]) -> None:
         self._journal.add_points([self._row(segment, point) for point in points])
         segment.points += points
+        segment.heard_seconds = self._clock.seconds()
 
     def _ended(self, segment: OpenSegment, event: Ended) -> None:
         gpu_hours = self._lived(event.worker, event.worker_seconds)

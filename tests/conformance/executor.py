@@ -101,6 +101,24 @@ def test_a_stopped_segment_is_saved_and_goes_on_later(new_executor: NewExecutor,
     assert steps(watched.points(rest))[0] > ended.step
 
 
+def test_a_worker_that_hangs_is_killed_and_another_takes_the_next_segment(
+    new_executor: NewExecutor, works: Works
+) -> None:
+    watched = Watched(new_executor(1), works)
+    work = works(to_step=FAR)
+    watched.executor.assign(work)
+    watched.until(lambda: watched.points(work))
+    watched.executor.kill(work.segment, "it says nothing")
+    watched.until(watched.over(work))
+    (failed,), (began,) = watched.of(Failed, work), watched.of(Began, work)
+    assert (failed.kind, failed.worker) == ("hang", began.worker)
+    assert "it says nothing" in failed.message
+    watched.executor.kill(work.segment, "it is over")
+    (ended,) = watched.run(works(trial=2, to_step=2))
+    assert ended.worker != began.worker
+    assert [event.worker for event in watched.of(Gone)] == [began.worker]
+
+
 def test_stopping_what_does_not_run_is_passed_over(new_executor: NewExecutor, works: Works) -> None:
     watched = Watched(new_executor(1), works)
     work = works(to_step=2)

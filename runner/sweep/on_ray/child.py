@@ -108,6 +108,9 @@ class _Child:
             command = self._commands.get()
             if command["do"] == "sweep":
                 start_thread("sweep", partial(session.sweep, command["workers"], _SECONDS_OF_A_SWEEP))
+            elif command["do"] == "kill":
+                hung = (command["worker"], command["node"], command["pid"])
+                start_thread("kill", partial(session.kill, *hung, _SECONDS_OF_A_SWEEP))
             elif command["do"] == "leave":
                 session.end(command["workers"], _SECONDS_OF_A_SWEEP)
                 self.leave("it was told to")

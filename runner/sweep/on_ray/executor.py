@@ -28,6 +28,7 @@ from runner.sweep.on_ray.placing import (
     usable,
     with_real_cores,
 )
+from runner.trainers.in_own_ray import gpus_here
 
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
@@ -74,8 +75,8 @@ class RayExecutor:
         Ray may take `start_seconds` to start, and a worker to take its segment, which is then given again: Ray loses
         some with a node.
         """
-        local_gpus = None if any(Path("/dev").glob("nvidia[0-9]*")) else 0
-        self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), local_gpus)
+        alone = 0 < gpus_here() <= gpus
+        self._start = RayStart(folder, tag, address, math.ceil(workers * cpus), None if gpus_here() else 0, alone)
         self._most_workers = self._last_workers = workers
         self._typical = Footprint.over(nodes, cpus, gpus)
         self._start_seconds = start_seconds
@@ -162,6 +163,17 @@ class RayExecutor:
         lease = self._leases.of_segment(segment)
         if lease is not None:
             self._send({"do": "stop", "lease": lease.name, "segment": segment})
+
+    def kill(self, segment: int, reason: str) -> None:
+        """End the worker of a segment, which hangs: its process may hear nothing any more."""
+        lease = self._leases.of_segment(segment)
+        if lease is None or lease.worker is None:
+            return
+        worker, now = lease.worker, self._clock.seconds()
+        worker.seconds += max(0.0, now - worker.heard_at)  # it was there all along, though it may not have recorded it
+        worker.heard_at = now
+        self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
+        self._lost(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
 
     def release(self) -> None:
         """End the workers that hold no segment."""
@@ -281,11 +293,15 @@ class RayExecutor:
             self._hangs.ended_well(worker.nodes)
         elif isinstance(event, Failed):
             lease.closing = True
-            if event.kind == HANG and (left_out := self._hangs.hung(lease.trial, worker.nodes)):
-                names = ", ".join(sorted(self._host_of(node) for node in left_out))
-                why = f"two segments in a row hung on {names}: it is left out from now on"
-                event = replace(event, message=f"{event.message}; {why}")
+            if event.kind == HANG:
+                event = replace(event, message=f"{event.message}{self._left_out_after(lease)}")
         self._events.append(event)
+
+    def _left_out_after(self, lease: Lease) -> str:
+        """Count a hang to the nodes of its worker, and return what of them is left out for it."""
+        left_out = self._hangs.hung(lease.trial, lease.worker.nodes if lease.worker is not None else ())
+        names = ", ".join(sorted(self._host_of(node) for node in left_out))
+        return f"; two segments in a row hung on {names}: it is left out from now on" if names else ""
 
     def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
         """Take in what the cluster is now; of a worker whose own node is dead Ray tells by itself."""

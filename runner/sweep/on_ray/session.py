@@ -144,6 +144,15 @@ class TuneSession:
         if tasks:
             ray.wait(tasks, num_returns=len(tasks), timeout=seconds)  # those on lost machines fail, and so they should
 
+    def kill(self, worker: str, node: str, pid: int, seconds: float) -> None:
+        """Kill a worker that hears nothing any more, and what it has started."""
+        import ray  # noqa: PLC0415
+
+        from runner.processes import kill_worker  # noqa: PLC0415
+
+        task = ray.remote(kill_worker).options(num_cpus=0, max_retries=0, scheduling_strategy=_on_node(node))
+        ray.wait([task.remote(self._settings.tag, worker, pid)], timeout=seconds)
+
 
 class SessionActor:
     """The actor: a session, whose events wait here until the client fetches them."""
@@ -205,6 +214,10 @@ class HostedSession:
     def sweep(self, workers: list[list[str]], seconds: float) -> None:
         """End what lost workers have left behind."""
         self._call("sweep", workers, seconds)
+
+    def kill(self, worker: str, node: str, pid: int, seconds: float) -> None:
+        """Kill a worker that hears nothing any more."""
+        self._call("kill", worker, node, pid, seconds)
 
     def end(self, workers: list[list[str]], seconds: float) -> None:
         """Sweep for the last time, remove what Tune has written, and take leave: else the cluster waits a while."""
