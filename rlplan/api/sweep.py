@@ -202,7 +202,7 @@ class Sweep:
 def _point_rows(store: Store, sweep: str) -> tuple[frames.Columns, list[dict[str, Any]]]:
     """Return the points by trial, step and attempt, and their columns: one `metric_…` for each number of training."""
     with store.read() as session:
-        rows = list(every_point(session, sweep_named(session, sweep).id))
+        rows = [trial | row._asdict() for trial, row in every_point(session, sweep_named(session, sweep).id)]
     measured = [_numbers(row.pop("metrics") or {}) for row in rows]
     names = dict.fromkeys(name for each in measured for name in each)
     columns = {**frames.POINTS, **dict.fromkeys(names, frames.Kind.NUMBER)}

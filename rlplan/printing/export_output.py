@@ -3,29 +3,36 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import Any
+from textwrap import indent
+from typing import Any, BinaryIO
+
+from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, UnknownNameError
 from planner.experience.plain import document as experience_document
 from planner.store import open_store
+from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
 from rlplan.reading.export_tables import TABLES, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
-from rlplan.wording.file_writing import require_room, write_csv, write_file, write_folder
+from rlplan.wording.file_writing import Content, require_room, write_csv, write_file, write_folder
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
 STDOUT = "-"
 ALL, RANKING, REPLAY = "all", "ranking", "replay"
 WHAT = (*TABLES, RANKING, ALL)
+_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
+_CELLS = json.JSONEncoder(allow_nan=False, separators=(",\n   ", ": "))  # of an object in a list of a document
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +57,22 @@ def export(database: str, request: ExportRequest) -> None:
     into_file = request.out != STDOUT and (what != ALL or _one_document(request, format))
     if into_file:
         require_room(Path(request.out).expanduser(), force=request.force)
-    sweep, tables = _tables(database, request, (*TABLES, RANKING) if what == ALL else (what,))
-    if what != ALL:
-        _put(request, content(tables[what], format, {"sweep": sweep, "what": what}))
-    elif _one_document(request, format):
-        _put(request, document({"sweep": sweep, **{name: _plain(table) for name, table in tables.items()}}))
-    else:
-        files = {
-            f"{name}.{format.value}": content(table, format, {"sweep": sweep, "what": name})
-            for name, table in tables.items()
-        }
-        write_folder(Path(request.out).expanduser(), files, force=request.force)
-    if request.out != STDOUT:
-        counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
-        tell(f"wrote {counted} of {sweep} to {request.out}")
+    with open_store(database, read_only=True) as store, store.read() as session:
+        sweep = sweep_named(session, request.sweep)
+        tables = _tables(database, session, sweep, request.purpose, (*TABLES, RANKING) if what == ALL else (what,))
+        if what != ALL:
+            _put(request, content(tables[what], format, {"sweep": sweep.name, "what": what}))
+        elif _one_document(request, format):
+            _put(request, _document({"sweep": sweep.name}, {name: table.rows for name, table in tables.items()}))
+        else:
+            files = {
+                f"{name}.{format.value}": content(table, format, {"sweep": sweep.name, "what": name})
+                for name, table in tables.items()
+            }
+            write_folder(Path(request.out).expanduser(), files, force=request.force)
+        if request.out != STDOUT:
+            counted = ", ".join(f"{name} ({len(table.rows):,} rows)" for name, table in tables.items())
+            tell(f"wrote {counted} of {sweep.name} to {request.out}")
 
 
 def export_experience(database: str, out: str, sweep: str | None, *, force: bool) -> None:
@@ -83,11 +92,13 @@ def export_experience(database: str, out: str, sweep: str | None, *, force: bool
     )
 
 
-def _put(request: ExportRequest, written: bytes) -> None:
-    if request.out == STDOUT:
-        sys.stdout.write(written.decode())
-    else:
+def _put(request: ExportRequest, written: Content) -> None:
+    if request.out != STDOUT:
         write_file(Path(request.out).expanduser(), written, force=request.force)
+    elif isinstance(written, bytes):
+        sys.stdout.buffer.write(written)
+    else:
+        written(sys.stdout.buffer)
 
 
 def _what(request: ExportRequest) -> str:
@@ -126,21 +137,16 @@ def _one_document(request: ExportRequest, format: FileFormat) -> bool:
     return format is FileFormat.JSON and (request.out == STDOUT or (bool(path.suffix) and not path.is_dir()))
 
 
-def _tables(database: str, request: ExportRequest, names: tuple[str, ...]) -> tuple[str, Mapping[str, Table]]:
-    """Read the tables of one moment; the ranking is worked out after it where what is stored is out of date."""
-    tables: dict[str, Table] = {}
-    with open_store(database, read_only=True) as store, store.read() as session:
-        sweep = sweep_named(session, request.sweep)
-        for name in names:
-            if request.purpose == REPLAY:
-                tables[name] = recorded(session, sweep)
-            elif name != RANKING:
-                tables[name] = TABLES[name](session, sweep)
-    if request.purpose == REPLAY and not tables["points"].rows:
-        raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
-    if RANKING in names:
-        tables[RANKING] = _ranking(database, sweep.name)
-    return sweep.name, tables
+def _tables(
+    database: str, session: Session, sweep: Sweep, purpose: str | None, names: Sequence[str]
+) -> Mapping[str, Table]:
+    """Read the tables of one moment; the ranking is worked out where what is stored is out of date."""
+    if purpose == REPLAY:
+        found = recorded(session, sweep)
+        if not found.rows:
+            raise NotFoundError(f"{sweep.name} has no scores yet: there is nothing to replay")
+        return dict.fromkeys(names, found)
+    return {name: _ranking(database, sweep.name) if name == RANKING else TABLES[name](session, sweep) for name in names}
 
 
 def _ranking(database: str, sweep: str) -> Table:
@@ -153,24 +159,45 @@ def _ranking(database: str, sweep: str) -> Table:
     return Table(("sweep", "plan", "source", *RANKING_COLUMNS, *axes), rows)
 
 
-def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> bytes:
+def content(table: Table, format: FileFormat, about: Mapping[str, Any]) -> Content:
     """Return a table as the content of a file; `about` goes with JSON alone, which has a place for it."""
     if format is FileFormat.CSV:
-        return _csv(table)
+        return partial(_write_csv, table)
     if format is FileFormat.JSON:
-        return document({**about, "columns": list(table.columns), "rows": _plain(table)})
+        return _document({**about, "columns": list(table.columns)}, {"rows": table.rows})
     return _parquet(table)
 
 
-def document(data: Mapping[str, Any]) -> bytes:
-    """Return one JSON document."""
-    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+def _document(about: Mapping[str, Any], lists: Mapping[str, Iterable[Row]]) -> Content:
+    """Return one JSON document, indented by one, of which the lists of rows may be too long to be held."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(json.dumps(about, indent=1, allow_nan=False).removesuffix("\n}").encode())
+        for name, rows in lists.items():
+            file.write(f",\n {json.dumps(name)}: [".encode())
+            between, end = "\n", ""
+            for row in rows:
+                file.write(f"{between}{_object(row)}".encode())
+                between, end = ",\n", "\n "
+            file.write(f"{end}]".encode())
+        file.write(b"\n}\n")
+
+    return write
 
 
-def _csv(table: Table) -> bytes:
-    text = io.StringIO()
+def _object(row: Row) -> str:
+    """Return a row as an object within a list of a document; the encoder in C knows no indent, and is far faster."""
+    nested = any(value.__class__ in (dict, list) for value in row.values())
+    cells = {name: value if value.__class__ in (dict, list) else _flat(value) for name, value in row.items()}
+    if nested:
+        return indent(json.dumps(cells, indent=1, allow_nan=False), "  ")
+    return "  {\n   " + _CELLS.encode(cells)[1:-1] + "\n  }"
+
+
+def _write_csv(table: Table, file: BinaryIO) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
     write_csv(text, table.columns, ({name: _flat(value) for name, value in row.items()} for row in table.rows))
-    return text.getvalue().encode(errors="replace")
+    text.detach()
 
 
 def _parquet(table: Table) -> bytes:
@@ -179,7 +206,8 @@ def _parquet(table: Table) -> bytes:
         from pyarrow import parquet
     except ImportError as error:
         raise InputError("a .parquet file needs pyarrow, which is not installed. Run: pip install pyarrow") from error
-    columns = {name: _column(row.get(name) for row in table.rows) for name in table.columns}
+    rows = list(table.rows)
+    columns = {name: _column(row.get(name) for row in rows) for name in table.columns}
     file = io.BytesIO()
     parquet.write_table(pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()}), file)
     return file.getvalue()
@@ -195,16 +223,10 @@ def _column(values: Iterable[Any]) -> list[Any]:
 
 def _flat(value: Any) -> Any:
     """Return a value for one cell."""
+    if value.__class__ in _AS_IT_IS:  # nearly all are
+        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
         return value.isoformat()
     return json.dumps(value) if isinstance(value, dict | list | tuple) else value
-
-
-def _plain(table: Table) -> list[Row]:
-    """Return rows as JSON can hold them."""
-    return [
-        {name: value if isinstance(value, dict | list) else _flat(value) for name, value in row.items()}
-        for row in table.rows
-    ]

@@ -1,6 +1,6 @@
 """The tables of a sweep as rows: what it measured, was granted, decided, believed and concluded."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,53 @@ from rlplan.reading.sweep_reading import read_picture
 
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
+MEASURED = ("rollouts", "tokens", "seconds", "gpu_hours", "compared_gpu_hours", "score", "score_standard_error")
+
+
+class PointRows:
+    """Every point of every trial and attempt, with the metrics of its update; read anew whenever it is gone through.
+
+    Of a step that several attempts have reached, `counts` marks the newest one's.
+    """
+
+    def __init__(self, session: Session, sweep: Sweep) -> None:
+        """Find the columns, in the order of their first occurrence, from a row of each shape."""
+        self._session, self._sweep, self._count = session, sweep, 0
+        columns: dict[str, None] = {}
+        shapes = set()
+        for trial, point in every_point(session, sweep.id):
+            self._count += 1
+            further = point.further_scores or {}
+            shape = (trial["trial"], *filter(further.get, further), _shape(point.metrics or {}))
+            if shape not in shapes:
+                shapes.add(shape)
+                columns.update(dict.fromkeys(self._row(trial, point)))
+        self.columns = tuple(columns)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield them by trial, step and attempt, each when the next one has told whether it counts."""
+        before: Row | None = None
+        for trial, point in every_point(self._session, self._sweep.id):
+            row = self._row(trial, point)
+            if before is not None:
+                before["counts"] = (before["trial"], before["step"]) != (row["trial"], row["step"])
+                yield before
+            before = row
+        if before is not None:
+            yield before
+
+    def _row(self, trial: Mapping[str, Any], point: Any) -> Row:
+        row = {"sweep": self._sweep.name, **{name: trial[name] for name in CELL}, **axis_cells(trial["axes"])}
+        row["attempt"], row["step"], *measured, further, metrics = point
+        row["counts"] = True
+        row |= zip(MEASURED, measured, strict=True)
+        row |= {f"further.{name}": value[0] for name, value in (further or {}).items() if value}
+        row |= {f"metrics.{name}": value for name, value in flattened(metrics or {})}
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +72,13 @@ class Table:
     """Rows under their columns; every row has at most those, and what it lacks is unknown."""
 
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[Row] | PointRows
 
 
 def points(session: Session, sweep: Sweep) -> Table:
-    """Return every point of every trial and attempt, with the metrics of its update.
-
-    Of a step that several attempts have reached, `counts` marks the newest one's.
-    """
-    rows: list[Row] = []
-    newest: dict[tuple[str, float], Row] = {}
-    for point in every_point(session, sweep.id):
-        axes, further, metrics = point.pop("axes"), point.pop("further_scores"), point.pop("metrics")
-        cell = {name: point.pop(name) for name in CELL}
-        row = {"sweep": sweep.name, **cell, **axis_cells(axes)}
-        row |= {"attempt": point.pop("attempt"), "step": point.pop("step"), "counts": True, **point}
-        row |= {f"further.{name}": value[0] for name, value in (further or {}).items() if value}
-        row |= {f"metrics.{name}": value for name, value in flattened(metrics or {})}
-        if (before := newest.get((row["trial"], row["step"]))) is not None:
-            before["counts"] = False
-        newest[row["trial"], row["step"]] = row
-        rows.append(row)
-    return Table(_columns(rows), rows)
+    """Return every point; there may be millions, and its rows are read while they are written."""
+    rows = PointRows(session, sweep)
+    return Table(rows.columns, rows)
 
 
 def recorded(session: Session, sweep: Sweep) -> Table:
@@ -154,3 +186,8 @@ def _of_trials(
 def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
     """Return the names that occur, in the order of their first occurrence."""
     return tuple(dict.fromkeys(name for row in rows for name in row))
+
+
+def _shape(document: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the names in a document, and in those within it; documents of one shape have the same columns."""
+    return tuple((name, _shape(value)) if value.__class__ is dict else name for name, value in document.items())

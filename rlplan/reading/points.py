@@ -5,12 +5,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Table, func, null, select
+from sqlalchemy import Row, Table, bindparam, func, null, select
 from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
 from planner.store.schema import Point, Trial
 
+_AT_ONCE = 1000  # points that are read together
 Reached = tuple[tuple[int, ...], ...]
 # What was read before, each with the mark that tells whether there is more: scores by trial, other rows by their name.
 Memory = dict[int | str, tuple[object, tuple[Any, ...]]]
@@ -80,29 +81,33 @@ def remember_scores(
         memory[trial] = (marks[trial], tuple(by_step.values()))
 
 
-def every_point(session: Session, sweep_id: int) -> Iterator[dict[str, Any]]:
-    """Yield every point by trial, step and attempt, also those of attempts that were given up."""
+def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
+    """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
+
+    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key.
+    """
+    of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
+    trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
+    point = cast(Table, Point.__table__).c
     wanted = (
         select(
-            Trial.name.label("trial"),
-            Trial.rollouts_per_prompt,
-            Trial.prompts_per_batch,
-            Trial.seed,
-            Trial.axes,
-            Point.attempt,
-            Point.optimizer_step.label("step"),
-            Point.rollouts,
-            Point.tokens,
-            Point.seconds,
-            Point.gpu_hours,
-            func.coalesce(Point.compared_gpu_hours, Point.gpu_hours).label("compared_gpu_hours"),
-            Point.score,
-            Point.score_standard_error,
-            Point.further_scores,
-            Point.metrics,
+            point.attempt,
+            point.optimizer_step.label("step"),
+            point.rollouts,
+            point.tokens,
+            point.seconds,
+            point.gpu_hours,
+            func.coalesce(point.compared_gpu_hours, point.gpu_hours).label("compared_gpu_hours"),
+            point.score,
+            point.score_standard_error,
+            point.further_scores,
+            point.metrics,
         )
-        .join(Trial, Trial.id == Point.trial_id)
-        .where(Trial.sweep_id == sweep_id)
-        .order_by(Trial.id, Point.optimizer_step, Point.attempt)
+        .where(point.trial_id == bindparam("trial_id"))
+        .order_by(point.optimizer_step, point.attempt)
     )
-    return (row._asdict() for row in session.execute(wanted))
+    connection = session.connection()
+    for number, *values in trials:
+        trial = dict(zip((each.key for each in of_trial), values, strict=True))
+        for row in connection.execute(wanted, {"trial_id": number}, execution_options={"yield_per": _AT_ONCE}):
+            yield trial, row

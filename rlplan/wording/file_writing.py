@@ -3,29 +3,30 @@
 import csv
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from budgets.errors import InputError
 from planner.disk import unwritten
 
 _DATABASE_BEGINS = b"SQLite format 3\0"
+Content = bytes | Callable[[BinaryIO], None]  # of a file: as it is, or what writes it, where it may be large
 _BESIDE = ("-wal", "-shm", "-journal")  # files that are a part of the one that they lie beside
 
 
-def write_file(path: Path, written: bytes, *, force: bool) -> None:
+def write_file(path: Path, written: Content, *, force: bool) -> None:
     """Write a file whole or not at all; one that is there is only replaced by force."""
     path = path.resolve()
     require_room(path, force=force)
     put_file(path, written, force=force)
 
 
-def put_file(path: Path, written: bytes, *, force: bool) -> None:
+def put_file(path: Path, written: Content, *, force: bool) -> None:
     """Write a file as `write_file` does, at the path itself: a link there is replaced, and not what it leads to."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with _explained(path, len(written)):
+    with _explained(path, _size(written)):
         try:
             _fill(part, written)
             _put(part, path, force=force)
@@ -33,7 +34,7 @@ def put_file(path: Path, written: bytes, *, force: bool) -> None:
             part.unlink(missing_ok=True)
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> None:
+def write_folder(folder: Path, files: Mapping[str, Content], *, force: bool) -> None:
     """Write files into a folder that is made for them, whole or not at all; by force into one that is there."""
     folder = folder.resolve()
     if folder.is_dir() and any(folder.iterdir()):
@@ -45,7 +46,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], *, force: bool) -> No
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; all tables go into a folder, or into one .json file")
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    with _explained(folder, sum(map(len, files.values()))):
+    sizes = [_size(written) for written in files.values()]
+    with _explained(folder, None if None in sizes else sum(filter(None, sizes))):
         try:
             part.mkdir()
             for name, written in files.items():
@@ -91,9 +93,16 @@ def _taken(path: Path) -> InputError:
     return InputError(f"{path} exists already; give another path, or --force to replace it")
 
 
-def _fill(path: Path, written: bytes) -> None:
+def _size(written: Content) -> int | None:
+    return len(written) if isinstance(written, bytes) else None
+
+
+def _fill(path: Path, written: Content) -> None:
     with path.open("xb") as file:
-        file.write(written)
+        if isinstance(written, bytes):
+            file.write(written)
+        else:
+            written(file)
         file.flush()
         os.fsync(file.fileno())
 
@@ -113,7 +122,7 @@ def _put(part: Path, path: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def _explained(path: Path, size: int) -> Iterator[None]:
+def _explained(path: Path, size: int | None) -> Iterator[None]:
     """Turn what the file system refuses into a sentence."""
     try:
         yield
@@ -141,6 +150,6 @@ class _Lines:
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows under a heading, which is there without any row too."""
-    writer = csv.DictWriter(_Lines(file), fieldnames=list(columns), lineterminator=_END)
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(_Lines(file), lineterminator=_END)
+    writer.writerow(columns)
+    writer.writerows([row.get(name) for name in columns] for row in rows)

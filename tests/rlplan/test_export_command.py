@@ -12,8 +12,10 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from planner.store import open_store, sweeps
-from planner.store.schema import Trial
+from planner.store.schema import Point, Trial
+from planner.store.sweeps import sweep_named
 from rlplan.printing.export_output import WHAT
+from rlplan.reading.export_tables import points
 from rlplan.wording import file_writing
 from tests.planner.replaying.tables import grid
 from tests.planner.store import samples
@@ -71,6 +73,20 @@ def test_points_tell_everything_and_mark_what_counts(run: Run, tmp_path: Path) -
     assert twice[0]["counts"] == "False"
     assert sum(row["counts"] == "False" for row in rows) == 1
     assert float(rows[0]["metrics.pass_rate"]) == float(rows[0]["score"])
+
+
+def test_points_are_written_as_they_are_read_with_columns_that_appear_late(run: Run, database: str) -> None:
+    with open_store(database) as store, store.write() as session:
+        last = session.scalars(select(Point).order_by(Point.trial_id.desc(), Point.optimizer_step.desc())).first()
+        last.metrics = {**last.metrics, "seconds": {"train": 2.5}, "notes": ["two\nlines"]}
+        held = points(session, sweep_named(session, None)).rows
+        assert not isinstance(held, list)
+        assert len(held) == len(list(held)) == len(list(held))
+    rows = run("export", "-").rows
+    assert list(rows[0])[-2:] == ["metrics.seconds.train", "metrics.notes"]
+    assert [row["metrics.seconds.train"] for row in rows if row["metrics.seconds.train"]] == ["2.5"]
+    document = run("export", "-", "--format", "json")
+    assert document.out == json.dumps(document.json, indent=1) + "\n"
 
 
 def test_all_tables_go_into_a_folder_or_one_document(run: Run, database: str, tmp_path: Path) -> None:
