@@ -259,6 +259,7 @@ def drive(store: Store, sweep: str, spec: SweepSpec, plan: Plan, seat: DriversSe
             interrupted=lambda: stops.requested,
             require_folder=lambda: require_mark(Path(spec.folder)),
             silent_since=seat.silent_since,
+            say=tell,
         )
     except BaseException:
         if executor is not None:

@@ -67,7 +67,10 @@ class Dispatcher:
             self._settle_proposals()
 
     def start(self) -> None:
-        """Give the segments that were stored by now to the executor."""
+        """Take in the trials, and give the segments to the executor, that were stored by now."""
+        for row in self._planned.values():
+            self._board.add(row)
+        self._planned.clear()
         for segment in self._starting:
             self._board.running[segment.id] = segment
             self._board.ledger.release(_key(segment))
@@ -214,9 +217,6 @@ class Dispatcher:
         """Store the planned trials at once: only then do they have the ids by which the policy names them."""
         self._journal.commit()
         self.start()
-        for row in self._planned.values():
-            self._board.add(row)
-        self._planned.clear()
 
     def _work(self, segment: OpenSegment) -> Work:
         facts, spec = self._board.facts[segment.trial], self._board.spec

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from budgets.errors import CheckpointError, ClusterLostError, NotFoundError
+from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, StoreUnavailableError
 from planner.config.trainer import Patience
 from planner.disk import DISK_IS_FULL
 from planner.store import Store
@@ -24,7 +24,7 @@ from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
 from runner.sweep.intake import Intake
-from runner.sweep.journal import Journal
+from runner.sweep.journal import Journal, UnstoredError
 from runner.sweep.recovery import recover
 from runner.sweep.requests import Requests
 from runner.sweep.spec import SweepSpec
@@ -65,12 +65,14 @@ class SweepDriver:
         interrupted: Callable[[], bool] = lambda: False,
         require_folder: Callable[[], None] = lambda: None,
         silent_since: datetime | None = None,
+        say: Callable[[str], None] = lambda text: None,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """Read how the sweep stands, settle what a former driver left, and be ready to run.
 
         `interrupted` tells whether the user wants it to stop after the updates under way; `require_folder` raises when
-        the sweep's folder is gone; `silent_since` is when a former driver was last heard of.
+        the sweep's folder is gone; `silent_since` is when a former driver was last heard of; `say` tells the
+        user what the database cannot.
         """
         self._executor, self._conclusions = executor, conclusions
         self._interrupted, self._require_folder = interrupted, require_folder
@@ -84,7 +86,7 @@ class SweepDriver:
         with store.read() as session:
             stands = standing(session, sweep)
             last = _last_decision(session, stands.sweep.id)
-        self._journal = Journal(store, stands.sweep.id, driver, clock, last)
+        self._journal = Journal(store, stands.sweep.id, driver, clock, last, say, interrupted)
         self._requests = Requests(self._journal)
         self._board = Board(spec, stands)
         self._tidying = Tidying(self._board)
@@ -113,7 +115,7 @@ class SweepDriver:
                 raise
             return self._finished(SweepStatus.INTERRUPTED)
         status = SweepStatus.INTERRUPTED if interrupted else self._final_status()
-        self._journal.end(status)
+        self._journal.end(status, patiently=not interrupted)
         return self._finished(status)
 
     def _break_off(self, error: BaseException) -> None:
@@ -122,7 +124,9 @@ class SweepDriver:
             with suppress(Exception, KeyboardInterrupt):
                 self._save_what_runs()
         self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
-        self._journal.end(SweepStatus.INTERRUPTED)
+        self._journal.end(
+            SweepStatus.INTERRUPTED, patiently=not isinstance(error, KeyboardInterrupt | StoreUnavailableError)
+        )
 
     def _save_what_runs(self) -> None:
         """Have every segment end, saved, as after an interrupt, and wait for that as long as a trainer may take."""
@@ -150,22 +154,27 @@ class SweepDriver:
                 stopping |= self._board.running.keys()
                 if not self._board.running:
                     return True
-            else:
-                if not self._requests.paused:
-                    self._decide()
-                self._fit()
-            self._journal.commit()
-            self._tidying.after_commit()
-            self._dispatcher.start()
-            with self._journal.going_on("the answer so far was"):
-                self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
-            held = ending or self._interrupted() or self._requests.paused
+            with suppress(UnstoredError):  # what runs goes on, and the user is heard
+                self._begin_new(ending)
+            held = ending or self._interrupted() or self._requests.paused or self._journal.behind
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
             self._dispatcher.keep_within()
             self._dispatcher.end_hung()
             self._heed(self._executor.wait(self._tick))
+
+    def _begin_new(self, ending: bool) -> None:
+        """Decide what runs next, have it stored, and only then start it."""
+        if not ending:
+            if not self._requests.paused and not self._journal.behind:
+                self._decide()
+            self._fit()
+        self._journal.commit()
+        self._tidying.after_commit()
+        self._dispatcher.start()
+        with self._journal.going_on("the answer so far was"):
+            self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
 
     def _fit(self) -> None:
         with self._journal.going_on("the fits of the curves were"):

@@ -22,7 +22,14 @@ Write = Callable[[Session], object]
 HEARTBEAT_SECONDS = 5.0
 FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0
 TRACE_CHARACTERS = 4000  # of an error's, its end
+SECONDS_BETWEEN_LOOKS = 0.5  # at whether the user wants an end
+SECONDS_BETWEEN_WORDS = 60.0
+UNSAVED = "How the sweep ended is not saved: `rlplan resume` settles it"
 PATIENCE_SECONDS = 600.0  # with a database that is locked, unreachable or full
+
+
+class UnstoredError(StoreUnavailableError):
+    """What was added is not stored yet, and is kept."""
 
 
 class Journal:
@@ -35,8 +42,16 @@ class Journal:
         driver: Driver,
         clock: Clock,
         decisions: int = 0,
+        say: Callable[[str], None] = lambda text: None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Write as a driver that holds the sweep's lease, and number on from the decisions that the sweep has."""
+        """Write as a driver that holds the sweep's lease, and number on from the decisions that the sweep has.
+
+        `say` tells the user what cannot be stored; `interrupted` whether they want an end of it.
+        """
+        self._say, self._interrupted = say, interrupted
+        self._waited = self._next_try = 0.0
+        self._told_at = -SECONDS_BETWEEN_WORDS
         self.store, self.sweep_id, self.clock, self.decisions = store, sweep_id, clock, decisions
         self._driver = driver
         self._writes: list[Write] = []
@@ -87,16 +102,42 @@ class Journal:
                 said = f"{what} left out: {type(error).__name__}: {error}. Training goes on"
                 self.note("left-out", None, said, trace=traceback.format_exc()[-TRACE_CHARACTERS:])
 
-    def commit(self) -> None:
-        """Commit what was added, with a heartbeat, or just the heartbeat when one is due."""
-        if self._writes or self._points or self.clock.seconds() - self._beaten >= HEARTBEAT_SECONDS:
-            self._patiently(self._commit)
+    @property
+    def behind(self) -> bool:
+        """Whether the last commit failed, so that what was added since is not stored."""
+        return self._waited > 0
 
-    def end(self, status: SweepStatus) -> None:
-        """Commit what is left and let go of the sweep."""
+    def commit(self) -> None:
+        """Commit what was added, with a heartbeat, or just the heartbeat when one is due.
+
+        UnstoredError while the database is locked, unreachable or full: all is kept for a later call, and nothing that
+        rests on it may begin. StoreUnavailableError once that has lasted too long for a passing trouble.
+        """
+        now = self.clock.seconds()
+        if not (self._writes or self._points or now - self._beaten >= HEARTBEAT_SECONDS):
+            return
+        if now < self._next_try:
+            raise UnstoredError("the database cannot be written yet")
+        try:
+            self._commit()
+        except StoreUnavailableError as error:
+            self._next_try = now + self._pause_after(error)
+            raise UnstoredError(str(error)) from error
+
+    def end(self, status: SweepStatus, *, patiently: bool = True) -> None:
+        """Commit what is left and let go of the sweep; not patiently, or once interrupted, this is tried only once."""
         driver, sweep_id = self._driver, self.sweep_id
         self.add(lambda session: end_lease(session, sweep_id, driver, status, self.clock.now()))
-        self._patiently(self._commit)
+        try:
+            while True:
+                try:
+                    return self._commit()
+                except StoreUnavailableError as error:
+                    if not patiently or self._interrupted():
+                        raise StoreUnavailableError(f"{error}. {UNSAVED}") from error
+                    self._rest(self._pause_after(error))
+        except KeyboardInterrupt:
+            raise StoreUnavailableError(f"{self.store.location} could not be written. {UNSAVED}") from None
 
     def _commit(self) -> None:
         with self.store.write() as session:
@@ -107,15 +148,23 @@ class Journal:
         self._writes.clear()
         self._points.clear()
         self._beaten = self.clock.seconds()
+        self._waited, self._told_at = 0.0, -SECONDS_BETWEEN_WORDS
 
-    def _patiently(self, commit: Callable[[], None]) -> None:
-        """Try until it works; a passing trouble of the database must not end a sweep that has trained for days."""
-        waited, pause = 0.0, FIRST_WAIT
-        while True:
-            try:
-                return commit()
-            except StoreUnavailableError:
-                if waited >= PATIENCE_SECONDS:
-                    raise
-                time.sleep(pause)
-                waited, pause = waited + pause, min(2 * pause, LONGEST_WAIT)
+    def _pause_after(self, error: StoreUnavailableError) -> float:
+        """Return how long to wait after a failed commit, and say now and then that there is a trouble."""
+        if self._waited >= PATIENCE_SECONDS:
+            raise error
+        now = self.clock.seconds()
+        if now - self._told_at >= SECONDS_BETWEEN_WORDS:
+            self._told_at = now
+            self._say(
+                f"{error}. It is tried again for {PATIENCE_SECONDS / 60:g} minutes; until then nothing new begins"
+            )
+        pause = min(FIRST_WAIT + self._waited, LONGEST_WAIT)
+        self._waited += pause
+        return pause
+
+    def _rest(self, seconds: float) -> None:
+        while seconds > 0 and not self._interrupted():
+            time.sleep(min(seconds, SECONDS_BETWEEN_LOOKS))
+            seconds -= SECONDS_BETWEEN_LOOKS

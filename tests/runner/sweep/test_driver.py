@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -461,25 +461,49 @@ def test_a_driver_that_goes_on_knows_how_often_a_trial_has_failed(tmp_path: Path
     assert all([count for of, count in retries if of == trial] == [1, 2] for trial in failed)
 
 
-def test_a_database_that_is_locked_for_a_while_loses_nothing(
-    tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    slept: list[float] = []
-    monkeypatch.setattr(journal.time, "sleep", slept.append)
-    write, refusals = Store.write, iter([False] * 5 + [True] * 4 + [False] * 3 + [True] * 2)
+def refusing(patch: pytest.MonkeyPatch, refusals: Iterator[bool]) -> None:
+    """Have a store refuse to be written as these say, and then no more."""
+    write = Store.write
 
-    def refusing(self: Store) -> Any:
+    def written(self: Store) -> Any:
         if next(refusals, False):
             raise StoreUnavailableError("it is locked")
         return write(self)
 
+    patch.setattr(Store, "write", written)
+
+
+def test_a_database_that_is_locked_for_a_while_loses_nothing_and_says_so(
+    tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, said = sweep(tmp_path, room=ROOM), list[str]()
+    monkeypatch.setattr(journal.time, "sleep", lambda _: None)
     with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store)
-        monkeypatch.setattr(Store, "write", refusing)
+        running = given.driver(given.executor(), open_policy("full"), store, say=said.append)
+        refusing(monkeypatch, iter([False] * 5 + [True] * 4 + [False] * 3 + [True] * 2))
         assert running.run().status is SweepStatus.FINISHED
-    assert slept == [0.2, 0.4, 0.8, 1.6, 0.2, 0.4]
-    assert essence(given) == undisturbed
+    assert said == ["it is locked. It is tried again for 10 minutes; until then nothing new begins"] * 2
+    assert {name: each["points"] for name, each in essence(given).items()} == {
+        name: each["points"] for name, each in undisturbed.items()
+    }
+
+
+def test_a_full_database_holds_neither_the_user_nor_idle_workers_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, said, looks, released = sweep(tmp_path, room=ROOM), list[str](), count(1), list[int]()
+    executor = given.executor()
+    monkeypatch.setattr(executor, "release", lambda: released.append(next(looks)))
+    with given.store() as store, pytest.MonkeyPatch.context() as patch:
+        running = given.driver(
+            executor, open_policy("full"), store, say=said.append, interrupted=lambda: next(looks) > 150
+        )
+        refusing(patch, chain([False] * 2, repeat(True)))
+        with pytest.raises(StoreUnavailableError, match=r"it is locked.*not saved: `rlplan resume` settles it"):
+            running.run()
+    assert 2 <= len(said) < 10
+    assert released
+    assert given.run(open_policy("full")).status is SweepStatus.FINISHED
 
 
 def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_path: Path) -> None:
