@@ -1,19 +1,28 @@
 """The backend of every trainer that is driven from outside: whole segments, its own checkpoints, points as it logs."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.ports.backend import Point, Saved, Segment
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
-from runner.trainers.driver import Attempt, Reading, TrainerDriver
+from runner.trainers.driver import Attempt, Checkpoint, Reading, TrainerDriver
 from runner.trainers.hosts import Host, LocalHost
 from runner.trainers.judging import RewardFailures
-from runner.trainers.storing import FOLDER, IDENTITY, KEPT, PRIVATE, remove, require_room
+from runner.trainers.storing import (
+    FOLDER,
+    IDENTITY,
+    KEPT,
+    PRIVATE,
+    put_aside,
+    remove,
+    remove_aside,
+    require_room,
+)
 from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
@@ -43,6 +52,7 @@ class DrivenBackend:
         self._last: Point | None = None  # where the trial stands
         self._scored = False  # whether anything has been reported since it was opened, or before
         self._left = False  # whether it was stopped before it had said anything
+        self._went_on_from = math.inf  # the step of the checkpoint with which its trainer was started last
         self._running: Running | None = None
         self._maker: PointMaker | None = None
         self._rewards: RewardFailures | None = None
@@ -150,7 +160,7 @@ class DrivenBackend:
             self._end()
             self._last = None
             return Saved(0, own / IDENTITY)
-        remove(found[KEPT:])
+        self._tidy(found)
         if self._last is not None and found[0].step != self._last.optimizer_step:
             self._end()  # what lies in memory is not what is saved
             self._last = _point_at(self._folder, found[0].step)
@@ -165,7 +175,7 @@ class DrivenBackend:
         self._end()
         self._driver.check(config)
         self._config, self._folder, self._last, self._scored = config, folder.absolute(), last, False
-        self._unread, self._left = [], False
+        self._unread, self._left, self._went_on_from = [], False, math.inf
 
     def _opened(self) -> TrialConfig:
         if self._config is None:
@@ -193,6 +203,7 @@ class DrivenBackend:
             gpus=tuple(host.gpus for host in self._hosts),
             save_steps=self._save_steps(segment.update_seconds),
         )
+        self._went_on_from = attempt.from_step
         self._maker = PointMaker(config, self._last)
         self._rewards = RewardFailures(config, own, attempt.from_step)
         self._running = Running(self._driver, config, attempt, self._hosts, self._clock)
@@ -206,16 +217,20 @@ class DrivenBackend:
     def _put_aside(self, failure: TrainingError, attempt: Attempt) -> TrainingError:
         """Have the checkpoint before taken next time, where this one cannot be read."""
         if failure.kind == "checkpoint" and attempt.checkpoint is not None:
-            with suppress(OSError):
-                attempt.checkpoint.rename(attempt.checkpoint.with_name(f"unsound-{attempt.checkpoint.name}"))
+            put_aside(attempt.checkpoint)
         return failure
 
     def _noted(self, points: Iterable[Point]) -> Iterator[Point]:
         for point in points:
             self._last, self._scored = point, True
             yield point
-            if point.score is not None:  # the trainer may keep all that it saves
-                remove(self._driver.checkpoints(self._opened(), self._folder / FOLDER)[KEPT:])
+            self._tidy(self._driver.checkpoints(self._opened(), self._folder / FOLDER))
+
+    def _tidy(self, found: Sequence[Checkpoint]) -> None:
+        """Remove what nobody goes on from: the trainer may keep all that it saves."""
+        remove(found[KEPT:])
+        if found and found[0].step > self._went_on_from:
+            remove_aside(found[0].path.parent)
 
     def _judged(self, points: Iterable[Point]) -> Iterator[Point]:
         assert self._rewards is not None

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from budgets.errors import CheckpointError
@@ -15,16 +16,37 @@ FOLDER = "trainer"  # in a trial's folder: everything of its trainer
 IDENTITY = "trial.json"  # in that: whose trial it is
 PRIVATE = 0o600  # of files with a trainer's variables, among which there may be secrets
 KEPT = 2  # checkpoints of a trial: should one be torn, the one before is gone on from
+_UNSOUND = "unsound-"
 _MARGIN = 1.1
 
 
 def remove(checkpoints: Sequence[Checkpoint]) -> None:
     """Remove checkpoints; what cannot be removed is left."""
     for each in checkpoints:
-        if each.path.is_dir():
-            shutil.rmtree(each.path, ignore_errors=True)
-        else:
-            each.path.unlink(missing_ok=True)
+        _remove(each.path)
+
+
+def put_aside(checkpoint: Path) -> None:
+    """Give a checkpoint that cannot be read a name by which it is not found; only the last one is kept."""
+    remove_aside(checkpoint.parent)
+    try:
+        checkpoint.rename(checkpoint.with_name(f"{_UNSOUND}{checkpoint.name}"))
+    except OSError:  # it would be tried again and again
+        _remove(checkpoint)
+
+
+def remove_aside(folder: Path) -> None:
+    """Remove the checkpoint that was put aside: a later one is whole."""
+    for path in folder.glob(f"{_UNSOUND}*"):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def remove_all(config: TrialConfig, folder: Path) -> None:

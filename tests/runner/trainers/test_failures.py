@@ -126,6 +126,30 @@ def test_with_the_files_of_others_a_torn_checkpoint_is_put_aside_and_every_point
         assert said == pytest.approx(told)
 
 
+def test_of_checkpoints_that_cannot_be_read_one_is_kept_until_a_later_save(tag: str, tmp_path: Path) -> None:
+    torn = [{"kind": "torn-checkpoint", "at_step": 4, "attempts": 3}]
+    killed = [{"kind": "killed", "at_step": 5, "attempts": 3}]
+    config = standin_config(PATIENCE, faults=torn + killed, save_every_steps=2)
+    own = tmp_path / "trainer"
+    kinds, aside = [], []
+    for _ in range(6):
+        trial = opened(config, tmp_path)
+        try:
+            list(trial.train(LAST))
+            trial.save()
+        except TrainingError as error:
+            kinds.append(error.kind)
+        finally:
+            trial.close()
+        aside.append([path.name for path in own.glob("unsound-*")])
+        if trial.step == LAST:
+            break
+    one = ["unsound-checkpoint-4"]
+    assert kinds == ["lost", "checkpoint", "lost", "checkpoint"]
+    assert aside == [[], one, [], one, []]  # a later one is saved, and torn again
+    assert {path.name for path in own.glob("*checkpoint-*")} == {"checkpoint-6", "checkpoint-8"}
+
+
 def test_losses_that_are_no_numbers_end_a_trial(tag: str, tmp_path: Path) -> None:
     trial = opened(standin_config(PATIENCE, faults=[{"kind": "nan", "at_step": 5}]), tmp_path)
     with pytest.raises(TrainingError, match="up to 7, had a loss that is not finite") as caught:
