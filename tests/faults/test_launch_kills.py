@@ -50,7 +50,8 @@ def killed(process: subprocess.Popen[bytes], database: Path, after: int, pause: 
     process.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("kills", [1, 10])
 def test_a_killed_final_run_is_resumed_to_the_same_end(tmp_path: Path, kills: int) -> None:
     database, chance = tmp_path / "rlplan.db", random.Random(kills)
     log = tmp_path / "driver.log"

@@ -17,6 +17,7 @@ from tests.conformance.works import FAR, Watched, Works
 from tests.faults.torment import Tormented, check, undisturbed
 from tests.faults.two_nodes import TwoNodes, two_nodes
 
+pytestmark = pytest.mark.soak
 TAG = "rlplan-test-two-nodes"
 
 
@@ -65,7 +66,6 @@ def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_p
     assert cluster.head.is_running()  # the cluster is another's
 
 
-@pytest.mark.soak
 def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
     cluster: TwoNodes, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -88,7 +88,6 @@ def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
     check(sweep, calm)
 
 
-@pytest.mark.soak
 def test_a_client_outside_of_the_cluster_drives_it_too(cluster: TwoNodes, tmp_path: Path) -> None:
     works = Works(tmp_path, sleep=0.01, patience=1.0)
     executor = RayExecutor(tmp_path / "sweep", 8, TAG, cluster.client_address)

@@ -15,6 +15,7 @@ from runner.training import checkpoints
 from tests.runner.backends.runs import assert_same_state, run
 from tests.runner.words import save_words, words_config
 
+pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[3]
 STEPS = 20
 

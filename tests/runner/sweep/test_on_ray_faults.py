@@ -22,6 +22,7 @@ from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.worker_records import worker_records
 from tests.conformance.works import FAR, Watched, Works
 
+pytestmark = pytest.mark.soak
 TAG = "rlplan-test-faults"
 _segments = count(1)
 
@@ -97,10 +98,7 @@ def test_no_other_user_enters_where_ray_lets_everybody_write(executor: RayExecut
     assert stat.S_IMODE(os.stat(f"{found[1]}/r").st_mode) == 0o777  # which is why
 
 
-@pytest.mark.parametrize(
-    "process",
-    ["runner.sweep.on_ray.child", *(pytest.param(name, marks=pytest.mark.soak) for name in ("raylet", "gcs_server"))],
-)
+@pytest.mark.parametrize("process", ["runner.sweep.on_ray.child", "raylet", "gcs_server"])
 def test_ray_is_started_anew_when_a_part_of_it_dies(executor: RayExecutor, works: Works, process: str) -> None:
     before: set[int] = set()
 
