@@ -33,7 +33,7 @@ def project(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     simulate(monkeypatch, Halting)
     place = tmp_path / "a"
     place.mkdir()
-    start(request(), str(place / "rlplan.db"))
+    start(request(further=None), str(place / "rlplan.db"))
     Simulated.made.clear()
     return place
 

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
 from rlplan.actions.sweeping import resume, retry, start
 from rlplan.actions.train_signals import Interrupts
 from rlplan.exits import ExitCode, exit_code
+from runner.ports.executor import Event
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.processes import this_driver
 from runner.simulation.executor import SimulatedExecutor
@@ -31,6 +32,7 @@ from runner.trainers.standin.life import course_of
 pytestmark = pytest.mark.usefixtures("simulated_workers")
 
 COSTS = Costs(seconds_per_update=0.02, seconds_per_rollout=0.0014, start_up_seconds=3.0, seconds_per_answer=0.0001)
+QUIET_SECONDS = 30.0
 COMMAND = "train {rollouts_per_prompt} {prompts_per_batch} {learning_rate} {to_step}"
 ON_A_GPU = {
     "task": None,
@@ -52,6 +54,10 @@ class Simulated(SimulatedExecutor):
         super().__init__(None, workers)
         self.made.append((folder, workers, tag, address, *need))
 
+    def wait(self, seconds: float) -> Sequence[Event]:
+        """Let time pass up to the next event: half a second at a time, most of a driver's turns have nothing to do."""
+        return super().wait(QUIET_SECONDS if self._running else seconds)
+
 
 def simulate(patch: pytest.MonkeyPatch, executor: type[Simulated] = Simulated) -> None:
     """Let sweeps run on simulated workers instead of Ray."""
@@ -62,7 +68,8 @@ def request(**changes: Any) -> SweepRequest:
     failures = changes.pop("failures", {})
     world = SimulationChoice(costs=COSTS, failures=Failures(**failures))
     usual = {"task": "sum-easy", "budget": 0.1, "policy": "full", "simulation": world.model_dump(mode="json")}
-    return SweepRequest.of(usual | changes)
+    few = {"pilot.most_pilots": ("pilot.most_pilots", 3)}  # all else about a sweep is seen with three, too
+    return SweepRequest.of(usual | ({"further": few} if changes.get("task", "its own") else {}) | changes)
 
 
 def swept_in(folder: Path) -> Path:
