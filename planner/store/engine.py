@@ -35,6 +35,25 @@ class Engines:
     reader: Engine
     writer: Engine
     shown: str
+    path: Path | None = None  # of the SQLite file
+
+    def file(self) -> tuple[int, int] | None:
+        """Return what tells the SQLite file from any other of its name; (0, 0) where there is none."""
+        if self.path is None:
+            return None
+        try:
+            found = os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0, 0
+        except OSError:  # a storage that is away for a moment
+            return None
+        return found.st_dev, found.st_ino
+
+    def save_as(self, path: Path) -> None:
+        """Write what the open connection has of an SQLite database into another file, whatever became of its own."""
+        with closing(self.writer.raw_connection()) as connection, closing(sqlite3.connect(path)) as copy:
+            assert isinstance(connection.driver_connection, sqlite3.Connection)
+            connection.driver_connection.backup(copy)
 
     def dispose(self) -> None:
         """Close all connections; the writer last, since only it can fold SQLite's write-ahead log back in."""
@@ -89,6 +108,7 @@ def sqlite_engines(path: Path, lock_timeout_seconds: float) -> Engines:
         _sqlite_engine(path, "ro", "BEGIN", lock_timeout_seconds),
         _sqlite_engine(path, "rwc", "BEGIN IMMEDIATE", lock_timeout_seconds),
         str(path),
+        path,
     )
 
 

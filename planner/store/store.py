@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +17,10 @@ from planner.store.records import NewCandidate, NewPlan
 from planner.store.schema import CostRecord, Plan
 
 
+class ReplacedError(StoreError):
+    """The file of an open database was deleted, moved or replaced: what was stored now would be lost."""
+
+
 class Store:
     """An open results database; made by `open_store`, closed by `close` or at the end of a `with` block."""
 
@@ -23,6 +28,7 @@ class Store:
         self._engines = engines
         self.read_only = read_only
         self.notices = notices
+        self._file = engines.file()
 
     @property
     def location(self) -> str:
@@ -57,6 +63,7 @@ class Store:
         """
         if self.read_only:
             raise StoreError(f"{self.location} was opened for reading only; open it for writing to store something")
+        self._require_in_place()
         with (
             explained(self.location, self._engines.reader),
             Session(self._engines.writer, expire_on_commit=False) as session,
@@ -64,6 +71,26 @@ class Store:
         ):
             session.connection()  # takes the lock now, so that what is read below stays true
             yield session
+            self._require_in_place()
+
+    def _require_in_place(self) -> None:
+        if self._file is None or self._engines.file() in (self._file, None):
+            return
+        raise ReplacedError(
+            f"{self.location} is not the file any more that this process has opened: it was deleted, moved or replaced"
+        )
+
+    def rescue(self, at: datetime) -> Path:
+        """Save the open database, whose file was deleted or replaced, beside where that was, and return the new file.
+
+        Its write-ahead log is folded: one that stays behind would be taken for that of the file that lies there now.
+        """
+        assert self._engines.path is not None
+        path = self._engines.path
+        saved = path.with_name(f"{path.name}.rescued-{at:%Y%m%dT%H%M%S}")
+        self._engines.save_as(saved)
+        self._engines.fold()
+        return saved
 
     def save_plan(self, plan: NewPlan, candidates: Sequence[NewCandidate], *, created_at: datetime) -> str:
         """Store a plan with its candidates and return the name it got, such as 'plan-1'."""

@@ -1,5 +1,6 @@
 """Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -9,10 +10,10 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, StoreUnavailableError
+from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, RlplanError, StoreUnavailableError
 from planner.config.trainer import Patience
 from planner.disk import DISK_IS_FULL
-from planner.store import Store
+from planner.store import ReplacedError, Store, open_store
 from planner.store.driving import Driver, LeaseLostError, hold_lease
 from planner.store.schema import Decision, SweepStatus
 from planner.store.standing import standing
@@ -120,13 +121,30 @@ class SweepDriver:
 
     def _break_off(self, error: BaseException) -> None:
         """Let go of the sweep after an error; a mistake of ours costs nothing that can still be saved."""
+        rescued = self._rescued() if isinstance(error, ReplacedError) else None
         if not isinstance(error, _ENDS_AT_ONCE):
             with suppress(Exception, KeyboardInterrupt):
                 self._save_what_runs()
         self._end_workers("the driver was stopped at once" if isinstance(error, KeyboardInterrupt) else str(error))
+        if isinstance(error, ReplacedError) and rescued is None:
+            raise ReplacedError(f"{error}, and could not be saved elsewhere") from error
         self._journal.end(
             SweepStatus.INTERRUPTED, patiently=not isinstance(error, KeyboardInterrupt | StoreUnavailableError)
         )
+        if rescued is not None:
+            self._journal.store.close()
+            raise ReplacedError(
+                f"{error}. The sweep was stopped, and all that is stored of it is saved in {rescued}: put that where "
+                "the database was, without the -wal and -shm of another, and go on with `rlplan resume`"
+            ) from error
+
+    def _rescued(self) -> Path | None:
+        """Save what is open of a database whose file is gone, and have the rest stored there; None where it fails."""
+        with suppress(RlplanError, OSError, sqlite3.Error):
+            path = self._journal.store.rescue(self._executor.clock.now())
+            self._journal.store = open_store(path)
+            return path
+        return None
 
     def _save_what_runs(self) -> None:
         """Have every segment end, saved, as after an interrupt, and wait for that as long as a trainer may take."""

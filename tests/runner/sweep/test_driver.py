@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from budgets.errors import StoreUnavailableError
+from budgets.errors import StoreError, StoreUnavailableError
 from planner.pooling.pool import Pool
-from planner.store import Store
+from planner.store import Store, open_store
 from planner.store.driving import LeaseLostError, take_lease
 from planner.store.schema import (
     Charge,
@@ -504,6 +504,36 @@ def test_a_full_database_holds_neither_the_user_nor_idle_workers_up(
     assert 2 <= len(said) < 10
     assert released
     assert given.run(open_policy("full")).status is SweepStatus.FINISHED
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_database_that_is_deleted_or_replaced_under_a_driver_is_rescued(tmp_path: Path, replaced: bool) -> None:
+    given, looks = sweep(tmp_path, room=ROOM), count(1)
+    other = tmp_path / "other.db"
+    with open_store(other):
+        pass
+
+    def gone() -> bool:
+        if next(looks) == 10:
+            for path in tmp_path.glob("rlplan.db*"):
+                if not replaced:
+                    path.unlink()
+            if replaced:
+                other.rename(given.path)
+        return False
+
+    with given.store() as store:
+        running = given.driver(given.executor(), open_policy("full"), store, interrupted=gone)
+        with pytest.raises(StoreError, match=r"deleted, moved or replaced.* saved in .*rlplan\.db\.rescued-"):
+            running.run()
+    (rescued,) = tmp_path.glob("rlplan.db.rescued-*")
+    if replaced:
+        with closing(sqlite3.connect(given.path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert connection.execute("SELECT count(*) FROM sweeps").fetchone() == (0,)
+    rescued.rename(given.path)
+    assert {segment.outcome for segment in rows(given, Segment)} == {SegmentOutcome.COMMITTED}
+    assert [each.status for each in rows(given, Sweep)] == [SweepStatus.INTERRUPTED]
 
 
 def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_path: Path) -> None:
