@@ -21,7 +21,7 @@ class Final(Base):
     segment_steps: Mapped[int]
     gpu_hours_per_step: Mapped[float]
     start_up_gpu_hours: Mapped[float]
-    from_trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"))
+    from_trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"), index=True)
     from_step: Mapped[int]
     stop_when_won: Mapped[bool]
     promised_score: Mapped[float]

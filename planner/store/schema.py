@@ -114,7 +114,7 @@ class CostRecord(Base):
     mean_response_tokens: Mapped[float]
     longest_response_tokens: Mapped[float]
     seconds: Mapped[dict[str, Any]]
-    trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"))
+    trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"), index=True)
     source: Mapped[LongText | None]
     trainer: Mapped[str | None]
     steps: Mapped[int | None]
@@ -272,7 +272,7 @@ class Point(Base):
     trial_id: Mapped[int] = mapped_column(child_of("trials"), primary_key=True)
     optimizer_step: Mapped[int] = mapped_column(primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)
-    segment_id: Mapped[int | None] = mapped_column(may_refer_to("segments"))
+    segment_id: Mapped[int | None] = mapped_column(may_refer_to("segments"), index=True)
     rollouts: Mapped[Large]
     tokens: Mapped[Large]
     seconds: Mapped[float]
@@ -329,7 +329,7 @@ class Decision(Base):
     number: Mapped[int]
     at: Mapped[datetime]
     action: Mapped[str]
-    trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"))
+    trial_id: Mapped[int | None] = mapped_column(may_refer_to("trials"), index=True)
     reason: Mapped[LongText]
     seen: Mapped[dict[str, Any]]
     alternatives: Mapped[list[Any]]
