@@ -27,7 +27,7 @@ from runner.trainers.supervisor import Running
 from runner.training.checkpoints import compared
 from runner.training.trial import read_points, replace_file
 
-_SECONDS_BETWEEN_LOOKS = 0.05
+_QUICKEST_LOOK, _SECONDS_BETWEEN_LOOKS = 0.05, 1.0  # looks become rarer as long as nothing is new
 _REMEMBERED = 50  # updates by which the next saves are reckoned
 _PRICES_HOLD_WITHIN = 2.0  # times: an update that takes so much longer than its price is still saved in time
 
@@ -43,10 +43,11 @@ class DrivenBackend:
         hosts: Sequence[Host] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        look_seconds: float = _SECONDS_BETWEEN_LOOKS,
     ) -> None:
-        """Take the machines of the trial, this one without others."""
+        """Take the machines of the trial, this one without others; files on shared storage are looked at so often."""
         self._driver, self._hosts = driver, tuple(hosts or (LocalHost(),))
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._look_seconds = clock, sleep, look_seconds
         self._config: TrialConfig | None = None
         self._folder = Path()
         self._last: Point | None = None  # where the trial stands
@@ -110,11 +111,12 @@ class DrivenBackend:
     def _followed(self, running: Running, maker: PointMaker, segment: Segment) -> Iterator[Point]:
         """Yield what it says until the segment is over."""
         asked_at: float | None = None
-        asked_step = 0
+        asked_step, wait = 0, _QUICKEST_LOOK
         while True:
             code, waits_at = running.exit_code(), running.waits_at()  # before reading: what it said until then counts
             over = code is not None or (waits_at is not None and (asked_at is not None or waits_at >= segment.to_step))
-            yield from self._noted(self._judged(maker.take(running.readings(), running.seconds())))
+            new = running.readings()
+            yield from self._noted(self._judged(maker.take(new, running.seconds())))
             if over:
                 yield from self._noted(self._judged(maker.rest()))
                 self._rests_since = running.seconds()
@@ -130,7 +132,8 @@ class DrivenBackend:
                 self._clock() - asked_at > running.stop_seconds or self._is_saved(running, maker, asked_step)
             ):
                 running.kill()
-            self._sleep(_SECONDS_BETWEEN_LOOKS)
+            wait = _QUICKEST_LOOK if new else min(2 * wait, self._look_seconds)
+            self._sleep(wait)
         if code is not None:
             self._end()
             if asked_at is None and code:

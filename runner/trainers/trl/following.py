@@ -23,7 +23,7 @@ from runner.training.prompts import derive
 FOLDER = Path.cwd()  # the trial's, where start.py starts it
 GOING = "going.json"  # by the first process, for the others: up to which step they go on
 KEPT = 2
-QUICK, SLOW = 0.02, 0.2  # seconds between looks at the gate, within a minute and after it
+QUICK, SLOW = 0.02, 1.0  # seconds between looks at the gate, at first and in the end: a tenth of how long it waits
 
 Scores = Callable[[list[int], list[list[int]]], list[float]]
 
@@ -207,7 +207,7 @@ def _prune() -> None:
 
 
 def _pause(since: float) -> None:
-    time.sleep(QUICK if time.monotonic() - since < 60 else SLOW)
+    time.sleep(min(SLOW, max(QUICK, (time.monotonic() - since) / 10)))
 
 
 def _read(path: Path) -> Any:

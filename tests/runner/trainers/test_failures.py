@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from budgets.errors import TrainingError
 from planner.config.trainer import Patience
-from runner.ports.backend import Point
+from runner.ports.backend import Point, Segment
 from runner.ports.trial import TrialConfig
 from runner.processes import SWEEP_TAG, tagged
 from runner.trainers.backend import DrivenBackend
@@ -169,6 +170,25 @@ def test_a_trainer_that_does_not_come_up_hangs(tag: str, tmp_path: Path) -> None
     trial.close()
     assert caught.value.kind == "hang"
     assert tagged({tag}) == set()
+
+
+def test_a_silent_trainer_is_looked_at_less_and_less_often(tag: str, tmp_path: Path) -> None:
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        time.sleep(seconds)
+
+    config = standin_config(PATIENCE, faults=[{"kind": "slow-start"}], slow_seconds=0.8)
+    backend = DrivenBackend(driver(config), sleep=sleep, look_seconds=0.4)
+    backend.start(config, tmp_path)
+    next(points := backend.advance(Segment(60)))
+    silent = list(looks)
+    list(points)
+    backend.close()
+    assert silent[:4] == [0.05 * 2**look for look in range(1, 4)] + [0.4]
+    assert len(silent) < 10
+    assert looks[len(silent)] == 0.05  # something was new
 
 
 @pytest.mark.parametrize("gated", [True, False])
