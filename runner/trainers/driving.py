@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from budgets.errors import InputError
 from planner.checking import explained
+from planner.config.trainer import Patience
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
@@ -178,10 +179,10 @@ def started(
     if not own_ray:
         return launch
     gpus = config.machine.gpus // config.machine.nodes if config.machine.device == "cuda" else 0
-    return in_own_ray(launch, attempt, rank, python, gpus)
+    return in_own_ray(launch, attempt, rank, python, gpus, config.trainer.patience)
 
 
-def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: int) -> Launch:
+def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: int, patience: Patience) -> Launch:
     """Return what to start on the host of a rank: a node of the trial's own Ray, and on the head the command in it.
 
     So a trainer that brings a Ray of its own, in any version, gets one that spans its trial's hosts and nothing else.
@@ -193,6 +194,7 @@ def in_own_ray(launch: Launch, attempt: Attempt, rank: int, python: str, gpus: i
         "nodes": len(attempt.hosts),
         "gpus": gpus,
         "meeting": str(attempt.folder / f"attempt-{attempt.number}.ray.json"),
+        "seconds": patience.start_up_seconds / 2,  # the other half is the trainer's own
     }
     script = _IN_OWN_RAY.name
     argv = (python, str(attempt.folder / script), json.dumps(given), *(launch.argv if rank == 0 else ()))

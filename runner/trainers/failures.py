@@ -15,6 +15,7 @@ _CHECKPOINT = re.compile(
     r"SafetensorError|HeaderTooSmall|InvalidHeaderDeserialization",
     re.IGNORECASE,
 )
+_OWN_RAY = "the trial's own Ray"  # begins what in_own_ray.py says of its failure
 _USAGE_EXIT = 2  # of argparse, click, tyro and pydantic's command lines
 LAST_LINES = 40
 
@@ -30,8 +31,8 @@ def classify(code: int, tail: str, resumed: bool) -> tuple[str, str]:
         return "nan", f"the trainer's loss is not a number: {last}"
     if resumed and _CHECKPOINT.search(text):
         return "checkpoint", f"the trainer could not go on from its checkpoint: {_line(lines, _CHECKPOINT)}"
-    if code < 0:
-        return "lost", f"the trainer was killed by {_signal(-code)}: {last}"
+    if code < 0 or _OWN_RAY in last:  # for want of a node, or of the way between two: others may do better
+        return "lost", last if code > 0 else f"the trainer was killed by {_signal(-code)}: {last}"
     if code == _USAGE_EXIT:
         return "input", f"the trainer refused its command or configuration: {last}"
     return "error", f"the trainer ended with exit code {code}: {last}"

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +29,7 @@ PORTS = ("dashboard-agent-listen-port", "runtime-env-agent-port", "metrics-expor
 # Short, because the names of Ray's sockets begin with it and may have 107 characters.
 PLACE = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
 FOLDERS = "rlp-ray-"
+LEAST_STORE = 100 * 2**20  # bytes, below which Ray does not start
 NEW_SECONDS = 60.0  # in which a folder is locked after it was made
 
 
@@ -37,15 +39,17 @@ class Node:
     def __init__(self, given: dict[str, Any], *arguments: str) -> None:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
         size = [f"--node-ip-address={given['address']}", f"--num-gpus={given['gpus']}"]
+        size += share(int(given["gpus"]))
         ports = [f"--{name}={port}" for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)]
         command += [*size, *ports, "--min-worker-port=0", "--max-worker-port=0", *arguments]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something, as long as the node lives."""
+    def wait_until(self, condition: Callable[[], bool], until: float, missing: str) -> None:
+        """Wait for something as long as the node lives, until a time at which the program ends with what is missing."""
         while not condition():
             if self.process.poll() is not None:
                 sys.exit(f"the trial's own Ray has ended with code {self.process.returncode}")
+            require_time(until, missing)
             time.sleep(0.2)
 
     def end(self) -> None:
@@ -59,6 +63,7 @@ class Node:
 
 def lead(given: dict[str, Any], command: list[str]) -> int:
     """Start the head, say where it is, wait for the others, run the command, and return its code."""
+    until = time.monotonic() + given["seconds"]
     folder, _lock = private_folder()
     port, client = free_ports(2)
     token = secrets.token_hex(32)
@@ -69,13 +74,13 @@ def lead(given: dict[str, Any], command: list[str]) -> int:
         ports.append(f"--ray-client-server-port={client}")
     node = Node(given, "--head", "--include-dashboard=false", f"--temp-dir={within(folder)}", *ports)
     try:
-        node.wait_until(lambda: answers(given["address"], port))
+        node.wait_until(lambda: answers(given["address"], port), until, "its head does not answer")
         aside = given["meeting"] + ".writing"
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             json.dump({"address": address, "token": token, "folder": folder}, file)
         os.replace(aside, given["meeting"])
         os.environ["RAY_ADDRESS"] = address
-        wait_for_nodes(address, given["nodes"], node)
+        wait_for_nodes(address, given["nodes"], node, until)
         running = subprocess.Popen(command)
         for name in FORWARDED:
             signal.signal(getattr(signal, name), lambda number, _: running.send_signal(number))
@@ -89,7 +94,9 @@ def follow(given: dict[str, Any]) -> int:
     """Join the head, and stay until it is gone; what asks the trainer to stop is for the head alone."""
     for name in FORWARDED:
         signal.signal(getattr(signal, name), lambda *_: None)
+    until = time.monotonic() + given["seconds"]
     while not os.path.exists(given["meeting"]):
+        require_time(until, f"its head has not written {given['meeting']}")
         time.sleep(0.2)
     with open(given["meeting"], encoding="utf-8") as file:
         meeting = json.load(file)
@@ -163,7 +170,7 @@ def answers(address: str, port: int) -> bool:
     return True
 
 
-def wait_for_nodes(address: str, nodes: int, node: Node) -> None:
+def wait_for_nodes(address: str, nodes: int, node: Node, until: float) -> None:
     """Wait until all have joined."""
     import ray
 
@@ -175,8 +182,59 @@ def wait_for_nodes(address: str, nodes: int, node: Node) -> None:
             return False
         return bool(sum(each["Alive"] for each in ray.nodes()) >= nodes)
 
-    node.wait_until(joined)
+    missing = f"not all of its {nodes} nodes have joined: each must reach the others' ports, of which Ray takes any"
+    node.wait_until(joined, until, missing)
     ray.shutdown()
+
+
+def require_time(until: float, missing: str) -> None:
+    """End the program after a time."""
+    if time.monotonic() > until:
+        sys.exit(f"the trial's own Ray could not be started in time (half of start_up_seconds): {missing}")
+
+
+def gpus_here() -> int:
+    """Return how many GPUs of NVIDIA or AMD this machine shows."""
+    amd = glob.glob("/sys/class/kfd/kfd/topology/nodes/*/gpu_id")  # of a CPU it is 0
+    return len(glob.glob("/dev/nvidia[0-9]*")) or sum(read_number(path) > 0 for path in amd)
+
+
+def share(gpus: int) -> list[str]:
+    """Return how large a node of Ray is to be that has a part of this machine's GPUs: Ray itself would take it whole.
+
+    Not fewer cores than trainers ask for, verl three a GPU: they are a number that Ray counts down, and limit nothing.
+    """
+    there = gpus_here()
+    if not 0 < gpus < there:
+        return []
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = read_number("/sys/fs/cgroup/memory.max")
+    free = shutil.disk_usage("/dev/shm").free
+    store = min(0.3 * (min(memory, limit) if limit > 0 else memory), 0.9 * free) * gpus / there
+    cpus = max(cores * gpus // there, min(cores, 4 * gpus + 4))
+    return [f"--num-cpus={cpus}", f"--object-store-memory={max(int(store), LEAST_STORE)}"]
+
+
+def read_number(path: str) -> int:
+    """Return the number in a file, 0 where there is none."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
+def end_with_parent() -> None:
+    """Have all that is started here end once who started this is gone, however that came: nobody pays for it."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def free_ports(count: int) -> list[int]:
@@ -195,6 +253,10 @@ def main() -> None:
     given, command = json.loads(sys.argv[1]), sys.argv[2:]
     for name in [name for name in os.environ if name.startswith("RAY_")]:  # of the Ray that has started this
         del os.environ[name]
+    if 0 < gpus_here() <= given["gpus"]:
+        # Nobody else is here. At 95 % of the memory, where offloaded weights lie, Ray would kill a worker of the trial.
+        os.environ.update(RAY_memory_monitor_refresh_ms="0")
+    end_with_parent()
     code = lead(given, command) if command else follow(given)
     if code < 0:  # a signal, by which a failure is told from another
         if -code != signal.SIGKILL:

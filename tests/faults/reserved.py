@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from planner.config.trainer import Patience
 from runner.processes import SWEEP_TAG, WORKER_TAG
 from runner.trainers.driver import Attempt, Launch
 from runner.trainers.driving import in_own_ray
@@ -38,7 +39,7 @@ class Worker:
         command = Launch((sys.executable, "-c", SEES))
         handles = []
         for rank, host in enumerate(hosts):
-            launch = in_own_ray(command, attempt, rank, sys.executable, GPUS)
+            launch = in_own_ray(command, attempt, rank, sys.executable, GPUS, Patience())
             for name, text in launch.files.items():
                 (self._folder / name).write_text(text)
             handles.append(host.start(launch.argv, {}, self._folder, self._folder / f"ray-{rank}.log"))

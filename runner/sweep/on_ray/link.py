@@ -34,6 +34,7 @@ class RayStart:
     address: str | None  # of a cluster; None starts one here
     cpus: int  # of a cluster that is started here
     gpus: int | None  # None: as many as there are
+    alone: bool = False  # whether a trial has all of this machine's GPUs
     driver: str = field(default_factory=lambda: secrets.token_hex(8))  # a name of its own, for what it starts
 
 
@@ -176,6 +177,8 @@ def _environment(start: RayStart) -> dict[str, str]:
     here = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     own = {SWEEP_TAG: start.tag, DRIVER_TAG: start.driver, "PYTHONPATH": path}
+    if start.address is None and start.alone and "RAY_memory_monitor_refresh_ms" not in os.environ:
+        own["RAY_memory_monitor_refresh_ms"] = "0"  # what fills the memory is no worker of Ray's, which it would kill
     if start.address is None and "RAY_AUTH_MODE" not in os.environ:
         # A token of its own keeps others out, and Ray from writing one into the user's home.
         own |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

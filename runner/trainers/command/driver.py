@@ -74,9 +74,11 @@ class CommandDriver:
         if rank == 0:
             files |= self._problem_files(config) | {_before(attempt): json.dumps(self._sizes(config, attempt))}
         launch = Launch(tuple(filled(word, values) for word in words), files, environment)
-        if not options.own_ray:
+        if not options.own_ray or config.trainer is None:
             return launch
-        return in_own_ray(launch, attempt, rank, values["python"], int(values["gpus_per_node"]))
+        return in_own_ray(
+            launch, attempt, rank, values["python"], int(values["gpus_per_node"]), config.trainer.patience
+        )
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return where its metrics appear, which are read from where they stood before this attempt."""

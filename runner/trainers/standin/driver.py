@@ -54,7 +54,8 @@ class StandinDriver:
         python = config.trainer.python or sys.executable
         argv = (python, "-m", "runner.trainers.standin.process", name, str(rank))
         launch = Launch(argv, files, {"PYTHONPATH": str(Path(runner.__file__).parents[1])})
-        return in_own_ray(launch, attempt, rank, python, 0) if self._options.own_ray else launch
+        patience = config.trainer.patience
+        return in_own_ray(launch, attempt, rank, python, 0, patience) if self._options.own_ray else launch
 
     def sources(self, config: TrialConfig, attempt: Attempt) -> Sequence[Source]:
         """Return its metrics, read as those of the trainer that it stands for."""
