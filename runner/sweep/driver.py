@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
+MISSING_SECONDS = 60.0  # that the sweep's folder may be gone: an automount, or a file server that is replaced
+_OF_FOLDER = ("error", "input", "checkpoint")  # kinds of a failure that a missing folder may have caused
 FEWEST_HOPELESS_TRIALS = 3
 # After these no worker could save: the user is in a hurry, folder or room is gone, Ray is.
 _ENDS_AT_ONCE = (KeyboardInterrupt, NotFoundError, CheckpointError, ClusterLostError)
@@ -81,6 +83,8 @@ class SweepDriver:
         clock = executor.clock
         self._all_busy_at = clock.seconds()
         self._released_beside: int | None = None  # so many segments under way, while paused
+        self._missing_since: float | None = None  # of the sweep's folder
+        self._failed_meanwhile: list[Failed] = []
         with store.write() as session:
             hold_lease(session, sweep_named(session, sweep).id, driver, clock.now())  # Ray's start may have taken long
             notes = recover(session, sweep, spec, clock, silent_since)
@@ -174,7 +178,8 @@ class SweepDriver:
                     return True
             with suppress(UnstoredError):  # what runs goes on, and the user is heard
                 self._begin_new(ending)
-            held = ending or self._interrupted() or self._requests.paused or self._journal.behind
+            held = ending or self._interrupted() or self._requests.paused
+            held |= self._journal.behind or self._missing_since is not None
             if not self._board.running and not held and self._nothing_comes():
                 return False
             self._release_idle()
@@ -185,7 +190,7 @@ class SweepDriver:
     def _begin_new(self, ending: bool) -> None:
         """Decide what runs next, have it stored, and only then start it."""
         if not ending:
-            if not self._requests.paused and not self._journal.behind:
+            if not self._requests.paused and not self._journal.behind and self._missing_since is None:
                 self._decide()
             self._fit()
         self._journal.commit()
@@ -206,13 +211,36 @@ class SweepDriver:
 
     def _heed(self, events: Sequence[Event]) -> None:
         """Take in what happened; a trial that fails for want of its folder, or of room in it, has not failed."""
+        failed = [event for event in events if isinstance(event, Failed)]
         try:
-            self._require_folder()
+            there = self._has_folder()
             self._require_room(events)
         except (NotFoundError, CheckpointError):
-            self._take([event for event in events if not isinstance(event, Failed)])
+            self._take([event for event in events if event not in failed])
             raise
+        if not there:
+            self._failed_meanwhile += failed
+            self._take([event for event in events if event not in failed])
+            return
+        self._take(
+            [replace(event, kind="lost") if event.kind in _OF_FOLDER else event for event in self._failed_meanwhile]
+        )
+        self._failed_meanwhile.clear()
         self._take(events)
+
+    def _has_folder(self) -> bool:
+        """Whether the sweep's folder is there; NotFoundError once it is gone for longer than a mount may be."""
+        now = self._executor.clock.seconds()
+        try:
+            self._require_folder()
+        except NotFoundError:
+            if self._missing_since is None:
+                self._missing_since = now
+            if now - self._missing_since >= MISSING_SECONDS:
+                raise
+        else:
+            self._missing_since = None
+        return self._missing_since is None
 
     def _require_room(self, events: Sequence[Event]) -> None:
         """Raise CheckpointError when a trial has found the disk full twice in a row: nothing else would fare better."""

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from budgets.errors import StoreError, StoreUnavailableError
+from budgets.errors import NotFoundError, StoreError, StoreUnavailableError
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import LeaseLostError, take_lease
@@ -448,6 +448,35 @@ def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str,
     attempts = [trial.attempt for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
     assert attempts == [2] * len(attempts) if ends else attempts == []
     assert max(trial.attempt for trial in rows(given, Trial)) >= (2 if ends else 3)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(40.0, SweepStatus.INTERRUPTED), (90.0, None)])
+def test_a_folder_that_is_away_for_a_moment_stops_nothing(
+    tmp_path: Path, seconds: float, status: SweepStatus | None
+) -> None:
+    given = sweep(tmp_path, room=ROOM)
+    executor = given.executor()
+    failed: list[int] = []
+    looks = count(1)
+
+    def require() -> None:
+        if not 20.0 <= executor.clock.seconds() < 20.0 + seconds:
+            return
+        if not failed:
+            failed.append(next(iter(executor._running)))
+            executor._due.append(Failed(failed[0], None, 0.0, "error", "no such file"))
+        raise NotFoundError("the folder is gone")
+
+    with given.store() as store:
+        options = {"require_folder": require, "interrupted": lambda: next(looks) > 60}
+        running = given.driver(executor, open_policy("full"), store, **options)
+        if status is None:
+            with pytest.raises(NotFoundError, match="the folder is gone"):
+                running.run()
+        else:
+            assert running.run().status is status
+            assert [each.seen["kind"] for each in rows(given, Decision) if each.action == "retry"] == ["lost"]
+    assert all(trial.state is not TrialState.FAILED for trial in rows(given, Trial))
 
 
 def test_a_driver_that_goes_on_knows_how_often_a_trial_has_failed(tmp_path: Path) -> None:
