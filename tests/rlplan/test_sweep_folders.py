@@ -13,6 +13,7 @@ from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweeping import start
 from runner.ports.executor import Event, Failed
+from runner.sweep.driver import MISSING_SECONDS
 from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
 from runner.training import checkpoints
 from tests.rlplan.conftest import Ran, Run
@@ -164,6 +165,9 @@ def test_a_folder_that_goes_while_its_sweep_runs_fails_no_trial(
 ) -> None:
     class Moving(Simulated):
         def wait(self, seconds: float) -> list[Event]:
+            if not folder_of(project).exists():
+                self.clock.advance_to(self.clock.seconds() + MISSING_SECONDS)
+                return []
             folder_of(project).rename(project / "away")
             return [Failed(segment, None, 1.0, "error", "no such file") for segment in self._running]
 
