@@ -1,9 +1,10 @@
 """Measured costs by where they came from: runs that were adopted, by their path, and sweeps that ran here, by name."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Row, delete, func, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError
@@ -17,6 +18,20 @@ def sweeps_of(session: Session, trials: Iterable[int | None]) -> dict[int, str]:
         return {}
     rows = session.execute(select(Trial.id, Sweep.name).join(Sweep, Sweep.id == Trial.sweep_id))
     return {trial: name for trial, name in rows if trial in wanted}
+
+
+def counted_costs(session: Session, gpu: str, model: str) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return how many steps were measured of each source and trial, on which GPUs."""
+    of = (
+        CostRecord.source,
+        CostRecord.trial_id,
+        CostRecord.generator_gpus,
+        CostRecord.trainer_gpus,
+        CostRecord.colocated,
+    )
+    steps = func.sum(func.coalesce(func.nullif(CostRecord.steps, 0), 1)).label("steps")
+    mine = (CostRecord.gpu == gpu, CostRecord.model == model)
+    return session.execute(select(*of, steps).where(*mine).group_by(*of).order_by(func.min(CostRecord.id))).all()
 
 
 def sources(session: Session) -> dict[str, int]:

@@ -102,7 +102,9 @@ class Store:
         with self.read() as session:
             return sweeps.plan_named(session, name)
 
-    def cost_records(self, *, gpu: str | None = None, model: str | None = None) -> list[CostRecord]:
-        """Return measured costs, oldest first, of one GPU or model or of all."""
+    def cost_records(
+        self, *, gpu: str | None = None, model: str | None = None, most: int | None = None
+    ) -> list[CostRecord]:
+        """Return measured costs, oldest first, of one GPU or model or of all; of many about `most`, of every kind."""
         with self.read() as session:
-            return sweeps.cost_records(session, gpu, model)
+            return sweeps.cost_records(session, gpu, model, most)

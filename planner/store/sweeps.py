@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session, selectinload
 from sqlalchemy.orm.interfaces import ORMOption
 
@@ -56,14 +56,40 @@ def add_cost_records(session: Session, records: Sequence[NewCostRecord]) -> None
         session.execute(insert(CostRecord), [vars(record) for record in records])
 
 
-def cost_records(session: Session, gpu: str | None, model: str | None) -> list[CostRecord]:
-    """Return measured costs, oldest first, of one GPU or model or of all."""
+_ALIKE = (  # measured steps that a price must tell apart
+    CostRecord.generator_gpus,
+    CostRecord.trainer_gpus,
+    CostRecord.colocated,
+    CostRecord.engine_gpus,
+    CostRecord.recipe,
+    CostRecord.rollouts_per_prompt,
+    CostRecord.prompts_per_batch,
+    CostRecord.trainer,
+    CostRecord.asynchronous,
+    CostRecord.updates_per_step,
+)
+
+
+def cost_records(session: Session, gpu: str | None, model: str | None, most: int | None = None) -> list[CostRecord]:
+    """Return measured costs, oldest first, of one GPU or model or of all.
+
+    Of more than about `most` some are left out, evenly over time and of those that were made alike.
+    """
     wanted = select(CostRecord).order_by(CostRecord.at, CostRecord.id)
-    if gpu is not None:
-        wanted = wanted.where(CostRecord.gpu == gpu)
-    if model is not None:
-        wanted = wanted.where(CostRecord.model == model)
-    return list(session.scalars(wanted))
+    chosen = [
+        column == value for column, value in ((CostRecord.gpu, gpu), (CostRecord.model, model)) if value is not None
+    ]
+    if most is not None:
+        alike = select(func.count(CostRecord.id).label("many")).where(*chosen).group_by(*_ALIKE).subquery()
+        kinds, many = session.execute(select(func.count(), func.sum(alike.c.many))).one()
+        if many and many > most:
+            place = func.row_number().over(partition_by=_ALIKE, order_by=(CostRecord.at, CostRecord.id))
+            count = func.count().over(partition_by=_ALIKE)
+            placed = select(CostRecord.id, place.label("place"), count.label("count")).where(*chosen).subquery()
+            share = max(1, most // kinds)
+            every = (placed.c.count + share - 1) // share
+            wanted = wanted.join(placed, placed.c.id == CostRecord.id).where((placed.c.place - 1) % every == 0)
+    return list(session.scalars(wanted.where(*chosen)))
 
 
 def next_name(kind: str, taken: Iterable[str]) -> str:

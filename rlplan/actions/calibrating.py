@@ -4,7 +4,9 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Row
 
 from budgets.coefficients import RECOMPUTING, Coefficients
 from budgets.errors import NotFoundError
@@ -15,7 +17,7 @@ from budgets.workload import RecipeTraits, Workload
 from planner.proposals import Request
 from planner.recipes import load_recipe, recipe_names
 from planner.store import Store, open_store
-from planner.store.costs import forget_costs, sweeps_of
+from planner.store.costs import counted_costs, forget_costs, sweeps_of
 from planner.store.records import WHOLE
 from planner.store.schema import CostRecord
 from rlplan.actions.configuring import absent
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from budgets.calibration import Calibration, MeasuredStep
 
 MEAN_RESPONSE = "workload.mean_response_tokens"  # the key of the mean that a user gives
+MOST_RECORDS = 600  # that calibrate, half a second's work; the steps of one kind count as one, however many they are
 NAMED = 3  # runs whose steps calibrate; of more the longest
 _PHASES = {phase.value for phase in Phase}
 _TIMES_BOTH = {"nemo-rl", "openrlhf", "skyrl"}  # old and reference log-probabilities as one, where there are both
@@ -33,12 +36,14 @@ def measured_by(
     store: Store, workload: Workload, gpu: Gpu, traits: RecipeTraits, before: Coefficients
 ) -> "Calibration | None":
     """Calibrate on the steps that were measured with this GPU and model; None where there are none."""
-    records = store.cost_records(gpu=gpu.name, model=workload.model.name)
+    records = store.cost_records(gpu=gpu.name, model=workload.model.name, most=MOST_RECORDS)
     if not records:
         return None
     with store.read() as session:
-        sweeps = sweeps_of(session, (record.trial_id for record in records))
-    return calibration_of(records, workload, gpu, traits, before, sweeps)
+        counted = counted_costs(session, gpu.name, workload.model.name)
+        sweeps = sweeps_of(session, (each.trial_id for each in counted))
+    found = calibration_of(records, workload, gpu, traits, before)
+    return replace(found, coefficients=replace(found.coefficients, evidence=evidence(counted, gpu, sweeps)))
 
 
 def coefficients_of(
@@ -94,9 +99,8 @@ def calibration_of(
     gpu: Gpu,
     traits: RecipeTraits,
     before: Coefficients | None = None,
-    sweeps: Mapping[int, str] | None = None,
 ) -> "Calibration":
-    """Return what the recorded steps teach about this hardware and workload; `sweeps` are the names behind trials.
+    """Return what the recorded steps teach about this hardware and workload.
 
     A recipe that is not a shipped one is taken to cost what the requested one does: its file may have changed since.
     """
@@ -106,7 +110,7 @@ def calibration_of(
     found = calibrate(workload, gpu, steps, before)
     return replace(
         found,
-        coefficients=replace(found.coefficients, evidence=evidence(records, gpu, sweeps or {})),
+        coefficients=replace(found.coefficients, evidence=evidence(records, gpu, {})),
         mean_response=None if any(step.traits.interrupted_from for step in steps) else found.mean_response,
     )
 
@@ -121,7 +125,7 @@ def measured_steps(records: Sequence[CostRecord], traits: RecipeTraits) -> list[
     return [_measured_step(record, shipped.get(record.recipe, traits)) for record in records]
 
 
-def evidence(records: Iterable[CostRecord], gpu: Gpu, sweeps: Mapping[int, str]) -> str:
+def evidence(records: Iterable[CostRecord | Row[*tuple[Any, ...]]], gpu: Gpu, sweeps: Mapping[int, str]) -> str:
     """Say whose steps they are: "400 steps of verl.log, 8 h100"."""
     steps: Counter[tuple[str, int]] = Counter()
     for record in records:

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.errors import InputError, NotFoundError
 from planner.store import Store
-from planner.store.costs import forget_costs, replace_costs, sources, sweeps_of
+from planner.store.costs import counted_costs, forget_costs, replace_costs, sources, sweeps_of
 from planner.store.sweeps import add_cost_records
 from tests.planner.store import samples
 
@@ -72,3 +72,16 @@ def test_a_run_that_is_adopted_again_replaces_its_costs(store: Store) -> None:
     samples.put(store, replace_costs, "/runs/a/verl.log")
     assert "/runs/a/verl.log" not in samples.look(store, sources)
     assert len(left(store)) == 5
+
+
+def test_of_many_records_some_of_each_kind_are_read(store: Store) -> None:
+    often, once = samples.cost_record(), replace(samples.cost_record(), prompts_per_batch=7)
+    samples.put(store, add_cost_records, [*[often] * 40, once])
+    read = [record.id for record in store.cost_records(most=10)]
+    assert read == [1, 9, 17, 25, 33, 41], "those made alike evenly over time, and the only one of its kind"
+    assert len(store.cost_records(most=41)) == 41
+    samples.put(store, add_cost_records, [replace(once, gpu="a100")])
+    assert [record.id for record in store.cost_records(most=1, gpu="a100")] == [42]
+    assert [tuple(row) for row in samples.look(store, counted_costs, once.gpu, once.model)] == [
+        (None, None, 8, 8, True, 41)
+    ]
