@@ -1,6 +1,8 @@
 """Drives a sweep: takes in what happened, asks the policy, stores both in one transaction, and hands out the work."""
 
+import math
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from planner.store.standing import standing
 from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.trials import TrialState
+from planner.view import READY
 from runner.ports.executor import Event, Executor, Failed
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
@@ -33,6 +36,7 @@ from runner.sweep.tidying import Tidying
 from runner.sweep.worker_records import worker_records
 
 TICK_SECONDS = 0.5
+WAITING_SECONDS = 60.0  # for a worker, before it is noted
 MISSING_SECONDS = 60.0  # that the sweep's folder may be gone: an automount, or a file server that is replaced
 _OF_FOLDER = ("error", "input", "checkpoint")  # kinds of a failure that a missing folder may have caused
 FEWEST_HOPELESS_TRIALS = 3
@@ -83,6 +87,7 @@ class SweepDriver:
         clock = executor.clock
         self._all_busy_at = clock.seconds()
         self._released_beside: int | None = None  # so many segments under way, while paused
+        self._waiting_since = clock.seconds()
         self._missing_since: float | None = None  # of the sweep's folder
         self._failed_meanwhile: list[Failed] = []
         with store.write() as session:
@@ -182,6 +187,7 @@ class SweepDriver:
             held |= self._journal.behind or self._missing_since is not None
             if not self._board.running and not held and self._nothing_comes():
                 return False
+            self._say_waiting(held)
             self._release_idle()
             self._dispatcher.keep_within()
             self._dispatcher.end_hung()
@@ -198,6 +204,22 @@ class SweepDriver:
         self._dispatcher.start()
         with self._journal.going_on("the answer so far was"):
             self._conclusions.so_far(self._board, self._journal, self._executor.clock)  # while the workers work
+
+    def _say_waiting(self, held: bool) -> None:
+        """Note it when nothing has run for a while though something is wanted: others may hold the cluster."""
+        now, resources = self._executor.clock.seconds(), self._board.spec.resources
+        if held or any(segment.worker is not None for segment in self._board.running.values()):
+            self._waiting_since = now
+        if now - self._waiting_since < WAITING_SECONDS:
+            return
+        self._waiting_since = math.inf  # said once, until something has run
+        waits = f"{len(self._board.running)} segments wait for a worker" if self._board.running else "no worker is free"
+        self._journal.note(
+            "waiting",
+            None,
+            f"nothing has run for {WAITING_SECONDS:g} s: {waits}. A worker needs {resources.gpus:g} GPUs and "
+            f"{resources.cpus:g} CPUs; the sweep waits until there is room for one",
+        )
 
     def _fit(self) -> None:
         with self._journal.going_on("the fits of the curves were"):
@@ -297,10 +319,18 @@ class SweepDriver:
             return
         if self._hopeless():
             reason = "every trial that ran has failed, and none has got anywhere"
+        elif not any(trial.state in READY for trial in self._board.trials.values()):
+            reason = self._how_trials_ended()
         else:
             left = self._board.ledger.left
             reason = f"no segment that the policy wants is paid for by the {left:.4g} GPU-hours that are left"
         self._journal.note("stop", None, reason)
+
+    def _how_trials_ended(self) -> str:
+        counts = Counter(str(trial.state) for trial in self._board.trials.values())
+        kinds = f" ({', '.join(self._intake.failures)})" if self._intake.failures else ""
+        said = (f"{count} {state}{kinds if state == 'failed' else ''}" for state, count in counts.most_common())
+        return f"every trial has ended: {', '.join(said)}"
 
     def _end_workers(self, reason: str) -> None:
         """End all workers, and charge every second of theirs."""

@@ -1,6 +1,7 @@
 """A driver in a simulated world: what it stores, spends and survives."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -33,9 +34,11 @@ from planner.store.schema import (
     Trial,
 )
 from planner.store.standing import standing
+from planner.sweeping.actions import Action, Stop
 from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
+from planner.view import View
 from runner.ports.executor import Began, Event, Failed, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import BEGINNING, SimulatedClock, SimulatedExecutor
@@ -477,6 +480,42 @@ def test_a_folder_that_is_away_for_a_moment_stops_nothing(
             assert running.run().status is status
             assert [each.seen["kind"] for each in rows(given, Decision) if each.action == "retry"] == ["lost"]
     assert all(trial.state is not TrialState.FAILED for trial in rows(given, Trial))
+
+
+class Crowded(SimulatedExecutor):
+    """Others hold all of the cluster at first."""
+
+    @property
+    def workers(self) -> int:
+        return 0 if self.clock.seconds() < 200 else super().workers
+
+
+def test_a_sweep_that_finds_no_room_says_so_once(tmp_path: Path) -> None:
+    given, looks = sweep(tmp_path), count(1)
+    with given.store() as store:
+        crowded = Crowded(None, given.workers)
+        given.driver(crowded, open_policy("full"), store, interrupted=lambda: next(looks) > 120).run()
+    (noted,) = [each for each in rows(given, Decision) if each.action == "waiting"]
+    assert noted.reason.startswith("nothing has run for 60 s: no worker is free. A worker needs 0 GPUs and 1 CPUs;")
+
+
+class Silent:
+    """Ends every trial as the full grid does, and has no word for the end."""
+
+    name = "silent"
+
+    def __init__(self) -> None:
+        self._full = open_policy("full")
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return [each for each in self._full.decide(view) if not isinstance(each, Stop)]
+
+
+def test_a_sweep_whose_trials_have_all_ended_says_so_and_blames_no_money(tmp_path: Path) -> None:
+    given = sweep(tmp_path, budget=0.5, choice=failing(most_rollouts=200), room=ROOM)
+    given.run(Silent())
+    (said,) = [each.reason for each in rows(given, Decision) if each.action == "stop"]
+    assert re.fullmatch(r"every trial has ended: \d finished, \d failed \(out-of-memory\)", said)
 
 
 def test_a_driver_that_goes_on_knows_how_often_a_trial_has_failed(tmp_path: Path) -> None:
