@@ -22,7 +22,7 @@ pytestmark = [
         reason="needs root, and iproute2",
     ),
 ]
-HOSTS = {"trl-one": "10.77.3.1", "trl-two": "10.77.3.2"}
+HOSTS = {"trl-one": "10.77.6.1", "trl-two": "10.77.6.2"}
 
 
 class Namespace(LocalHost):
