@@ -1,7 +1,6 @@
 """Experience as plain data, as it is stored and carried from one database to another."""
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ VERSION: Final = 1
 NUMBERS: Final = ("target_gpu_hours", "start")
 COUNTS: Final = ("configurations", "curves")
 VECTORS: Final = ("mean", "prior_mean", "prior_sd")
+LARGEST: Final = 1e12  # of a number that is reckoned with; what is larger, or as small, was damaged
 
 
 def document(experiences: Sequence[Experience]) -> str:
@@ -28,8 +28,9 @@ def read_document(text: str, place: str) -> tuple[Experience, ...]:
     """Read a file of experience; InputError says what is wrong with it, `place` is how it is named."""
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"'{place}' is no JSON (line {error.lineno}): give {ALLOWED}") from None
+    except (ValueError, RecursionError) as error:
+        where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(f"'{place}' is no JSON ({where}): give {ALLOWED}") from None
     if not isinstance(data, dict) or MARK not in data:
         raise InputError(f"'{place}' is JSON, but holds no experience: give {ALLOWED}")
     if data[MARK] != VERSION:
@@ -64,7 +65,7 @@ def from_plain(data: object, place: str) -> Experience:
     try:
         found = _parsed(data)
         _check(found)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
             f"'{place}' holds broken experience ({what}): write it anew with `rlplan export --experience`"
@@ -102,17 +103,23 @@ def _check(found: Experience) -> None:
     size = len(found.terms)
     if any(getattr(found, name).shape != (size,) for name in VECTORS) or found.covariance.shape != (size, size):
         raise ValueError(f"not every vector is of its {size} coefficients")
-    if not all(np.isfinite(getattr(found, name)).all() for name in (*VECTORS, "covariance")):
-        raise ValueError("a coefficient is no number")
-    if not ((found.prior_sd > 0).all() and np.allclose(found.covariance, found.covariance.T)):
+    numbers = np.concatenate([getattr(found, name).ravel() for name in (*VECTORS, "covariance")])
+    if not (np.abs(numbers) < LARGEST).all():  # nor where it is no number at all
+        raise ValueError("a coefficient is no number, or out of all reason")
+    if not ((found.prior_sd > 1 / LARGEST).all() and np.allclose(found.covariance, found.covariance.T)):
         raise ValueError("a spread is not above 0, or the covariance is not symmetric")
     if size and np.linalg.eigvalsh(found.covariance).min() <= 0:
         raise ValueError("the covariance is not positive definite")
-    if not (math.isfinite(found.target_gpu_hours) and found.target_gpu_hours > 0):
-        raise ValueError("target_gpu_hours is not above 0")
+    if not 1 / LARGEST < found.target_gpu_hours < LARGEST:
+        raise ValueError("target_gpu_hours is not above 0, or out of all reason")
+    if not 0 <= found.start <= 1:
+        raise ValueError("start is no score")
     names = {line.name for line in found.lines}
-    if any(not line.low < line.high or not math.isfinite(line.high - line.low) for line in found.lines):
-        raise ValueError("an axis has no width")
+    for line in found.lines:
+        if not (max(map(abs, line[1:3])) < LARGEST and line.high - line.low > max(map(abs, line[1:3])) / LARGEST):
+            raise ValueError(f"the axis {line.name} has no width, or is out of all reason")
+    if len(names) < len(found.lines) or len(set(found.terms)) < size:
+        raise ValueError("an axis or a coefficient is there twice")
     for term in found.terms:
         if not 0 <= term.local < LOCALS or any("=" not in name and name not in names for name in term.of):
             raise ValueError(f"the coefficient {term.local}, {'·'.join(term.of)} belongs to no axis")

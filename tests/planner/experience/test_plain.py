@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -54,6 +55,15 @@ def test_experience_comes_back_bit_by_bit(sources: list[Experience]) -> None:
         ({"target_gpu_hours": 0}, "target_gpu_hours is not above 0"),
         ({"lines": []}, "belongs to no axis"),
         ({"terms": 3}, "not iterable"),
+        ({"start": 10**400}, "too large to convert"),
+        ({"curves": math.inf}, "cannot convert float infinity"),
+        ({"prior_sd": [1e-300] * 15}, "a spread is not above 0"),
+        ({"prior_mean": [1e200] * 15}, "out of all reason"),
+        (
+            {"lines": [{"name": name, "low": 1e200, "high": 1e300, "log": True} for name in "nB"]},
+            "the axis n has no width",
+        ),
+        ({"lines": [{"name": name, "low": 1.0, "high": 2.0, "log": True} for name in "nnB"]}, "is there twice"),
     ],
 )
 def test_broken_experience_is_refused_by_what_is_wrong(change: dict[str, object], said: str) -> None:

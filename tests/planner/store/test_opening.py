@@ -80,6 +80,7 @@ def test_relative_paths_home_and_urls(tmp_path: Path, monkeypatch: pytest.Monkey
         ("sqlite://", "'sqlite://' names no file"),
         ("sqlite:///:memory:", "names no file"),
         ("://x", "not a database URL"),
+        ("postgresql://me@host:port/db", "'postgresql://me@host:port/db' has a port that is no number"),
     ],
 )
 def test_urls_that_are_not_ours(given: str, said: str) -> None:
