@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from planner.config.trainer import STANDIN
 from planner.store.final_tables import Final, ForecastOfFinal
-from planner.store.schema import Candidate, Decision, Plan, Sweep, SweepStatus, Trial
+from planner.store.schema import Candidate, Charge, Decision, Plan, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
 
 POLICY = "final"  # what decides in the sweep that a final run is driven as
@@ -91,6 +91,22 @@ def at_work(session: Session, name: str | None) -> Sweep:
     row = sweep_named(session, name)
     unended = [sweep for _, sweep in finals_of(session, row.id) if sweep.status not in ENDED]
     return unended[-1] if unended else row
+
+
+def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) -> dict[str, float]:
+    """Return the GPU-hours that the sweeps of a plan have spent, by name, without one of them and its final runs."""
+    own = {sweep_id} | {row.id for _, row in (finals_of(session, sweep_id) if sweep_id is not None else ())}
+    in_segments = (
+        select(func.coalesce(func.sum(Segment.charged_gpu_hours), 0.0))
+        .join(Trial, Trial.id == Segment.trial_id)
+        .where(Trial.sweep_id == Sweep.id)
+        .scalar_subquery()
+    )
+    in_charges = (
+        select(func.coalesce(func.sum(Charge.gpu_hours), 0.0)).where(Charge.sweep_id == Sweep.id).scalar_subquery()
+    )
+    wanted = select(Sweep.id, Sweep.name, in_segments + in_charges).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
+    return {name: spent for id, name, spent in session.execute(wanted) if id not in own and spent > 0}
 
 
 def add_forecast(session: Session, final_id: int, forecast: NewForecast) -> None:

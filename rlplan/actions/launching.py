@@ -1,6 +1,7 @@
 """What `rlplan launch` does, callable from Python: store a sweep's final run with its promise, and drive it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven
-from planner.store.finals import ENDED, POLICY, PROMISED, NewFinal, add_final, finals_of, switch_of
+from planner.store.finals import ENDED, POLICY, PROMISED, NewFinal, add_final, finals_of, spent_beside, switch_of
 from planner.store.records import NewDecision
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
@@ -27,7 +28,7 @@ from planner.store.sweeps import add_trial, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from planner.view import Configuration
 from rlplan.actions.going_back import Wanted, best_of_former, known_there
-from rlplan.actions.sweep_request import machine
+from rlplan.actions.sweep_request import machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished, hold
 from rlplan.actions.train_signals import Interrupts
 from rlplan.reading.finals import width_for
@@ -161,7 +162,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     else:
         wanted = _wanted(known, request, layout)
     with store.read() as session:
-        money = _money(session, known, wanted.pilot)
+        beside = spent_beside(session, known.sweep.plan_id, known.sweep.id)
+        money = _money(session, known, wanted.pilot, beside)
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = evidence(session, known.sweep)
@@ -189,7 +191,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     )
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())
-    notes = (*_notes(run), *wanted.notes, *([width.said] if width.said else []))
+    others = [f"{said_beside(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
+    notes = (*_notes(run), *wanted.notes, *others, *([width.said] if width.said else []))
     return Planned(known.sweep.name, run, width.scaled(promised), width, notes, lacking, spec, plan)
 
 
@@ -249,15 +252,16 @@ def _sizes(allocation: str) -> tuple[int, int]:
     return whole_number(parts["n"], "--allocation n"), whole_number(parts["B"], "--allocation B")
 
 
-def _money(session: Session, known: Stored, pilot: FromPilot | None) -> float:
-    """Return what the plan's budget has left after the pilots and every final run that was launched before."""
-    left = known.plan.budget_gpu_hours - known.board.ledger.charged
+def _money(session: Session, known: Stored, pilot: FromPilot | None, beside: Mapping[str, float]) -> float:
+    """Return what the plan's budget has left after all its sweeps' pilots and every final run launched before."""
+    left = known.plan.budget_gpu_hours - known.board.ledger.charged - sum(beside.values())
     for _, sweep in finals_of(session, known.sweep.id):
         left -= standing(session, sweep.name).spent_gpu_hours
     if left <= 0:
+        others = f" ({said_beside(beside, known.plan)})" if beside else ""
         raise BudgetError(
-            f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run: "
-            f"make a plan with a larger budget{'' if pilot is None else pilot.stays}"
+            f"nothing is left of the {known.plan.budget_gpu_hours:.4g} GPU-hours of {known.plan.name} for a final run"
+            f"{others}: make a plan with a larger budget{'' if pilot is None else pilot.stays}"
         )
     return left
 

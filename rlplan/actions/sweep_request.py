@@ -1,15 +1,17 @@
 """What is asked of `rlplan sweep`, by flags or from Python, and what it would run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from budgets.errors import InputError
+from budgets.errors import BudgetError, InputError
 from planner.experience.plain import to_plain
-from planner.store import open_store
+from planner.store import Store, open_store
 from planner.store.engine import locate
+from planner.store.finals import spent_beside
 from planner.store.schema import Plan
 from planner.sweeping.policies import open_policy
 from rlplan.actions.configuring import AskedSection, flagged, load_configuration
@@ -77,7 +79,7 @@ def describe(request: SweepRequest, database: str) -> DryRun:
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
         plan = store.plan(plan_name)
-    spec = spec_of(request, plan, database)
+        spec, others = within_plan(store, plan, spec_of(request, plan, database))
     trials = tuple(
         PlannedTrial(
             trial_name(each.rollouts_per_prompt, each.prompts_per_batch, spec.seed, each.axes),
@@ -92,7 +94,27 @@ def describe(request: SweepRequest, database: str) -> DryRun:
     )
     lacking = shortfall(spec, plan, *machine()) if request.ray_address is None else None
     wall = sum(trial.gpu_hours for trial in trials) / (spec.workers * spec.resources.slots)
-    return DryRun(plan.name, trials, spec.workers, plan.pilot_gpu_hours, wall, lacking, tuple(notes_of(request, spec)))
+    notes = (*notes_of(request, spec), *others)
+    return DryRun(plan.name, trials, spec.workers, spec.pilot_gpu_hours, wall, lacking, notes)
+
+
+def within_plan(store: Store, plan: Plan, spec: SweepSpec) -> tuple[SweepSpec, list[str]]:
+    """Hold pilots to what other sweeps of the plan have left of its whole budget, and say what these have spent."""
+    with store.read() as session:
+        beside = spent_beside(session, plan.id)
+    if not beside:
+        return spec, []
+    left = plan.budget_gpu_hours - sum(beside.values())
+    if left <= 0:
+        raise BudgetError(f"{said_beside(beside, plan)}, and nothing is left: make a plan with a larger budget")
+    note = f"{said_beside(beside, plan)}; {left:.4g} are left for these pilots and the final run"
+    return spec.model_copy(update={"pilot_gpu_hours": min(spec.pilot_gpu_hours, left)}), [note]
+
+
+def said_beside(beside: Mapping[str, float], plan: Plan) -> str:
+    """Say what other sweeps of a plan have spent."""
+    parts = ", ".join(f"{name} {spent:.4g}" for name, spent in beside.items())
+    return f"other sweeps of {plan.name} have spent {parts} of its {plan.budget_gpu_hours:.4g} GPU-hours"
 
 
 def notes_of(request: SweepRequest, spec: SweepSpec) -> list[str]:

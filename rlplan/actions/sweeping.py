@@ -24,7 +24,7 @@ from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
 from planner.trials import TrialState
 from rlplan.actions.configuring import load_configuration
-from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of
+from rlplan.actions.sweep_request import SweepRequest, machine, notes_of, plan_to_run, spec_of, within_plan
 from rlplan.actions.train_signals import Interrupts
 from rlplan.wording.terminal import tell
 from runner.processes import is_dead, sweep_orphans, sweep_tag, this_driver
@@ -75,10 +75,10 @@ def start(
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
         plan = store.plan(plan_name)
-        spec = spec_of(request, plan, database)
+        spec, others = within_plan(store, plan, spec_of(request, plan, database))
         if request.ray_address is None:
             _require_room(spec, plan, *machine())
-        for note in notes_of(request, spec):
+        for note in (*notes_of(request, spec), *others):
             tell(note)
         driver = this_driver()
         sweep, spec = _store(store, plan, spec, driver)
@@ -92,7 +92,7 @@ def store_only(request: SweepRequest, database: str) -> str:
     plan_name = plan_to_run(request, database)
     with open_store(database) as store:
         plan = store.plan(plan_name)
-        return _store(store, plan, spec_of(request, plan, database), None)[0]
+        return _store(store, plan, within_plan(store, plan, spec_of(request, plan, database))[0], None)[0]
 
 
 def resume(

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.launching import LaunchRequest, describe, launch
+from rlplan.actions.sweep_request import describe as sweeping_as_asked
 from rlplan.actions.sweeping import resume, start
 from rlplan.charts.final import final_chart
 from rlplan.printing.final_output import print_planned
@@ -52,6 +54,28 @@ def launched(swept_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> st
         finished = launch(LaunchRequest(validations=8), database)
     assert (finished.sweep, finished.interrupted, finished.failed_trials) == ("sweep-1-final", False, 0)
     return database
+
+
+def test_sweeps_of_one_plan_share_its_budget_and_say_so(swept_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(swept_folder, tmp_path, dirs_exist_ok=True)
+    database = str(tmp_path / "rlplan.db")
+    again = request(task=None, budget=None, plan="plan-1")
+    (said,) = [note for note in sweeping_as_asked(again, database).notes if "sweep-1" in note]
+    assert said.startswith("other sweeps of plan-1 have spent sweep-1 0.")
+    start(again, database)
+    planned = describe(LaunchRequest(), database)
+    assert any("other sweeps of plan-1 have spent sweep-1 0." in note for note in planned.notes)
+    with open_store(database, read_only=True) as store, store.read() as session:
+        spent = [standing(session, name).spent_gpu_hours for name in ("sweep-1", "sweep-2")]
+    assert planned.sweep == "sweep-2"
+    assert min(spent) > 0
+    assert planned.run.gpu_hours + sum(spent) <= planned.plan.budget_gpu_hours
+    with sqlite3.connect(database) as connection:  # as if the first had spent it all
+        connection.execute("UPDATE segments SET charged_gpu_hours = 0.5 WHERE id = 1")
+    with pytest.raises(BudgetError, match=r"nothing is left of the 0\.5 GPU-hours .*sweep-1 0\.\d+ of its 0\.5"):
+        describe(LaunchRequest(), database)
+    with pytest.raises(BudgetError, match="nothing is left: make a plan with a larger budget"):
+        start(again, database)
 
 
 def rows(database: str, kind: type) -> list[Any]:
