@@ -304,3 +304,8 @@ def test_errors_of_the_caller_pass_unchanged(tmp_path: Path) -> None:
             session.execute(text("SELECT :missing"))
         store.close()
     assert explain(ValueError()) is None
+
+
+def test_what_is_committed_outlives_a_power_cut(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
+        assert session.scalar(text("PRAGMA synchronous")) == 2  # the log is synced before a commit returns
