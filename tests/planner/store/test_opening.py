@@ -47,7 +47,7 @@ def test_a_fresh_file_is_made_with_a_write_ahead_log(tmp_path: Path) -> None:
             settings = [
                 session.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "foreign_keys", "synchronous")
             ]
-        assert settings == ["wal", 1, 1]
+        assert settings == ["wal", 1, 2]  # 2: what is committed outlives a power cut
         with store.read() as session:
             assert session.scalar(text("PRAGMA query_only")) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["rlplan.db"]
@@ -279,6 +279,16 @@ def test_an_upgrade_makes_a_copy_that_opens_and_says_where(older: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+def test_a_copy_has_its_name_only_when_it_is_whole(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        open_store(older)
+    assert [path.name for path in older.parent.glob("*backup*")] == []
+
+
 def test_a_copy_that_cannot_be_made_stops_the_upgrade(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         error = sqlite3.OperationalError("database or disk is full")
@@ -304,8 +314,3 @@ def test_errors_of_the_caller_pass_unchanged(tmp_path: Path) -> None:
             session.execute(text("SELECT :missing"))
         store.close()
     assert explain(ValueError()) is None
-
-
-def test_what_is_committed_outlives_a_power_cut(tmp_path: Path) -> None:
-    with open_store(tmp_path / "rlplan.db") as store, store.write() as session:
-        assert session.scalar(text("PRAGMA synchronous")) == 2  # the log is synced before a commit returns
