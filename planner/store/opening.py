@@ -196,7 +196,8 @@ def _check_readable(revision: str | None, shown: str) -> None:
     if revision != HEAD:
         raise OutdatedError(
             f"{shown} was written by an older rlplan (version {revision}, this one reads {HEAD}), and reading alone "
-            "does not upgrade it. Open it once for writing: any rlplan command that stores something does"
+            "does not upgrade it. Run `rlplan doctor --upgrade` with the same --db, which makes a copy first; no "
+            "driver of the older rlplan may be running then"
         )
 
 

@@ -53,13 +53,14 @@ def migrate(connection: Connection, revision: str) -> None:
 
 
 def back_up(path: Path, revision: str) -> Path:
-    """Copy a database, with what is still in its write-ahead log, beside it."""
+    """Copy a database, with what is in its write-ahead log, beside it; the copy gets its name when it is whole."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     copy = path.with_name(f"{path.name}.backup-{revision}-{moment}")
+    part = copy.with_name(f"{copy.name}.part")
     try:
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as target:
             source.backup(target)
+        return part.replace(copy)
     except BaseException:
-        copy.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
-    return copy

@@ -13,6 +13,10 @@ def doctor(
     deep: Annotated[
         bool, typer.Option("--deep", help="Also try torch, transformers and Ray, which takes up to a minute.")
     ] = False,
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Bring a database of an older rlplan up to date first, after a copy of it."),
+    ] = False,
     db: DatabaseOption = DEFAULT_DATABASE,
     format: FormatOption = Format.TABLE,
 ) -> int:
@@ -20,8 +24,10 @@ def doctor(
 
     Example: rlplan doctor --deep
     """
-    from rlplan.printing.doctor_output import print_examination  # noqa: PLC0415
+    from rlplan.printing.doctor_output import print_examination, upgrade_database  # noqa: PLC0415
 
+    if upgrade:
+        upgrade_database(db)
     return print_examination(db, format, deep=deep)
 
 

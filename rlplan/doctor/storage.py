@@ -88,8 +88,8 @@ def _database(facts: Storage) -> Finding:
     if facts.state == "absent":
         return ok("database", f"{facts.shown} is not there yet; `rlplan propose` makes it")
     if facts.state == "outdated":
-        why = f"it was written by an older rlplan; the next command that stores something brings it to version {HEAD}"
-        do = "no driver of the older rlplan may be running then; a copy is made first"
+        why = f"it was written by an older rlplan, and is read when it has been brought to version {HEAD}"
+        do = "rlplan doctor --upgrade (a copy is made first; no driver of the older rlplan may be running then)"
         return mind("database", facts.shown, why, do)
     sweeps = "no sweep" if not facts.sweeps else f"{facts.sweeps} sweep{'s' if facts.sweeps > 1 else ''}"
     return ok("database", f"{facts.shown}, version {HEAD}, writable, {sweeps}")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from planner.store import open_store
+from rlplan.actions.configuring import absent
 from rlplan.doctor.examination import examine
 from rlplan.doctor.finding import Finding, Health, verdict
 from rlplan.exits import ExitCode
@@ -26,6 +28,15 @@ _REHEARSED = {
     Health.MIND: "It can be run; mind what is marked.",
     Health.BAD: "It would fail before what is marked bad is mended.",
 }
+
+
+def upgrade_database(database: str) -> None:
+    """Bring a database that is there to the current version, and say what was done."""
+    if absent(database) is not None:
+        return  # opened for writing, it would be made
+    with open_store(database) as store:
+        for notice in store.notices or ("the database is up to date already",):
+            tell(notice)
 
 
 def print_examination(database: str, format: Format, *, deep: bool) -> int:

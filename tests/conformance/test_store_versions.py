@@ -163,7 +163,7 @@ def test_an_upgrade_that_fails_midway_leaves_the_database_as_it_was(location: st
 @pytest.mark.usefixtures("next_version")
 def test_reading_alone_does_not_upgrade(location: str, engines: Engines) -> None:
     put_oldest(engines)
-    with pytest.raises(StoreError, match=r"older rlplan.*Open it once for writing"):
+    with pytest.raises(StoreError, match=r"older rlplan.*`rlplan doctor --upgrade`"):
         open_store(location, read_only=True)
     with engines.reader.connect() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011"
