@@ -12,7 +12,7 @@ from rlplan.printing.sweep_output import command
 from rlplan.web.dashboard.serving import announcement
 from rlplan.web.dashboard.settings import Settings
 from tests.rlplan.conftest import Run, run  # noqa: F401 (a fixture)
-from tests.rlplan.web.dashboard.visits import visiting
+from tests.rlplan.web.dashboard.visits import TOKEN, visiting
 
 SECRET = "geheim123"
 
@@ -69,3 +69,11 @@ def test_the_variables_of_a_trainer_are_not_shown(run: Run, database: Path, tmp_
     for text in [each.out + each.err for each in told] + [(tmp_path / "r.html").read_text()]:
         assert SECRET not in text
     assert "HF_TOKEN" in told[0].out
+
+
+def test_control_without_a_token_says_who_has_it() -> None:
+    open_to_all, closed = (
+        " ".join(announcement(Settings("r.db", control=True, token=token))) for token in (None, TOKEN)
+    )
+    assert "Any user of this machine can pause, resume and stop a sweep: --token auto keeps others out" in open_to_all
+    assert "Any user" not in closed

@@ -151,7 +151,9 @@ def announcement(settings: Settings) -> list[str]:
     lines = [f"rlplan dashboard of {masked(settings.database)}: {settings.url}"]
     if settings.token is not None and not is_loopback(settings.host):
         lines.append("Whoever has this address can look; it is not encrypted on its way: see ssh -L for that.")
-    if settings.control:
+    if settings.control and settings.token is None:
+        lines.append("Any user of this machine can pause, resume and stop a sweep: --token auto keeps others out.")
+    elif settings.control:
         lines.append("With --control, who looks can also pause, resume and stop a sweep.")
     return [*lines, "Ctrl-C ends it; the sweep goes on."]
 
