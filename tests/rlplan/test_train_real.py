@@ -18,9 +18,13 @@ COMMAND = str(Path(sys.executable).with_name("rlplan"))
 SMALL = ("--task", "sum-easy", "-n", "8", "-B", "8", "--problems", "16", "--samples", "2", "--validate-every", "128")
 ENV = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "HOME": "/tmp"}
 REWARD = """
+calls = 0
+
 def score(problem: dict, response: str) -> float:
-    if response.startswith("1"):
-        raise ValueError("no ones")
+    global calls
+    calls += 1
+    if calls == 40:  # in the first update, which can do without one
+        raise ValueError("not this one")
     return float(response.strip().endswith(problem["answer"]))
 """
 
