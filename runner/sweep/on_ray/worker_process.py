@@ -109,9 +109,9 @@ class WorkerProcess:
         return messages
 
     def end(self) -> None:
-        """Write the last sign of life, and end what the training has left behind."""
-        self._heartbeat.end()
+        """End what the training has left behind, and write the last sign of life: the trial is handed out after it."""
         sweep_orphans(self._tag, self._life.name)
+        self._heartbeat.end()
 
     def _leave(self) -> None:
         """End this process; storage that is cut off too must not hold it."""

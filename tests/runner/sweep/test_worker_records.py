@@ -7,19 +7,21 @@ import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from runner.ports.executor import Began, Event, Failed, Gone, NoRoomError, Work
 from runner.sweep.on_ray import executor as executor_module
+from runner.sweep.on_ray import worker_process
 from runner.sweep.on_ray.cluster import Node
 from runner.sweep.on_ray.executor import RayExecutor
 from runner.sweep.on_ray.known_workers import KnownWorker, Records
 from runner.sweep.on_ray.leases import Leases
 from runner.sweep.on_ray.messages import Message, message_of
 from runner.sweep.on_ray.placing import Footprint
-from runner.sweep.on_ray.worker_process import Lifeline
+from runner.sweep.on_ray.worker_process import Lifeline, WorkerProcess
 from runner.sweep.worker_records import Heartbeat, WorkerLife, WorkerRecord, worker_records
 from tests.runner.sweep.test_on_ray_leases import heard, opened, work
 
@@ -82,6 +84,18 @@ def test_a_process_that_is_cut_off_ends_while_it_trains_and_records_its_end(tmp_
     assert done.returncode == 0
     (record,) = worker_records(tmp_path).values()
     assert record.over
+
+
+def test_a_worker_says_its_last_word_when_nothing_that_it_has_started_writes_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+    process = WorkerProcess.__new__(WorkerProcess)
+    process._tag, process._life = "tag", SimpleNamespace(name="worker")
+    process._heartbeat = SimpleNamespace(end=lambda: order.append("over"))
+    monkeypatch.setattr(worker_process, "sweep_orphans", lambda *_: order.append("ended"))
+    process.end()
+    assert order == ["ended", "over"]
 
 
 class Silent:
@@ -231,8 +245,8 @@ def test_lives_are_read_and_damaged_ones_are_passed_over(tmp_path: Path) -> None
     (folder / "c-3.json").write_text(json.dumps(written)[:20])
     (folder / "d-4.json").write_text("{}")
     assert worker_records(tmp_path) == {
-        "a-1": WorkerRecord("a-1", 90.0, 4, 3),
-        "b-2": WorkerRecord("b-2", 90.0, 4, None),
+        "a-1": WorkerRecord("a-1", 90.0, 4, 3, host="here", pid=1),
+        "b-2": WorkerRecord("b-2", 90.0, 4, None, host="here", pid=1),
     }
     assert worker_records(tmp_path)["a-1"].gpu_hours == pytest.approx(0.1)
     assert worker_records(tmp_path / "nowhere") == {}
