@@ -136,6 +136,7 @@ class DrivenBackend:
             self._sleep(wait)
         if code is not None:
             self._end()
+            self._left |= asked_at is not None and not self._scored  # ended in its first validation
             if asked_at is None and code:
                 raise self._put_aside(running.failure(code), running.attempt)
             if asked_at is None and maker.newest < segment.to_step:

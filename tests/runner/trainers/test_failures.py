@@ -13,12 +13,13 @@ import pytest
 from budgets.errors import TrainingError
 from planner.config.trainer import Patience
 from runner.ports.backend import Point, Segment
+from runner.ports.simulation import SimulationChoice
 from runner.ports.trial import TrialConfig
 from runner.processes import SWEEP_TAG, tagged
 from runner.trainers.backend import DrivenBackend
 from runner.trainers.standin.driver import driver
 from runner.training.trial import OpenTrial, read_points
-from tests.runner.trainers.standins import standin_config
+from tests.runner.trainers.standins import COSTS, standin_config
 from tests.runner.waiting import until
 
 LAST = 8
@@ -209,6 +210,20 @@ def test_a_trainer_that_does_not_stop_is_killed_and_goes_on_from_what_it_saved(
     assert scores(read_points(tmp_path))[: LAST + 1] == undisturbed[: saved + 1]
 
 
+def test_a_trainer_that_is_ended_in_its_first_validation_has_not_failed(tag: str, tmp_path: Path) -> None:
+    slow = SimulationChoice(seed=5, costs=COSTS.model_copy(update={"seconds_per_answer": 20.0}))
+    trial = opened(standin_config(PATIENCE).model_copy(update={"simulation": slow}), tmp_path)
+    said = tmp_path / "trainer"
+
+    def stopping() -> bool:
+        return any(path.stat().st_size for path in said.glob("*metrics*"))
+
+    assert list(trial.train(LAST, stopping)) == []
+    trial.save()
+    assert trial.step == 0
+    trial.close()
+
+
 @pytest.mark.parametrize(("trainer", "stops_on"), [("prime-rl", "nothing"), ("slime", "file")])
 def test_one_that_does_not_end_when_it_is_asked_is_ended_once_it_has_saved_what_it_had_done(
     trainer: str, stops_on: str, tag: str, plain: list[Point], tmp_path: Path
@@ -234,7 +249,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from tests.runner.trainers.test_failures import opened
-from tests.runner.trainers.standins import standin_config
+from tests.runner.trainers.standins import COSTS, standin_config
 trial = opened(standin_config(save_every_steps=2), Path(sys.argv[1]))
 for point in trial.train(1_500):
     print(point.optimizer_step, flush=True)
