@@ -77,8 +77,8 @@ class Failed:
     """The segment is over and its trial stands where it was last saved.
 
     `kind` classifies why: what TrainingError says, or lost (the worker or its node is gone), preempted (so says its
-    cluster, which lends it), checkpoint (it could not
-    be saved or read), input (it cannot be run as it is configured), error (anything else).
+    cluster, which lends it), checkpoint (it could not be saved or read), input (it cannot be run as it is configured),
+    error (anything else).
     """
 
     segment: int
