@@ -1,17 +1,18 @@
 """What the picture of a sweep says of the rows, and what reading it costs."""
 
-import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from planner.store import Store, open_store
-from planner.store.driving import Driver, take_lease
+from planner.store.driving import take_lease
 from planner.store.schema import SegmentOutcome, SweepStatus
 from planner.trials import TrialState
 from rlplan.reading.sweep_reading import picture
+from runner.processes import this_driver
 from tests.planner.store.samples import NOON
 from tests.rlplan.sweep_rows import Seeder, later
 
@@ -78,7 +79,7 @@ def test_a_driver_that_is_silent_or_gone_is_not_alive(seeder: Seeder) -> None:
     assert silent.seconds_left is None
     assert silent.elapsed_seconds == alive.elapsed_seconds - 30.0  # it counts to the last sign of life
 
-    gone = Driver("me@1.00", socket.gethostname(), 2**22 + 1)  # on this machine, where no process has that number
+    gone = replace(this_driver(), pid=2**22 + 1)  # on this machine, where no process has that number
     with seeder.store.write() as session:
         take_lease(session, seeder.sweep, gone, later(seeder), former_is_dead=True)
     assert picture(seeder.store, now=later(seeder, 3.0)).abandoned
