@@ -29,10 +29,8 @@ def remove(checkpoints: Sequence[Checkpoint]) -> None:
 def put_aside(checkpoint: Path) -> None:
     """Give a checkpoint that cannot be read a name by which it is not found; only the last one is kept."""
     remove_aside(checkpoint.parent)
-    try:
+    with suppress(OSError):  # of the storage, which may also be why it could not be read: nothing is thrown away then
         checkpoint.rename(checkpoint.with_name(f"{_UNSOUND}{checkpoint.name}"))
-    except OSError:  # it would be tried again and again
-        _remove(checkpoint)
 
 
 def remove_aside(folder: Path) -> None:
