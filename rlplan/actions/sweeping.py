@@ -199,7 +199,8 @@ def _go_on(
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
         silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))
         _settle(session, row.name, home, store.location)
-        stored.code_hash, stored.config_hash = code_fingerprint(), configuration_fingerprint(spec)
+        stored.code_hash = code_fingerprint(spec.training.trainer)
+        stored.config_hash = configuration_fingerprint(spec)
         for trial in again:
             move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
         if changes:
@@ -293,7 +294,7 @@ def create(
     name: str | None = None,
 ) -> tuple[Sweep, SweepSpec]:
     """Make the row of a sweep that has no trials yet, with a folder and a place of storage of its own."""
-    new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint())
+    new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint(spec.training.trainer))
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
     place = storage and f"{storage}/{row.name}-{token_of(row)[:8]}"
     own = spec.model_copy(update={"folder": str(new_folder(above, row.name)), "storage": place})
@@ -344,7 +345,7 @@ def _failed(session: Session, sweep: Sweep, names: Sequence[str]) -> list[int]:
 
 def _changes(row: Sweep, spec: SweepSpec) -> list[str]:
     changes = []
-    if row.code_hash != code_fingerprint():
+    if row.code_hash != code_fingerprint(spec.training.trainer):
         changes.append("code")
     if row.config_hash != configuration_fingerprint(spec):
         changes.append("files (problems, reward or model)")

@@ -11,21 +11,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.config.trainer import HERE, TrainerChoice
+from planner.config.trainer import BUILTIN, HERE, STANDIN, TrainerChoice
 from runner.sweep.spec import SweepSpec
 
 # What a trial's curve is computed by: everything that runs within a trial, and the few parts of the other packages that
 # its updates and scores rest on. What decides between trials, drives and shows them may change under a sweep.
 MAKES_CURVES = ("runner", "planner/recipes", "planner/metrics.py", "planner/watching/trigger.py", "budgets/growth.py")
 ROOT = Path(__file__).resolve().parents[2]
-DRIVES = ("runner/sweep", "runner/slurm", "runner/storage")
+DRIVES = ("runner/sweep", "runner/slurm", "runner/storage", "runner/rehearsal")
+TRAINERS = "runner/trainers"  # a folder for each driver, beside what they have in common
+# What only our own trainer runs; another's driver copies no module of it into a trial's folder.
+OURS = ("runner/engines", "runner/policy")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def code_fingerprint(root: Path = ROOT) -> str:
-    """Return a digest of what the code that makes curves does: comments, docstrings and line breaks do not count."""
+def code_fingerprint(trainer: TrainerChoice | None = None, root: Path = ROOT) -> str:
+    """Return a digest of what the code does that makes a trainer's curves.
+
+    Comments, docstrings and line breaks do not count, nor what only other trainers run.
+    """
     digest = hashlib.sha256()
-    for path in _sources(root):
+    for path in _sources(root, trainer.name if trainer else BUILTIN):
         digest.update(f"{path.relative_to(root)} {_code_of(path, path.stat().st_mtime_ns)}".encode())
     return digest.hexdigest()[:16]
 
@@ -40,12 +46,22 @@ def _code_of(path: Path, _modified: int) -> str:
     return hashlib.sha256(repr(_content_of(tree)).encode()).hexdigest()
 
 
-def _sources(root: Path) -> Iterator[Path]:
+def _sources(root: Path, trainer: str) -> Iterator[Path]:
+    passed_over = {root / each for each in (*DRIVES, *_of_others(root, trainer))}
     for place in MAKES_CURVES:
         path = root / place
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            if not any(root / each in file.parents for each in DRIVES):
+            if passed_over.isdisjoint(file.parents):
                 yield file
+
+
+def _of_others(root: Path, trainer: str) -> list[str]:
+    """List the folders that only other trainers use; a stand-in is made of those that it stands for."""
+    if trainer == BUILTIN:
+        return [TRAINERS]
+    own = trainer.replace("-", "_")
+    others = [path.name for path in (root / TRAINERS).glob("*/") if path.name != own and trainer != STANDIN]
+    return [*OURS, *(f"{TRAINERS}/{name}" for name in others)]
 
 
 def _content_of(node: Any) -> Any:

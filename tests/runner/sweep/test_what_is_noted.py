@@ -1,10 +1,12 @@
 """What a sweep notes beside its trials: fingerprints, and costs of updates."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planner.config.trainer import TRAINERS as NAMES
 from planner.config.trainer import TrainerChoice
 from planner.recipes import load_recipe
 from planner.trials import TrialState
@@ -16,6 +18,8 @@ from runner.sweep.fingerprint import code_fingerprint, configuration_fingerprint
 from runner.sweep.measured import ShortSegments, cost_record
 from runner.sweep.spec import Resources, SweepSpec, Training, ValidationRule
 from tests.planner.store.samples import NOON
+
+TRAINERS = Path(fingerprint.__file__).parents[1] / "trainers"
 
 
 def spec(**task: Any) -> SweepSpec:
@@ -42,31 +46,48 @@ MODULE = '"""A room."""\n\nx = 1  # one\n\n\ndef f():\n    """Return it."""\n   
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "counts"),
+    ("trainer", "path", "text", "counts"),
     [
-        ("runner/training/room.py", MODULE.replace("x = 1", "x = 2"), True),
-        ("runner/training/room.py", MODULE.replace("  # one", "").replace("it", "x").replace("(x)", "x"), False),
-        ("planner/recipes/room.py", MODULE, True),
-        ("planner/sweeping/room.py", MODULE, False),
-        ("runner/sweep/room.py", MODULE, False),
+        (None, "runner/training/room.py", MODULE.replace("x = 1", "x = 2"), True),
+        (None, "runner/training/room.py", MODULE.replace("  # one", "").replace("it", "x").replace("(x)", "x"), False),
+        (None, "planner/recipes/room.py", MODULE, True),
+        (None, "planner/sweeping/room.py", MODULE, False),
+        (None, "runner/sweep/room.py", MODULE, False),
+        (None, "runner/trainers/verl/driver.py", MODULE, False),
+        ("prime-rl", "runner/trainers/prime_rl/driver.py", MODULE, True),
+        ("prime-rl", "runner/trainers/verl/driver.py", MODULE, False),
+        ("prime-rl", "runner/trainers/supervisor.py", MODULE, True),
+        ("prime-rl", "runner/engines/torch_engine.py", MODULE, False),
+        ("standin", "runner/trainers/verl/driver.py", MODULE, True),
     ],
 )
-def test_the_fingerprint_of_the_code_changes_with_what_makes_curves(
-    tmp_path: Path, path: str, text: str, counts: bool
+def test_the_fingerprint_of_the_code_changes_with_what_makes_a_trainers_curves(
+    tmp_path: Path, trainer: str | None, path: str, text: str, counts: bool
 ) -> None:
+    choice = TrainerChoice(name=trainer) if trainer else None
     for each in ("runner/training/room.py", "runner/sweep/driver.py", "planner/metrics.py", "budgets/growth.py"):
         (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / each).write_text(MODULE)
-    first = code_fingerprint(tmp_path)
-    assert code_fingerprint(tmp_path) == first
+    first = code_fingerprint(choice, tmp_path)
+    assert code_fingerprint(choice, tmp_path) == first
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_text(text)
-    assert (code_fingerprint(tmp_path) != first) == counts
+    assert (code_fingerprint(choice, tmp_path) != first) == counts
 
 
 def test_every_part_of_the_code_that_makes_curves_is_where_the_fingerprint_looks() -> None:
     root = Path(fingerprint.__file__).parents[2]
-    assert [place for place in fingerprint.MAKES_CURVES if not (root / place).exists()] == []
+    places = (*fingerprint.MAKES_CURVES, *fingerprint.DRIVES, *fingerprint.OURS, fingerprint.TRAINERS)
+    assert [place for place in places if not (root / place).exists()] == []
+
+
+def test_no_driver_rests_on_code_of_another_trainer_that_its_fingerprint_passes_over() -> None:
+    folders = [path.parent for path in TRAINERS.glob("*/driver.py") if path.parent.name != "standin"]
+    assert {path.name.replace("_", "-") for path in folders} < set(NAMES)
+    for folder in folders:
+        text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+        others = "|".join(other.name for other in folders if other != folder)
+        assert not re.search(rf"\brunner[./](trainers[./]({others})\b|engines|policy)", text), folder.name
 
 
 def test_settings_and_the_contents_of_named_files_count(tmp_path: Path) -> None:
