@@ -13,6 +13,7 @@ from pathlib import Path
 
 from budgets.errors import CheckpointError
 from planner.disk import room
+from runner.ports.backend import never
 from runner.ports.executor import Work
 from runner.ports.trial import TrialConfig
 from runner.storage.place import Place
@@ -76,17 +77,20 @@ class Mirror:
             self._sleep(pause)
         return list(self._saves.marked())
 
-    def store(self, segment: int) -> tuple[str | None, list[str]]:
-        """Store the newest complete checkpoint with its points, and return its URL, or else what went wrong."""
+    def store(self, segment: int, given_up: Callable[[], bool] = never) -> tuple[str | None, list[str]]:
+        """Store the newest complete checkpoint with its points, and return its URL, or else what went wrong.
+
+        One that is given up on the way is passed over: a later save is stored in its place.
+        """
         found = checkpoints_of(self._config, self._folder)
         if not found:
             return None, []
         step, parts = found[0]
         if self._stored is None or (self._stored.segment, self._stored.step) != (segment, step):
             try:
-                self._stored = self._saves.put(segment, step, self._folder, parts)
+                self._stored = self._saves.put(segment, step, self._folder, parts, given_up)
             except (CheckpointError, OSError) as error:  # the folder still has it, and the next save may succeed
-                return None, [f"step {step} is saved on this machine alone: {error}"]
+                return None, [] if given_up() else [f"step {step} is saved on this machine alone: {error}"]
             self._share(self._stored)
         return f"{self._saves.place.url}/{self._stored.name}", []
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from budgets.errors import CheckpointError
+from runner.ports.backend import never
 from runner.storage.place import Place
 
 KEPT = 2  # of a trial that may go on: should one be torn, the one before is gone on from
@@ -51,12 +52,17 @@ class Saves:
         """Of a folder that is this trial's alone."""
         self.place = place
 
-    def put(self, segment: int, step: int, folder: Path, parts: Sequence[Path]) -> Save:
-        """Write a save of parts of a trial's folder, and remove what is older than the last two."""
+    def put(
+        self, segment: int, step: int, folder: Path, parts: Sequence[Path], given_up: Callable[[], bool] = never
+    ) -> Save:
+        """Write a save of parts of a trial's folder, and remove what is older than the last two.
+
+        CheckpointError once it is `given_up`, which is looked at before each file.
+        """
         files = {str(path.relative_to(folder)): path for part in parts for path in _files(part)}
         name = Save(segment, step, (), {}).name
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            sent = pool.map(lambda each: self._sent(files[each], f"{name}/{each}"), files)
+            sent = pool.map(lambda each: self._sent(files[each], f"{name}/{each}", given_up), files)
             facts = dict(zip(files, sent, strict=True))
         save = Save(segment, step, tuple(str(part.relative_to(folder)) for part in parts), facts)
         self.place.write(f"{name}.json", json.dumps(asdict(save)).encode())
@@ -95,10 +101,13 @@ class Saves:
         names = self.place.names()
         self.place.remove(*sorted(names, key=lambda name: (not _MARK.fullmatch(name), name)))
 
-    def _sent(self, path: Path, name: str) -> tuple[int, str]:
+    def _sent(self, path: Path, name: str, given_up: Callable[[], bool]) -> tuple[int, str]:
         """Send a file and return its facts; a small one may be written anew meanwhile, such as a trainer's tracker."""
-        if path.stat().st_size > _SMALL:
-            facts = _facts(path)
+        large = path.stat().st_size > _SMALL
+        facts = _facts(path) if large else (0, "")
+        if given_up():
+            raise CheckpointError(f"{name} is not sent: the save was given up")
+        if large:
             self.place.put(path, name)
             return facts
         data = path.read_bytes()

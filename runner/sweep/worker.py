@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
-from runner.ports.backend import Point, TrainerBackend
+from runner.ports.backend import Point, TrainerBackend, never
 from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
@@ -43,11 +43,11 @@ class _Trial(OpenTrial):
     def can_take(self, work: Work, config: TrialConfig) -> bool:
         return (*self._of, self.step) == (work.trial, config, work.folder, work.from_step)
 
-    def store(self, segment: int) -> str | None:
-        """Store a copy of what is saved, where there is a place for it."""
+    def store(self, segment: int, given_up: Callable[[], bool] = never) -> str | None:
+        """Store a copy of what is saved, where there is a place for it and it is not given up on the way."""
         if self._mirror is None:
             return None
-        url, notes = self._mirror.store(segment)
+        url, notes = self._mirror.store(segment, given_up)
         self.notes += notes
         return url
 
@@ -118,7 +118,7 @@ class Worker:
                 if self._clock() - saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
                     if not trial.saves_itself:
                         trial.save()
-                    trial.store(work.segment)
+                    trial.store(work.segment, stopping)  # a stop must not wait for it: the segment's end is stored
                     saved_at = self._clock()
         finally:
             batch.send()

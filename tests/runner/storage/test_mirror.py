@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from planner.disk import DISK_IS_FULL
-from runner.ports.backend import Point
+from runner.ports.backend import Point, never
 from runner.ports.executor import Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
+from runner.storage import saves as saves_module
 from runner.storage.mirror import SHARED, checkpoints_of
 from runner.storage.place import Place
 from runner.storage.saves import Saves
+from runner.sweep import worker as worker_module
 from runner.sweep.tidying import remove_saved
 from runner.sweep.worker import Worker
 from tests.conformance.works import Works
@@ -37,7 +39,9 @@ class Machines:
         self._config = config.model_dump(mode="json")
         return self
 
-    def run(self, machine: str, from_step: int, to_step: int, storage: str | None = "") -> Ended | Failed:
+    def run(
+        self, machine: str, from_step: int, to_step: int, storage: str | None = "", stopping: Callable[[], bool] = never
+    ) -> Ended | Failed:
         """Run a segment in a new worker, which forgets the trial afterwards."""
         events: list[Event] = []
         work = self._works(1, to_step, from_step, folder=str(self.at(machine)), storage=self.url)
@@ -45,7 +49,7 @@ class Machines:
         work = work if self._config is None else replace(work, config=self._config)
         worker = Worker("w", lambda: 0.0, events.append)
         try:
-            worker.run(work, lambda: False)
+            worker.run(work, stopping)
         finally:
             worker.close()
         self.points += [point for event in events if isinstance(event, Progress) for point in event.points]
@@ -105,6 +109,26 @@ def test_what_a_machine_has_beyond_its_last_copy_is_gone_on_from(machines: Machi
     assert ended.step == 6
     assert machines.stored() == [6, 3]
     assert (machines.at("a") / SHARED).read_text() != shared
+
+
+def test_a_stop_does_not_wait_for_a_copy_that_is_on_its_way(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    write = Place.write
+
+    def noted(place: Place, name: str, data: bytes) -> None:
+        sent.append(name)
+        write(place, name, data)
+
+    monkeypatch.setattr(Place, "write", noted)
+    monkeypatch.setattr(saves_module, "_AT_ONCE", 1)
+    monkeypatch.setattr(worker_module, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    ended = machines.run("a", 0, 6, stopping=lambda: bool(sent))  # asked to stop while the first file is sent
+    assert isinstance(ended, Ended)
+    assert ended.notes == ()
+    save, checkpoint = "00000001-00000000", "00000001-00000000/checkpoint-00000000.json"
+    assert sent == [checkpoint, checkpoint, f"{save}/metrics.jsonl", f"{save}.json"]  # the second time at its end
 
 
 def test_a_course_that_was_given_up_is_not_gone_on_from(machines: Machines) -> None:
