@@ -67,7 +67,8 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, options: HorizonO
     generator: dict[str, Any] = {
         "n_samples_per_prompt": config.rollouts_per_prompt,
         "max_turns": 1,
-        "batched": True,  # one reward for a response: else groups without signal are not left out
+        # It leaves out groups without signal only where a response has one reward, and then scores them all at the end.
+        "batched": config.recipe.filters.zero_variance != "keep",
         "sampling_params.max_generate_length": task.max_response_tokens,
         "sampling_params.temperature": config.temperature,
         "eval_n_samples_per_prompt": config.validation.samples,

@@ -147,7 +147,7 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
                 f"{TRAINER}.use_kl_loss": False,  # its own is a term of 0.001
                 "trainer.policy.optimizer_config.weight_decay": 0.0,  # its own is 0.01
                 "generator.eval_sampling_params.temperature": 1.0,  # its own is 0
-                "generator.batched": True,  # else it does not leave out groups without signal
+                "generator.batched": False,  # else it scores no response before the last one is generated
                 "data.dataloader.num_workers": 0,
                 "trainer.logger": "console",  # its own wants an account
                 "trainer.ckpt_interval": 2001,  # it saves at a segment's end anyway
@@ -158,8 +158,10 @@ def leaves(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         ("skyrl", "hard", {}, {f"{TRAINER}.off_policy_correction.tis_ratio_type": "token"}),
         ("skyrl", "gspo", {}, {f"{TRAINER}.eps_clip_low": 3e-4, "trainer.train_batch_size": 32}),
         ("skyrl", "cispo", {}, {f"{TRAINER}.cispo.cispo_eps_clip_low": 1.0, f"{TRAINER}.cispo.cispo_eps_clip_high": 4}),
-        ("skyrl", "dapo", {}, {f"{TRAINER}.dynamic_sampling.type": "filter", f"{TRAINER}.eps_clip_high": 0.28}),
-        ("skyrl", "minimax", {}, {f"{TRAINER}.loss_reduction": "prompt_mean", f"{TRAINER}.zero_variance_filter": True}),
+        ("skyrl", "dapo", {}, {f"{TRAINER}.dynamic_sampling.type": "filter", "generator.batched": True}),
+        ("skyrl", "dapo", {}, {f"{TRAINER}.eps_clip_high": 0.28}),
+        ("skyrl", "minimax", {}, {f"{TRAINER}.loss_reduction": "prompt_mean"}),
+        ("skyrl", "minimax", {}, {f"{TRAINER}.zero_variance_filter": True, "generator.batched": True}),
         (
             "nemo-rl",
             "gspo",
