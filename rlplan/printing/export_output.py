@@ -20,11 +20,11 @@ from planner.store import open_store
 from planner.store.schema import Sweep
 from planner.store.sweeps import sweep_named
 from rlplan.actions.learning import experience_in
-from rlplan.reading.export_tables import TABLES, Row, Table, recorded
+from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
-from rlplan.wording.file_writing import Content, require_room, write_csv, write_file, write_folder
+from rlplan.wording.file_writing import Content, require_room, write_cells, write_file, write_folder
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -196,7 +196,12 @@ def _object(row: Row) -> str:
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    write_csv(text, table.columns, ({name: _flat(value) for name, value in row.items()} for row in table.rows))
+    rows = (
+        table.rows.cells()
+        if isinstance(table.rows, PointRows)
+        else (tuple(map(row.get, table.columns)) for row in table.rows)
+    )
+    write_cells(text, table.columns, (row if _AS_IT_IS.issuperset(map(type, row)) else map(_flat, row) for row in rows))
     text.detach()
 
 

@@ -1,8 +1,10 @@
 """The tables of a sweep as rows: what it measured, was granted, decided, believed and concluded."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, pairwise
 from typing import Any
 
 from sqlalchemy import select
@@ -19,6 +21,10 @@ from rlplan.reading.sweep_reading import read_picture
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
 MEASURED = ("rollouts", "tokens", "seconds", "gpu_hours", "compared_gpu_hours", "score", "score_standard_error")
+MOST_SHAPES = 1000  # of metrics that are remembered
+_WORDS = frozenset({"null", "true", "false"})  # values in JSON that are neither numbers nor in quotation marks
+_BETWEEN = " \t\r\n:,{}"  # signs around the numbers of a JSON document
+_NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
 
 class PointRows:
@@ -30,15 +36,19 @@ class PointRows:
     def __init__(self, session: Session, sweep: Sweep) -> None:
         """Find the columns, in the order of their first occurrence, from a row of each shape."""
         self._session, self._sweep, self._count = session, sweep, 0
+        self._heads: dict[str, Row] = {}  # by trial
         columns: dict[str, None] = {}
-        shapes = set()
-        for trial, point in every_point(session, sweep.id):
-            self._count += 1
-            further = point.further_scores or {}
-            shape = (trial["trial"], *filter(further.get, further), _shape(point.metrics or {}))
+        shapes: set[Hashable] = set()
+        for self._count, (trial, point) in enumerate(every_point(session, sweep.id, as_text=True), start=1):
+            name, further, metrics = trial["trial"], point[-2], point[-1]
+            shape = (name, further and tuple(_further(further)), _shape(metrics)[0])
             if shape not in shapes:
+                if len(shapes) == MOST_SHAPES:  # texts that differ from point to point
+                    shapes.clear()
                 shapes.add(shape)
-                columns.update(dict.fromkeys(self._row(trial, point)))
+                head = {"sweep": sweep.name, **{each: trial[each] for each in CELL}, **axis_cells(trial["axes"])}
+                self._heads[name] = head
+                columns.update(dict.fromkeys(self._row({}, trial, point, counts=True) | _metrics(metrics)))
         self.columns = tuple(columns)
 
     def __len__(self) -> int:
@@ -46,24 +56,39 @@ class PointRows:
         return self._count
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield them by trial, step and attempt, each when the next one has told whether it counts."""
-        before: Row | None = None
-        for trial, point in every_point(self._session, self._sweep.id):
-            row = self._row(trial, point)
-            if before is not None:
-                before["counts"] = (before["trial"], before["step"]) != (row["trial"], row["step"])
-                yield before
-            before = row
-        if before is not None:
-            yield before
+        """Yield them by trial, step and attempt."""
+        for trial, point, counts in self._marked():
+            yield self._row({}, trial, point, counts=counts) | _metrics(point[-1])
 
-    def _row(self, trial: Mapping[str, Any], point: Any) -> Row:
-        row = {"sweep": self._sweep.name, **{name: trial[name] for name in CELL}, **axis_cells(trial["axes"])}
-        row["attempt"], row["step"], *measured, further, metrics = point
-        row["counts"] = True
-        row |= zip(MEASURED, measured, strict=True)
-        row |= {f"further.{name}": value[0] for name, value in (further or {}).items() if value}
-        row |= {f"metrics.{name}": value for name, value in flattened(metrics or {})}
+    def cells(self) -> Iterator[Sequence[Any]]:
+        """Yield the cells of each row under the columns, for text: numbers among the metrics are as they are stored."""
+        empty = dict.fromkeys(self.columns)
+        names: dict[Hashable, Sequence[str]] = {}  # by the shape of the metrics
+        for trial, point, counts in self._marked():
+            row = self._row(empty.copy(), trial, point, counts=counts)
+            shape, between = _shape(point[-1])
+            if shape not in names:
+                if len(names) == MOST_SHAPES:
+                    names.clear()
+                names[shape] = tuple(_metrics(point[-1]))
+            numbers = [number for part in between if (number := part.strip(_BETWEEN))]
+            plain = len(names[shape]) == len(numbers) and _WORDS.isdisjoint(numbers)
+            row.update(zip(names[shape], numbers, strict=True) if plain else _metrics(point[-1]))
+            yield tuple(row.values())
+
+    def _marked(self) -> Iterator[tuple[Mapping[str, Any], Sequence[Any], bool]]:
+        """Yield each point with whether it counts, which the next one tells."""
+        points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id, as_text=True)
+        for (trial, point), (later, following) in pairwise(chain(points, [(None, None)])):
+            yield trial, point, trial is not later or point[1] != following[1]
+
+    def _row(self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], *, counts: bool) -> Row:
+        """Fill in all but the metrics."""
+        attempt, step, *measured, further, _ = point
+        row.update(self._heads[trial["trial"]], attempt=attempt, step=step, counts=counts)
+        row.update(zip(MEASURED, measured, strict=True))
+        if further is not None:
+            row.update(_further(further))
         return row
 
 
@@ -188,6 +213,24 @@ def _columns(rows: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows for name in row))
 
 
-def _shape(document: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the names in a document, and in those within it; documents of one shape have the same columns."""
-    return tuple((name, _shape(value)) if value.__class__ is dict else name for name, value in document.items())
+def _further(document: str | None) -> Row:
+    stored = json.loads(document) if document else {}
+    return {f"further.{name}": value[0] for name, value in stored.items() if value}
+
+
+def _metrics(document: str | None) -> Row:
+    return {f"metrics.{name}": value for name, value in flattened(json.loads(document) if document else {})}
+
+
+def _shape(document: str | None) -> tuple[Hashable, Sequence[str]]:
+    """Return what documents with the same columns have in common, and what stands between the names, unread as JSON.
+
+    To read millions of numbers and to write them again takes most of the time of an export. Names and texts alone are
+    in quotation marks, and documents with other texts have other shapes.
+    """
+    if document is None or "\\" in document or "[" in document:
+        return tuple(_metrics(document)), ()
+    parts = document.split('"')
+    between = parts[::2]
+    braces = "".join(between).encode().translate(None, _NO_BRACES)
+    return (braces, *parts[1::2]), between

@@ -5,7 +5,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Row, Table, bindparam, func, null, select
+from sqlalchemy import ColumnElement, Row, Table, Text, bindparam, func, null, select
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
 from planner.metrics import Metric
@@ -81,14 +82,20 @@ def remember_scores(
         memory[trial] = (marks[trial], tuple(by_step.values()))
 
 
-def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
+def every_point(
+    session: Session, sweep_id: int, *, as_text: bool = False
+) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
     """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
 
-    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key.
+    A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. Its
+    documents, the further scores and the metrics, come as they are stored where they are wanted `as_text`.
     """
     of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
     trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
     point = cast(Table, Point.__table__).c
+    documents: list[ColumnElement[Any]] = [point.further_scores, point.metrics]
+    if as_text:
+        documents = [sql_cast(each, Text) for each in documents]
     wanted = (
         select(
             point.attempt,
@@ -100,8 +107,7 @@ def every_point(session: Session, sweep_id: int) -> Iterator[tuple[dict[str, Any
             func.coalesce(point.compared_gpu_hours, point.gpu_hours).label("compared_gpu_hours"),
             point.score,
             point.score_standard_error,
-            point.further_scores,
-            point.metrics,
+            *documents,
         )
         .where(point.trial_id == bindparam("trial_id"))
         .order_by(point.optimizer_step, point.attempt)

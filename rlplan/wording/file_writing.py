@@ -150,6 +150,11 @@ class _Lines:
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows under a heading, which is there without any row too."""
+    write_cells(file, columns, (map(row.get, columns) for row in rows))
+
+
+def write_cells(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows of as many cells as there are columns under a heading."""
     writer = csv.writer(_Lines(file), lineterminator=_END)
     writer.writerow(columns)
-    writer.writerows([row.get(name) for name in columns] for row in rows)
+    writer.writerows(rows)

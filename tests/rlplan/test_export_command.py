@@ -1,6 +1,7 @@
 """`rlplan export`: tables of a sweep as files, whole or not at all, and points that `rlplan replay` reads."""
 
 import csv
+import io
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from planner.store.sweeps import sweep_named
 from rlplan.printing.export_output import WHAT
 from rlplan.reading.export_tables import points
 from rlplan.wording import file_writing
+from rlplan.wording.file_writing import write_csv
 from tests.planner.replaying.tables import grid
 from tests.planner.store import samples
 from tests.planner.store.samples import NOON
@@ -87,6 +89,32 @@ def test_points_are_written_as_they_are_read_with_columns_that_appear_late(run: 
     assert [row["metrics.seconds.train"] for row in rows if row["metrics.seconds.train"]] == ["2.5"]
     document = run("export", "-", "--format", "json")
     assert document.out == json.dumps(document.json, indent=1) + "\n"
+
+
+def test_metrics_of_any_kind_are_the_same_as_text_and_as_values(run: Run, database: str) -> None:
+    kinds = (
+        {"a": 1e-06, "b": {"c": -12345678901234567890, "d": {}, "e": 0.1}},
+        {"a": None, "b": {"c": True, "e": False}},
+        {"a": "0.5, {", "b": {"c": '"quoted"', "e": "é\n"}},
+        {"a": [0.25, {"x": 1}], "b": 2, "a.b": 3},
+        {"f]": 1.5, "b": {"c": "text", "e": 7}},
+        {},
+        None,
+    )
+    with open_store(database) as store, store.write() as session:
+        for number, point in enumerate(session.scalars(select(Point))):
+            point.metrics = kinds[number % len(kinds)]
+            point.further_scores = {"best@8": [0.5, 0.1], "best@4": []} if number % 2 else None
+    document = run("export", "-", "--format", "json").json
+    values = [{name: row.get(name) for name in document["columns"]} for row in document["rows"]]
+    assert len(values) > len(kinds)
+    written = io.StringIO()
+    write_csv(written, document["columns"], ({k: _text(v) for k, v in row.items()} for row in values))
+    assert run("export", "-").out == written.getvalue()
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def test_all_tables_go_into_a_folder_or_one_document(run: Run, database: str, tmp_path: Path) -> None:
