@@ -10,8 +10,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planner.checking import Count, Positive, Section
+from runner.machine import cpu_cores
 from runner.ports.task import Task
-from runner.ports.trial import TrialConfig
+from runner.ports.trial import Machine, TrialConfig
 from runner.tasks.embedded import EMBEDDED
 from runner.trainers.driver import Attempt
 from runner.trainers.driving import (
@@ -24,6 +25,7 @@ from runner.trainers.driving import (
     validation_steps,
     warmup_steps,
 )
+from runner.trainers.in_own_ray import gpus_here
 from runner.trainers.laying import judged_files, programs
 from runner.trainers.verl.recipe import ACTOR, optimizer_keys, recipe_keys
 from runner.training.building import open_stream
@@ -128,13 +130,20 @@ def keys_of(config: TrialConfig, task: Task, attempt: Attempt, *, scored: bool =
         "hydra.run.dir": ".",
         "hydra.output_subdir": None,
     }
-    free = dict.fromkeys(FREE[:1], 2) | {FREE[1]: 2} | {FREE[2]: 2, FREE[3]: 2}  # by default 8 processes of each
+    free = {FREE[0]: _helpers(machine), FREE[1]: 2, FREE[2]: _helpers(machine), FREE[3]: 2}  # by default 8 of each
     if config.task.name in EMBEDDED:
         ours[TEMPLATE] = _PLAIN_TEMPLATE
     elif TEMPLATE not in options.settings:
         instead = f'take a model that has one, or give one by [trainer.options.settings] "{TEMPLATE}"'
         require_chat(task, "verl", instead)
     return merged({**ours, **free}, options.settings, FREE)
+
+
+def _helpers(machine: Machine) -> int:
+    """Return how many processes ask for responses, and how many score: a quarter of the cores, 2 to 8 on each node."""
+    gpus = machine.gpus // machine.nodes
+    cores = cpu_cores() * gpus // max(gpus, gpus_here())  # the other GPUs of a node are other trials'
+    return machine.nodes * max(2, min(8, cores // 4))
 
 
 def scores_folder(attempt: Attempt) -> str:

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from runner.ports.backend import Point
 from runner.trainers.driver import Attempt
+from runner.trainers.verl import configuration
 from runner.trainers.verl.driver import VerlDriver
 from runner.training.trial import write_points
 from tests.runner.trainers.standins import attempt, launched, trial
@@ -34,6 +37,16 @@ def test_of_a_copied_checkpoint_the_copied_points_tell_its_score(tmp_path: Path)
     assert told(copied)["trainer.val_before_train"] == "false"
     write_points(tmp_path, [Point(2, 48, 0, 1.0, 0.1, score=0.5), Point(4, 96, 0, 1.0, 0.1)])
     assert told(copied)["trainer.val_before_train"] == "true"
+
+
+@pytest.mark.parametrize(("cores", "gpus", "each"), [(192, 4, 8), (192, 8, 8), (24, 4, 6), (24, 8, 3), (2, 4, 2)])
+def test_the_processes_that_ask_and_score_are_as_many_as_the_trials_cores_bear(
+    cores: int, gpus: int, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "cpu_cores", lambda: cores)
+    monkeypatch.setattr(configuration, "gpus_here", lambda: gpus)
+    keys = told(attempt(tmp_path))  # on 4 GPUs of a node
+    assert keys["actor_rollout_ref.rollout.agent.num_workers"] == keys["reward.num_workers"] == str(each)
 
 
 def test_start_up_is_over_when_it_opens_its_log(tmp_path: Path) -> None:
