@@ -3,7 +3,7 @@
 import re
 import signal
 
-_OUT_OF_MEMORY = re.compile(
+OUT_OF_MEMORY = re.compile(
     r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|"
     r"No available memory for the cache blocks|KV cache is needed, which is larger than the available|"
     r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b|HIP out of memory"
@@ -25,8 +25,8 @@ def classify(code: int, tail: str, resumed: bool) -> tuple[str, str]:
     lines = [line for line in tail.splitlines() if line.strip()][-LAST_LINES:]
     text = "\n".join(lines)
     last = lines[-1].strip()[:300] if lines else "it printed nothing"
-    if _OUT_OF_MEMORY.search(text):
-        return "out-of-memory", f"the trainer ran out of memory: {_line(lines, _OUT_OF_MEMORY)}"
+    if OUT_OF_MEMORY.search(text):
+        return "out-of-memory", f"the trainer ran out of memory: {_line(lines, OUT_OF_MEMORY)}"
     if _NAN.search(last):
         return "nan", f"the trainer's loss is not a number: {last}"
     if resumed and _CHECKPOINT.search(text):

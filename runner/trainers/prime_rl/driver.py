@@ -10,6 +10,7 @@ from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch, Source
 from runner.trainers.driving import STEP, opened_task, started, validation_steps
 from runner.trainers.facts import nested
+from runner.trainers.failures import OUT_OF_MEMORY
 from runner.trainers.laying import judged_files, programs
 from runner.trainers.named import NamedDriver
 from runner.trainers.prime_rl.configuration import RUN, TASKSET, VALIDATION, keys_of, metrics_of
@@ -28,7 +29,7 @@ class PrimeRlDriver(NamedDriver):
     otherwise = staticmethod(differences)
     pattern = f"{RUN}/checkpoints/step_{STEP}"
     holds = ("trainer/.metadata", "orchestrator/progress.pt")  # each written last, by its own part
-    words = ((_REFUSED, "input"),)
+    words = ((_REFUSED, "input"), (OUT_OF_MEMORY, "out-of-memory"))
 
     def check(self, config: TrialConfig) -> None:
         """Refuse a recipe or a layout that it cannot run, keys that it has not, and a task that cannot be opened."""

@@ -1,12 +1,16 @@
 """What is prime-rl's alone: its ports, its gates, and validations that overlap the training."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt
+from runner.trainers.laying import programs
+from runner.trainers.prime_rl.driver import PrimeRlDriver
 from runner.trainers.prime_rl.following import StepSource
 from tests.runner.trainers.standins import attempt, launched
 
@@ -33,6 +37,35 @@ def test_two_trials_on_a_host_have_other_ports(made: Made, tmp_path: Path) -> No
 
     assert len(ports(first) | ports(second)) == 10
     assert first["orchestrator"]["model"]["client"]["base_url"].endswith(f":{first['inference']['server']['port']}/v1")
+
+
+LAUNCHER = """
+import pathlib, sys
+for name, text in (("trainer", "OutOfMemoryError: CUDA out of memory." + sys.argv[1] * 60), ("inference", "ready")):
+    log = pathlib.Path("run/logs/attempt_2", f"{name}.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(text)
+print("Process trainer failed")
+sys.exit(1)
+"""
+
+
+def test_what_the_trainer_ran_out_of_is_known_although_the_launcher_shows_the_orchestrators_log(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "launcher.py").write_text(LAUNCHER)
+    (tmp_path / "start.py").write_text(programs("prime_rl", "start.py")["start.py"])
+    former = tmp_path / "run" / "logs" / "attempt_1" / "inference.log"
+    former.parent.mkdir(parents=True)
+    former.write_text("of the start before")
+    command = [sys.executable, "start.py", "launcher", "\nRoot cause: see above"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert PrimeRlDriver().classify(ended.returncode, ended.stdout) == (
+        "out-of-memory",
+        "prime-rl: OutOfMemoryError: CUDA out of memory.",
+    )
+    assert "ready" in ended.stdout
+    assert "of the start before" not in ended.stdout
 
 
 def test_a_validation_that_overlaps_the_training_is_of_the_weights_that_it_names(tmp_path: Path) -> None:
