@@ -40,8 +40,8 @@ def progress_shown(what: str, total: float) -> Iterator[Progress]:
 
 
 def tell(text: str) -> None:
-    """Write a line for people, beside the data, on stderr."""
-    print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201
+    """Write a line for people, beside the data, on stderr; a name in it that has more lines begins no new one."""
+    print(harmless(text).replace("\n", "\\n"), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def harmless(text: str) -> str:

@@ -70,6 +70,16 @@ def test_no_name_steers_the_terminal(run: Run, attacked: Path, command: list[str
         assert ran.code in (0, 2, 3)
 
 
+@pytest.mark.parametrize(
+    "command", [["pause"], ["decisions", "--trial", "nothing"], ["show", "a\nrlplan: all is well"]]
+)
+def test_no_name_makes_a_line_of_its_own(run: Run, database: Path, command: list[str]) -> None:  # noqa: F811
+    planted(database, "b\nrlplan: all is well")
+    ran = run(*command, "--db", str(database))
+    assert ran.err.count("\n") == 1
+    assert "\\nrlplan: all is well" in ran.err
+
+
 def test_markup_of_the_terminal_is_text(run: Run, attacked: Path) -> None:  # noqa: F811
     planted(attacked, "[bold]\\[/] [link=http://evil.example]")
     ran = run("decisions", "--db", str(attacked), width=200)
