@@ -31,7 +31,7 @@ from rlplan.reading.story import Band, Beliefs, Story, Stretch
 from rlplan.reading.sweep_picture import TrialRow
 from rlplan.wording.numbers import hours
 
-MOST_POINTS = 200  # of one trial
+POINTS = (200, 24, 20_000)  # of one trial at most and at least, enough for its shape; of all panels together
 HEIGHT = 215
 MARGIN = {"l": 44, "r": 10, "t": 8, "b": 34}
 AROUND = 0.03  # of the range of the scores, left free above and below
@@ -75,6 +75,7 @@ class _Frame:
     high: float
     target: float
     logarithmic: bool
+    most_points: int  # that are drawn of a trial
 
     @classmethod
     def of(cls, story: Story, beliefs: Beliefs | None, shown: Sequence[Group]) -> "_Frame":
@@ -86,6 +87,7 @@ class _Frame:
         target = story.target_gpu_hours
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         room = AROUND * ((high - low) or 1.0)
+        many, few, total = POINTS
         return cls(
             first=min(trained, default=target / 100),
             last=max([*ends, target]),
@@ -93,6 +95,7 @@ class _Frame:
             high=high + room,
             target=target,
             logarithmic=logarithmic([target, *(end for end in ends if end > 0)]),
+            most_points=max(few, min(many, total // max(1, len(ends)))),
         )
 
     @property
@@ -147,7 +150,7 @@ def _band(believed: Band, colour: str, frame: _Frame) -> Iterator[Trace]:
 
 
 def _scores(trial: TrialRow, colour: str, frame: _Frame) -> Iterator[Trace]:
-    kept = thinned_curve(trial.scores, MOST_POINTS)
+    kept = thinned_curve(trial.scores, frame.most_points)
     trained = [score for score in kept if score.gpu_hours > 0]
     if trained:
         yield {

@@ -7,6 +7,7 @@ import pytest
 from planner.trials import TrialState
 from rlplan.charts.chart import Chart, Trace
 from rlplan.charts.curves import curve_panels
+from rlplan.reading.points import Score
 from rlplan.reading.story import Band, Beliefs
 from rlplan.reading.sweep_picture import TrialRow
 from tests.rlplan.charts.stories import finished, under_way, with_trials
@@ -46,6 +47,18 @@ def test_a_point_shows_its_step_gpu_hours_score_and_error() -> None:
     assert drawn["customdata"] == [score.step for score in trained]
     assert drawn["error_y"]["array"] == [score.standard_error for score in trained]
     assert "error_y.array" in drawn["hovertemplate"]
+
+
+def test_many_trials_have_fewer_points_each() -> None:
+    long = [Score(step, float(step), 0.001 * step, None) for step in range(1, 301)]
+    told = under_way()
+
+    def drawn(trials: int) -> list[int]:
+        many = [replace(first_trial(), id=n, rollouts_per_prompt=n, scores=tuple(long)) for n in range(1, trials + 1)]
+        return [len(scores(chart)["x"]) for _, chart in curve_panels(with_trials(told, *many), None).charts]
+
+    assert all(150 < points <= 200 for points in drawn(2))
+    assert all(24 <= points <= 40 for points in drawn(500))
 
 
 def test_bands_and_cuts_are_drawn_where_they_are_believed() -> None:
