@@ -225,7 +225,7 @@ def _pilot(known: Stored, choice: Choice, layout: Layout) -> tuple[FromPilot | N
     trial = next(number for number, each in known.board.trials.items() if each.name == continues.trial)
     config = TrialConfig.model_validate(known.board.facts[trial].config)
     if reaching(config, choice.update_steps) != config:
-        return None, f"{base}, for it needs a longer data file than its pilot had"
+        return None, f"{base}, for it needs longer data than its pilot had"
     kept = f"whose {continues.gpu_hours:.3g} GPU-hours are not lost"
     note = f"it goes on from update {continues.step:,} of {continues.trial}, {kept}"
     return FromPilot(trial, Path(continues.folder), continues.step), note

@@ -1,7 +1,7 @@
-"""Trainers that get a data file as long as any trial may become, and share the GPUs between training and vLLM.
+"""Trainers that get data as long as any trial may become, and share the GPUs between training and vLLM.
 
 Their own order, schedule or end depends on how long their data are: so neither a pause nor an epoch reorders the
-problems. inside.py writes the file.
+problems. The file that inside.py writes has each problem once; its InOrder is as long as the horizon.
 """
 
 import os
@@ -18,7 +18,7 @@ from runner.trainers.driver import Attempt
 from runner.trainers.driving import refuse, require_equal_shares
 from runner.training.building import open_stream
 
-# Prompts that the file holds for each prompt of an update: some are left out where groups without signal are replaced.
+# Prompts that there are for each prompt of an update: some are left out where groups without signal are replaced.
 _SPARE = {"keep": 1, "drop": 1, "refill": 4}
 WITH_HORIZON = ("openrlhf", "skyrl")
 
@@ -27,7 +27,7 @@ class HorizonOptions(Section):
     """How such a trainer runs, of which nothing but `settings` and `horizon_steps` changes what it computes."""
 
     horizon_steps: Count = Field(
-        2000, description="updates that its data file is long enough for: no trial goes further, and all have the same"
+        2000, description="updates that its data are long enough for: no trial goes further, and all have the same"
     )
     rollouts_per_pass: Count | None = Field(
         None, description="rollouts of one forward and backward pass; else by micro_batch_tokens"
@@ -48,13 +48,13 @@ def batches_of(config: TrialConfig, options: HorizonOptions) -> int:
 
 
 def rows_of(config: TrialConfig, options: HorizonOptions) -> int:
-    """Return the prompts of the data file, which make whole batches."""
+    """Return the prompts of the horizon, which make whole batches."""
     batch = config.prompts_per_batch * config.recipe.schedule.updates_per_batch
     return batches_of(config, options) * batch * _SPARE[config.recipe.filters.zero_variance]
 
 
 def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[str, Any]:
-    """Return what the order of the file follows from."""
+    """Return what the order of the prompts follows from."""
     open_stream(config, task)  # which refuses a curriculum whose pass rates are not known
     eased = config.recipe.filters.curriculum == "easy-to-hard" and task.base_pass_rates is not None
     return {
@@ -66,19 +66,19 @@ def order_of(config: TrialConfig, task: Task, options: HorizonOptions) -> dict[s
 
 
 def require_within(config: TrialConfig, attempt: Attempt, options: HorizonOptions) -> None:
-    """Refuse a segment that ends beyond the file."""
+    """Refuse a segment that ends beyond the horizon."""
     if attempt.to_step > options.horizon_steps:
         assert config.trainer is not None
         raise InputError(
             f"step {attempt.to_step} lies beyond [trainer.options] horizon_steps = {options.horizon_steps}, for which "
-            f"the data file of {config.trainer.name} is made: give the next sweep a longer one"
+            f"the data of {config.trainer.name} are made: give the next sweep longer ones"
         )
 
 
 def reaching(config: TrialConfig, to_step: int) -> TrialConfig:
-    """Return a trial from the base model whose data file is long enough; the same one where it is, or needs none.
+    """Return a trial from the base model whose data are long enough; the same one where they are, or it needs none.
 
-    A longer file has another order, so that no checkpoint made with a shorter one is gone on from.
+    Longer data have another order, so that no checkpoint made with a shorter one is gone on from.
     """
     trainer = config.trainer
     if trainer is None or trainer.name not in WITH_HORIZON:

@@ -34,6 +34,27 @@ class Teller:
             file.write(line + "\n")
 
 
+class InOrder:
+    """A trainer's data set of each problem, as one that has them in the plan's order and as far as the horizon."""
+
+    def __init__(self, problems: Any, run: Mapping[str, Any]) -> None:
+        """Refuse a data set in which the trainer has left out problems."""
+        there, count = len(problems), run["order"]["count"]
+        if there != count:
+            raise RuntimeError(
+                f"rlplan input: it took {there:,} of the {count:,} problems to train on: are some too long for it?"
+            )
+        self._problems, self._order = problems, ordered_problems(run)
+
+    def __len__(self) -> int:
+        """Return how many prompts the horizon has."""
+        return len(self._order)
+
+    def __getitem__(self, place: int) -> Any:
+        """Return the problem at a place of the order."""
+        return self._problems[self._order[place]]
+
+
 def ordered_problems(run: Mapping[str, Any]) -> list[int]:
     """Return the places of the problems to train on, in the plan's order and as far as the horizon."""
     order = run["order"]
@@ -53,11 +74,15 @@ def lay_model(folder: Path, run: Mapping[str, Any]) -> Path:
 
 
 def write_data(folder: Path, run: Mapping[str, Any], row: Callable[[int, Any], dict[str, Any]]) -> None:
-    """Write the files to train and to validate on; `row` makes one of a problem's place and prompt."""
+    """Write the files to train (InOrder repeats and orders its rows) and to validate on.
+
+    `row` makes a row of a problem's place and prompt.
+    """
     lines = (folder / "problems.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [row(number, json.loads(line)["prompt"]) for number, line in enumerate(lines)]
-    _write_rows(folder / run["prompts"], (rows[number] for number in ordered_problems(run)))
-    _write_rows(folder / run["validation"], rows[run["order"]["count"] :])
+    count = run["order"]["count"]
+    _write_rows(folder / run["prompts"], rows[:count])
+    _write_rows(folder / run["validation"], rows[count:])
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

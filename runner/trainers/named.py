@@ -86,7 +86,7 @@ class NamedDriver:
 
 
 class HorizonDriver(NamedDriver):
-    """One whose trainer gets a data file as long as the horizon, in a Ray of the trial's own.
+    """One whose trainer gets data as long as the horizon, in a Ray of the trial's own.
 
     It knows no signal, and ends at the segment's last step; start.py has it save when that is asked for.
     """

@@ -12,6 +12,7 @@ import torch
 
 from planner.logs.formats import read_printed
 from runner.trainers.driver import SAVE_NOW
+from runner.trainers.inside import ordered_problems
 from runner.trainers.openrlhf.driver import OpenRlhfDriver
 from runner.trainers.openrlhf.start import NEEDED, Imagined, followed
 from tests.runner.trainers.standins import attempt, trial
@@ -40,12 +41,22 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
         monkeypatch.setattr(ppo_trainer.ray, "get", lambda refs: refs)
         monkeypatch.setattr(ppo_trainer, "SamplesGenerator", Samples)
+        monkeypatch.setattr(ppo_trainer, "PromptDataset", Problems)
         yield ppo_trainer
     finally:
         sys.meta_path.remove(finder)
         for name in set(sys.modules) - known:
             if name.partition(".")[0] in ("openrlhf", "deepspeed", "vllm"):
                 del sys.modules[name]
+
+
+class Problems(list[int]):
+    """Five problems to train on, and as many to validate on."""
+
+    collate_fn = None
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__(range(5))
 
 
 class Samples:
@@ -97,6 +108,7 @@ def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, fro
     begins = stands.get("global_step", 0) if from_step is None else from_step
     run = {"from_step": begins, "to_step": to_step, "save_seconds": 600.0}
     run["metrics"] = attempt(folder).metrics.name
+    run["order"] = {"count": 5, "seed": 0, "rows": 80, "pass_rates": None}
 
     class Ready(followed(base, run, folder)):
         def init_checkpoint_states(self) -> Any:
@@ -117,6 +129,10 @@ def trained(module: Any, folder: Path, stands: dict[str, Any], to_step: int, fro
 
     made = Ready("model", strategy, MagicMock(), None, None, None, [], temperature=0.9, max_len=20)
     assert [call.args[3] for call in loads.call_args_list] == [False, False]  # neither set of prompts is shuffled
+    ordered, validated = (call.args[0] for call in loads.call_args_list)
+    assert [ordered[place] for place in range(80)] == ordered_problems(run)  # each problem lies in the file once
+    assert list(validated) == list(range(5))
+    assert made.get_max_steps() == 10
     made.fit()
     return made
 

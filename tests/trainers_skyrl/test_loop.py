@@ -18,13 +18,13 @@ import typing_extensions
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
+from runner.trainers.inside import ordered_problems
 from runner.trainers.skyrl.driver import SkyRlDriver
-from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, row_of
+from runner.trainers.skyrl.start import NAME, configured, environment, follower, in_order, prompts_of, row_of
 from tests.runner.trainers.standins import attempt, trial
 
 pytestmark = pytest.mark.filterwarnings("default")  # what SkyRL and its libraries warn of is theirs
 DRIVER = SkyRlDriver()
-BATCHES = 9  # of the data file
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def trained(folder: Path, **start: Any) -> tuple[TrialConfig, Generator, str]:
             cfg=cfg,
             tracker=Tracking("rlplan", "trial", "console"),
             tokenizer=MagicMock(decode=lambda ids, **_: "text"),
-            train_dataset=Rows(list(range(8 * BATCHES))),
+            train_dataset=prompts_of(Rows(list(range(len(task.train)))), run),
             eval_dataset=Rows([len(task.train), len(task.train) + 1]),
             inference_engine_client=MagicMock(sleep=AsyncMock()),
             generator=generator,
@@ -172,6 +172,15 @@ def one_update(config: TrialConfig) -> Any:
     return recipe.model_copy(update={"schedule": schedule, "filters": filters})
 
 
+def ordered(folder: Path) -> list[int]:
+    return ordered_problems(json.loads((folder / "run.json").read_text()))
+
+
+def trained_on(folder: Path, generator: Generator) -> list[int]:
+    count = json.loads((folder / "run.json").read_text())["order"]["count"]
+    return [number for number in generator.asked if number < count]
+
+
 def test_its_own_loop_scores_the_base_model_keeps_the_order_and_ends_where_the_segment_does(tmp_path: Path) -> None:
     config, generator, printed = trained(tmp_path, to_step=4)  # scored after every third update
 
@@ -190,8 +199,7 @@ def test_its_own_loop_scores_the_base_model_keeps_the_order_and_ends_where_the_s
     assert said[2].seconds["generate"] >= 0
     assert said[2].metrics.get("reward") is not None
     assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [4]
-    trained_on = [number for number in generator.asked if number < 8 * BATCHES]
-    assert trained_on[::4] == list(range(8 * 4))  # the file's order, four answers to each
+    assert trained_on(tmp_path, generator)[::4] == ordered(tmp_path)[: 8 * 4]  # the plan's order, four answers to each
     assert "Step 3:" in printed  # its own console names the same steps
     assert "eval/all/avg_score" in printed
 
@@ -209,8 +217,7 @@ def test_its_own_loop_goes_on_from_a_checkpoint_with_the_next_prompts(tmp_path: 
 
     (source,) = DRIVER.sources(config, attempt(tmp_path, number=2))
     assert [(each.step, each.score) for each in source.read()] == [(4, None), (5, None), (6, 0.5), (7, None)]
-    trained_on = [number for number in generator.asked if number < 8 * BATCHES]
-    assert trained_on[::4] == list(range(8 * 4, 8 * 7))
+    assert trained_on(tmp_path, generator)[::4] == ordered(tmp_path)[8 * 4 : 8 * 7]
     assert [each.step for each in DRIVER.checkpoints(config, tmp_path)] == [7, 4]
 
 

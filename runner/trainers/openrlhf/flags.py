@@ -11,7 +11,7 @@ from runner.trainers.horizon import HorizonOptions, rows_of, share_of
 from runner.trainers.openrlhf.recipe import recipe_flags
 
 CHECKPOINTS = "checkpoints"  # in the trial's folder; DeepSpeed's tags lie in its folder _actor
-PROMPTS, VALIDATION = "prompts.jsonl", "validation.jsonl"  # written by start.py
+PROMPTS, VALIDATION = "train.jsonl", "validation.jsonl"  # written by start.py
 AGENT = "agent.py"
 _FREE = ("train.micro_batch_size", "rollout.micro_batch_size", "actor.gradient_checkpointing_enable")
 

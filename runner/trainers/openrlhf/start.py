@@ -1,7 +1,7 @@
 """Starts OpenRLHF's train_ppo_ray as run.json says, in its own environment: python start.py [--rehearse].
 
 OpenRLHF has no number of steps, does not score the base model, and shuffles. So its trainer is derived from here: it
-takes the prompts in the order of the data file, scores before the first step, saves where a segment ends, and then
+takes the prompts in the plan's order, scores before the first step, saves where a segment ends, and then
 generates no more, which OpenRLHF takes for the end of its data.
 """
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).absolute().parent
 PROGRAM = "openrlhf.cli.train_ppo_ray"
 SAVE_NOW = "save-now.json"
 REAL = ("openrlhf", "openrlhf.cli", PROGRAM, "openrlhf.utils.config")  # when its parser is rehearsed
-NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states")
+NEEDED = ("fit", "evaluate", "save_logs_and_checkpoints", "init_checkpoint_states", "get_max_steps")
 
 
 def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
@@ -32,16 +32,16 @@ def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
         """Goes to the segment's end and says what it does on the way."""
 
         def __init__(self, pretrain: str, strategy: Any, *given: Any, **generating: Any) -> None:
-            from runner.trainers.inside import Teller
+            from runner.trainers.inside import InOrder, Teller
 
             self._teller = Teller(folder / run["metrics"])
             self._step = self._saved = 0
             self._saved_at = time.monotonic()
             self._generating = generating
             self._evaluated: list[Any] = []
-            loads = strategy.setup_dataloader
+            loads = strategy.setup_dataloader  # which is to shuffle the prompts to train on alone
             strategy.setup_dataloader = lambda data, size, pin=False, shuffle=True, *rest, **named: loads(
-                data, size, pin, False, *rest, **named
+                InOrder(data, run) if shuffle else data, size, pin, False, *rest, **named
             )
             super().__init__(pretrain, strategy, *given, **generating)
             del strategy.setup_dataloader
@@ -49,6 +49,11 @@ def followed(base: Any, run: dict[str, Any], folder: Path) -> Any:
             generate, answer = samples.generate_samples, samples.generate_eval_samples
             samples.generate_samples = lambda **named: self._unless_over(generate, named)
             samples.generate_eval_samples = lambda **named: self._kept(answer(**named))
+
+        def get_max_steps(self) -> int:
+            """Return the updates of the horizon, by which its schedule counts the warm-up."""
+            made: int = run["order"]["rows"] * self.args.rollout.n_samples_per_prompt
+            return made // int(self.args.train.batch_size)
 
         def init_checkpoint_states(self) -> Any:
             """Say where it stands, and score the base model."""

@@ -11,7 +11,7 @@ from runner.trainers.horizon import HorizonOptions, batches_of, share_of
 from runner.trainers.skyrl.recipe import recipe_keys
 
 CHECKPOINTS, EXPORTS = "checkpoints", "exports"  # in the trial's folder
-PROMPTS, VALIDATION = "prompts.jsonl", "validation.jsonl"  # written by start.py
+PROMPTS, VALIDATION = "train.jsonl", "validation.jsonl"  # written by start.py
 ENVIRONMENT = "rlplan"
 _FREE = (
     "trainer.micro_train_batch_size_per_gpu",

@@ -1,7 +1,7 @@
 """Starts SkyRL as run.json says, in its own environment: python start.py [--rehearse].
 
 SkyRL's experiment is derived from, as its documentation has it: an environment with rlplan's reward, a callback that
-says what it does, and a loader that keeps the data file's order. With no epoch to end, and a length that is not the
+says what it does, and a loader that keeps the plan's order. With no epoch to end, and a length that is not the
 segment's, it neither saves nor scores but where that is due.
 """
 
@@ -100,7 +100,7 @@ def groups_of(exports: str, step: int) -> list[list[float]]:
 
 
 def in_order(base: Any, loader: Any) -> Any:
-    """Return SkyRL's trainer with the prompts in the order of the data file, whose length is the horizon."""
+    """Return SkyRL's trainer with the prompts in the order of their data set, whose length is the horizon."""
 
     class InOrder(base):
         """Takes the prompts as they come."""
@@ -111,6 +111,23 @@ def in_order(base: Any, loader: Any) -> Any:
             self.total_training_steps = len(self.train_dataloader)  # its last step alone would be scored out of turn
 
     return InOrder
+
+
+def prompts_of(problems: Any, run: dict[str, Any]) -> Any:
+    """Return SkyRL's data set of problems as that of the trial's prompts, each of which is a group of its own."""
+    from runner.trainers.inside import InOrder
+
+    class Prompts(InOrder):
+        """Names each by its place in the order."""
+
+        collate_fn = staticmethod(problems.collate_fn)
+
+        def __getitem__(self, place: int) -> Any:
+            """Return a prompt, its environment, what that is told, and its name."""
+            *row, _ = super().__getitem__(place)
+            return *row, str(place)
+
+    return Prompts(problems, run)
 
 
 def prepare(run: dict[str, Any]) -> None:
@@ -141,6 +158,7 @@ def configured(run: dict[str, Any]) -> Any:
 
 def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     """Train to the segment's end; SkyRL wants it in a task of Ray."""
+    from skyrl.train.dataset import PromptDataset
     from skyrl.train.entrypoints.main_base import BasePPOExp
     from skyrl.train.trainer import RayPPOTrainer
     from skyrl.train.utils.callbacks import TrainingCallback
@@ -151,7 +169,12 @@ def train(cfg: Any, run: dict[str, Any], folder: Path) -> None:
     register(id=NAME, entry_point=environment(BaseTextEnv, folder))
 
     class Experiment(BasePPOExp):
-        """SkyRL's, with our trainer."""
+        """SkyRL's, with our trainer and order."""
+
+        def get_train_dataset(self) -> Any:
+            """Return the prompts, of which SkyRL turns each problem into tokens once."""
+            longest = self.cfg.trainer.max_prompt_length
+            return prompts_of(PromptDataset(self.cfg.data.train_data, self.tokenizer, longest), run)
 
         def get_trainer(self, **given: Any) -> Any:
             """Return the trainer."""

@@ -22,7 +22,7 @@ from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.driving import opened_task
-from runner.trainers.inside import ordered_problems
+from runner.trainers.inside import InOrder, ordered_problems, write_data
 from runner.trainers.told import readings
 from runner.trainers.trl.driver import TrlDriver
 from runner.trainers.trl.folder import PARTS
@@ -52,6 +52,19 @@ def test_the_prompts_come_in_the_order_that_the_builtin_trainer_has(tmp_path: Pa
     config = trial("openrlhf", options={"horizon_steps": 30})
     order = ordered_problems(json.loads(launched(config, attempt(tmp_path)).files["run.json"]))
     assert order == open_stream(config, opened_task(config)).take(30 * config.prompts_per_batch)
+
+
+def test_a_problem_is_laid_once_however_long_the_horizon_and_none_may_be_left_out(tmp_path: Path) -> None:
+    config = trial("openrlhf", options={"horizon_steps": 30})
+    laid(config, tmp_path)
+    run = json.loads((tmp_path / "run.json").read_text())
+    write_data(tmp_path, run, lambda number, prompt: {"label": number})
+    train = [json.loads(line)["label"] for line in (tmp_path / run["prompts"]).read_text().splitlines()]
+    assert train == list(range(len(opened_task(config).train)))
+    prompts = InOrder(train, run)
+    assert [prompts[place] for place in range(len(prompts))] == ordered_problems(run)
+    with pytest.raises(RuntimeError, match=r"rlplan input: it took 2 of the .* problems"):
+        InOrder(train[:2], run)
 
 
 def test_a_prompt_is_shown_to_openrlhf_as_the_model_expects_it() -> None:
