@@ -55,7 +55,8 @@ def title(picture: Picture) -> str:
 
 def money_line(money: Money) -> str:
     """Say in one line where the pilots' GPU-hours are."""
-    reserved = f"{aligned_hours(money.reserved)} reserved, " if money.reserved else ""
+    used = f" ({aligned_hours(money.used_of_reserved)} used)" if money.used_of_reserved else ""
+    reserved = f"{aligned_hours(money.reserved)} reserved{used}, " if money.reserved else ""
     total = hours(money.pilot_gpu_hours)
     return f"{aligned_hours(money.spent)} spent, {reserved}{remains(money)} of {total} GPU-hours"
 

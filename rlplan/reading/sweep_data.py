@@ -77,6 +77,7 @@ def budget_data(money: Money) -> dict[str, Any]:
         "pilot_gpu_hours": money.pilot_gpu_hours,
         "spent_gpu_hours": money.spent,
         "reserved_gpu_hours": money.reserved,
+        "used_of_reserved_gpu_hours": money.used_of_reserved,
         "left_gpu_hours": money.left,
         "overrun_gpu_hours": money.overrun,
         "by_use": uses(money),

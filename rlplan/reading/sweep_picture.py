@@ -65,6 +65,7 @@ class Money:
     by_outcome: dict[str, float]  # of settled segments
     by_charge: dict[str, float]  # of no segment: of workers that were idle or lost
     reserved: float
+    used_of_reserved: float = 0.0  # by segments that run, up to now; what they are charged is known when they end
     start_ups: int = 0  # segments of somebody else's trainer of which it is known what they took beside their updates
     in_start_ups: float = 0.0  # GPU-hours of all of those, which are a part of what is spent
 

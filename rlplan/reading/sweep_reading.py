@@ -1,6 +1,5 @@
 """Reads a sweep's picture: a fixed number of queries, whatever the number of trials."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -46,13 +45,21 @@ class Granted:
     start_ups: int = 0  # segments of which it is known what they took beside their updates
     start_up_gpu_hours: float = 0.0  # of all of them
     reserved: float = 0.0
-    open_since: list[datetime] = field(default_factory=list)  # by open segment
+    running: list[tuple[datetime | None, float]] = field(default_factory=list)  # open: since when, GPU-hours reserved
     committed_step: dict[int, int] = field(default_factory=dict)  # by trial
     first_step: dict[tuple[int, int], int] = field(default_factory=dict)  # by trial and attempt
 
     def start_of(self, trial: int, attempt: int) -> int:
         """Return the step at which an attempt began, or will begin."""
         return self.first_step.get((trial, attempt), self.committed_step.get(trial, 0))
+
+    def used(self, gpus: float, now: datetime) -> float:
+        """Return the GPU-hours that open segments have used by now: each occupies its GPUs since a worker took it."""
+        return sum(
+            min(reserved, max(0.0, (now - since).total_seconds()) * gpus / SECONDS_PER_HOUR)
+            for since, reserved in self.running
+            if since is not None
+        )
 
 
 def picture(store: Store, sweep: str | None = None, *, now: datetime | None = None) -> Picture:
@@ -71,7 +78,8 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
     ).one()
     driven = is_driven(sweep, now) and not is_dead(sweep)
     grants, metric = granted(session, sweep.id), Metric.of_sweep(sweep.config)
-    money = _money(session, sweep, plan.pilot_gpu_hours, grants)
+    gpus = float(plan.hardware.get("pilot_gpus") or plan.hardware.get("gpus_per_trial") or 1)
+    money = _money(session, sweep, plan.pilot_gpu_hours, grants, grants.used(gpus, now) if driven else 0.0)
     answer = stored_answer(session, sweep.id)
     trials, changed_at = trial_rows(session, sweep.id, grants, {} if memory is None else memory, metric)
     trials = foretold(trials, answer)
@@ -91,7 +99,7 @@ def read_picture(session: Session, sweep: Sweep, now: datetime, memory: Memory |
         decisions=decided[-1].number if decided else 0,
         last_decisions=decided,
         elapsed_seconds=_elapsed(sweep, changed_at, now if driven else None),
-        seconds_left=_seconds_left(money, grants, plan.hardware, now) if driven and hold is None else None,
+        seconds_left=_seconds_left(money, gpus * len(grants.running)) if driven and hold is None else None,
         answer=answer,
         config=without_variables(sweep.config),
         hold=hold,
@@ -104,7 +112,7 @@ def _hold(session: Session, sweep_id: int) -> Hold | None:
     return None if row is None else Hold(row.kind, row.by, row.at, row.taken_at)
 
 
-def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> Money:
+def _money(session: Session, sweep: Sweep, planned: float, grants: Granted, used: float) -> Money:
     charges = (
         select(Charge.kind, func.sum(Charge.gpu_hours))
         .where(Charge.sweep_id == sweep.id)
@@ -118,6 +126,7 @@ def _money(session: Session, sweep: Sweep, planned: float, grants: Granted) -> M
         in_start_ups=grants.start_up_gpu_hours,
         by_charge={row[0]: row[1] for row in session.execute(charges)},
         reserved=grants.reserved,
+        used_of_reserved=used,
     )
 
 
@@ -153,14 +162,11 @@ def _elapsed(sweep: Sweep, changed_at: datetime | None, now: datetime | None) ->
     return max(0.0, (end - sweep.created_at).total_seconds())
 
 
-def _seconds_left(money: Money, grants: Granted, hardware: Mapping[str, Any], now: datetime) -> float | None:
-    """Return how long what is left lasts at the present pace: each open segment occupies its GPUs all the time."""
-    if not grants.open_since:
+def _seconds_left(money: Money, gpus: float) -> float | None:
+    """Return how long what is left lasts at the present pace, on the GPUs that run now; None where none does."""
+    if not gpus:
         return None
-    gpus = float(hardware.get("pilot_gpus") or hardware.get("gpus_per_trial") or 1)
-    under_way = sum(max(0.0, (now - start).total_seconds()) for start in grants.open_since) * gpus / SECONDS_PER_HOUR
-    remaining = money.left + max(0.0, money.reserved - under_way)
-    return remaining / (gpus * len(grants.open_since)) * SECONDS_PER_HOUR
+    return (money.left + money.reserved - money.used_of_reserved) / gpus * SECONDS_PER_HOUR
 
 
 def granted(session: Session, sweep_id: int) -> Granted:
@@ -175,7 +181,7 @@ def granted(session: Session, sweep_id: int) -> Granted:
             func.max(Segment.to_step),
             func.sum(Segment.charged_gpu_hours),
             func.sum(case((still_open, Segment.reserved_gpu_hours), else_=0.0)),
-            func.min(case((still_open, Segment.started_at))),
+            func.min(case((still_open & Segment.worker.is_not(None), Segment.started_at))),
             func.count(Segment.start_up_gpu_hours),
             func.sum(Segment.start_up_gpu_hours),
         )
@@ -190,7 +196,7 @@ def granted(session: Session, sweep_id: int) -> Granted:
         total.first_step[trial, attempt] = min(total.first_step.get((trial, attempt), from_step), from_step)
         total.reserved += reserved
         if outcome is SegmentOutcome.RESERVED:
-            total.open_since.append(since)
+            total.running.append((since, reserved))
             continue
         total.charged[outcome] = total.charged.get(outcome, 0.0) + (charged or 0.0)
         if outcome is SegmentOutcome.COMMITTED:
