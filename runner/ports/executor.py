@@ -132,6 +132,9 @@ class Executor(Protocol):
     def stop(self, segment: int) -> None:
         """Have a segment end, saved, after the update under way; an unknown or ended one is passed over."""
 
+    def extend(self, segment: int, reserved_seconds: float) -> None:
+        """Tell a segment under way that more is paid for now; an unknown or ended one is passed over."""
+
     def kill(self, segment: int, reason: str) -> None:
         """End the worker of a segment at once: it hangs, and is reported as Failed (kind `hang`) and Gone.
 

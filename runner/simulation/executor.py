@@ -112,6 +112,9 @@ class SimulatedExecutor:
         if running is not None and running.stop(self._clock.seconds()):
             self._schedule(running)
 
+    def extend(self, segment: int, reserved_seconds: float) -> None:
+        """Pass over that more is paid for: no worker is cut off here."""
+
     def kill(self, segment: int, reason: str) -> None:
         """End the worker of a segment, which hangs."""
         running = self._running.get(segment)

@@ -100,6 +100,7 @@ class Dispatcher:
             if more > 0:
                 board.ledger.extend(str(segment.id), more)
                 segment.reserved_gpu_hours += more
+                self._executor.extend(segment.id, self._reserved_seconds(segment))
             else:
                 self.stop(segment.id)
 
@@ -230,13 +231,16 @@ class Dispatcher:
             from_step=segment.from_step,
             to_step=segment.to_step,
             most_seconds=self._most_seconds(segment),
-            reserved_seconds=segment.reserved_gpu_hours * SECONDS_PER_HOUR / resources.slots,
+            reserved_seconds=self._reserved_seconds(segment),
             cpus=resources.cpus,
             gpus=resources.gpus,
             slots=resources.slots,
             update_seconds=self._board.trials[segment.trial].gpu_hours_per_step / self._gpu_hours(1.0),
             storage=facts.storage,
         )
+
+    def _reserved_seconds(self, segment: OpenSegment) -> float:
+        return segment.reserved_gpu_hours * SECONDS_PER_HOUR / self._board.spec.resources.slots
 
     def _most_seconds(self, segment: OpenSegment) -> float:
         """Return when a worker is to stop; one whose trainer cannot save then goes on, as far as the budget does."""

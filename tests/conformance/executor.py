@@ -89,9 +89,11 @@ def test_a_stopped_segment_is_saved_and_goes_on_later(new_executor: NewExecutor,
     work = works(to_step=FAR)
     watched.executor.assign(work)
     watched.until(lambda: watched.points(work))
+    watched.executor.extend(work.segment, 1e6)
     watched.executor.stop(work.segment)
     watched.executor.stop(work.segment)
     watched.until(watched.over(work))
+    watched.executor.extend(work.segment, 1e6)  # it is over
     (ended,) = watched.of(Ended, work)
     assert 0 <= ended.step < FAR
     assert watched.points(work)[-1].optimizer_step == ended.step

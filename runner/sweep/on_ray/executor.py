@@ -164,6 +164,14 @@ class RayExecutor:
         if lease is not None:
             self._send({"do": "stop", "lease": lease.name, "segment": segment})
 
+    def extend(self, segment: int, reserved_seconds: float) -> None:
+        """Tell a segment's worker that more is paid for now: should it be cut off, it trains so much longer."""
+        lease = self._leases.of_segment(segment)
+        if lease is not None and lease.work is not None:
+            lease.work = replace(lease.work, reserved_seconds=reserved_seconds)
+            more = {"segment": segment, "reserved_seconds": reserved_seconds}
+            self._send({"do": "extend", "lease": lease.name, **more})
+
     def kill(self, segment: int, reason: str) -> None:
         """End the worker of a segment, which hangs: its process may hear nothing any more."""
         lease = self._leases.of_segment(segment)

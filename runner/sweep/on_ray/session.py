@@ -72,7 +72,7 @@ class TuneSession:
                 self._mailbox.alive.remote()
             case "release":
                 self._tell(command["worker"], {"do": "release"})
-            case "grant" | "stop" | "end":
+            case "grant" | "extend" | "stop" | "end":
                 self._tell(lease, {name: value for name, value in command.items() if name != "lease"})
 
     def run(self) -> None:

@@ -87,6 +87,7 @@ class WorkerProcess:
         self._stopping: set[int] = set()
         self._seen: dict[str, int] = {}  # the number of the last message, by box
         self._lease = ""
+        self._segment: int | None = None  # under way
         self._paid_seconds = 0.0  # of its life, in segments that are over
         self._gpus_are_ours = False
         self._guard: Any = None
@@ -144,6 +145,9 @@ class WorkerProcess:
             for message in self._fetch(lease):
                 if message["do"] == "grant":
                     self._inbox.put(Work(**message["work"]))
+                elif message["do"] == "extend":
+                    if message["segment"] == self._segment:
+                        self._lifeline.paid_until(self._paid_seconds + message["reserved_seconds"])
                 elif message["do"] == "stop":
                     self._stopping.add(message["segment"])
                 else:
@@ -174,10 +178,12 @@ class WorkerProcess:
             self._guard = sweep_after_death(self._tag, self._life.name)
             adopt_orphans()  # after that: the guard must be no child of this process
         self._lifeline.paid_until(self._paid_seconds + work.reserved_seconds)
+        self._segment = work.segment
         if not self._gpus_are_ours:
             wait_until_free(work.gpus)
             self._gpus_are_ours = True
         goes_on = self._worker.run(work, lambda: work.segment in self._stopping)
+        self._segment = None
         self._stopping.discard(work.segment)
         self._paid_seconds = self._life.seconds()
         self._lifeline.paid_until(self._paid_seconds)

@@ -66,20 +66,26 @@ def test_start_ups_that_nobody_foresaw_do_not_pass_the_budget(tmp_path: Path, po
 
 
 def test_a_trainer_that_cannot_be_asked_to_save_is_not_ended_because_its_steps_take_twice_their_price(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.toml").write_text('name = "standin"\n[options]\ngated = false\nstops_on = "nothing"\n')
     times = {"seconds_per_update": 2.0, "seconds_per_rollout": 2.0, "start_up_seconds": 1.0}
     twice = COSTS.model_copy(update={name: by * getattr(COSTS, name) for name, by in times.items()})
     named = {"policy": "full", "trainer": str(tmp_path / "mine.toml"), "room": 3.0, "every_steps": 100, "budget": 0.5}
     given = slow(tmp_path, choice=SimulationChoice(costs=twice), **named)
+    extended: list[tuple[int, float]] = []
+    executor = given.executor()
+    monkeypatch.setattr(executor, "extend", lambda *more: extended.append(more))
     with given.store() as store:
-        outcome = given.driver(given.executor(), open_policy("full"), store, tick_seconds=0.5).run()
+        outcome = given.driver(executor, open_policy("full"), store, tick_seconds=0.5).run()
     with given.store() as store, store.read() as session:
         said = session.scalars(select(Decision).where(Decision.action.in_(["start", "continue"])))
         granted = Counter((each.trial_id, each.seen["granted_to_step"]) for each in said)
     cut = granted - Counter((each.trial_id, each.to_step) for each in segments(given))
     assert (cut.total(), outcome.overrun_gpu_hours) == (0, 0.0)
+    reserved = {each.id: each.reserved_gpu_hours * HOUR for each in segments(given)}
+    assert extended  # and its worker knows of it, should it be cut off
+    assert all(seconds > reserved[segment] for segment, seconds in extended)
 
 
 def test_a_worker_that_holds_its_trial_is_expected_to_take_less() -> None:

@@ -167,6 +167,40 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     executor.close()
 
 
+def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_module, "Link", Silent)
+    executor = RayExecutor(tmp_path, 1, "rlplan-test-cut-off")
+    clock = Hands()
+    monkeypatch.setattr(executor, "_clock", clock)
+    executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=13.0))
+    link = executor._link
+    assert isinstance(link, Silent)
+    place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
+    link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
+    executor.wait(0.0)
+    executor.extend(7, 40.0)
+    executor.extend(8, 40.0)  # which is over
+    extended = [message for message in link.sent if message["do"] == "extend"]
+    assert extended == [{"do": "extend", "lease": "1-trial-1", "segment": 7, "reserved_seconds": 40.0}]
+    clock.at += 100.0
+    link.messages.append({"event": "end"})  # nothing of it was recorded: it may have used all of that
+    (failed,) = (event for event in executor.wait(0.0) if isinstance(event, Failed))
+    assert failed.worker_seconds == 40.0
+    executor.close()
+
+
+def test_a_worker_takes_more_for_the_segment_that_it_executes_and_for_no_other() -> None:
+    process = WorkerProcess.__new__(WorkerProcess)
+    process._lifeline, process._paid_seconds, process._segment = Lifeline(lambda: 0.0, lambda: None), 5.0, 7
+    process._lease = ""
+    messages = [{"do": "extend", "segment": number, "reserved_seconds": 10.0 * number} for number in (7, 8)]
+    process._fetch = lambda _: messages  # type: ignore[method-assign]
+    process._listen("a")
+    assert process._lifeline._paid_until == 75.0
+
+
 def test_a_segment_that_ray_forgets_is_told_as_lost_so_that_it_is_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
