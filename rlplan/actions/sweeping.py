@@ -3,6 +3,7 @@
 The order matters: what cannot run is refused before anything is stored, and everything is stored before it runs.
 """
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from budgets.errors import InputError, NotFoundError, UnknownNameError
+from budgets.errors import InputError, NotFoundError, StoreError, UnknownNameError
 from planner.checking import explained
 from planner.store import Store, open_store
 from planner.store.driving import Driver, end_lease, is_driven, take_lease
@@ -38,6 +39,7 @@ from runner.sweep.spec import SweepSpec
 
 Began = Callable[[str], None]
 SECONDS_BETWEEN_LOOKS = 1.0
+LOOKS_AT_ANOTHER_HOST = 15  # a driver that lives shows it every 5 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,24 @@ def wait_for_driver(store: Store, sweep: str | None, seconds: float) -> None:
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
+def _require_silence(store: Store, row: Sweep) -> None:
+    """Refuse to take a sweep over whose driver, on a machine with another clock, goes on to show signs of life."""
+    silent = row.status is SweepStatus.RUNNING and not is_driven(row, datetime.now(UTC))
+    if not silent or row.heartbeat_at is None or row.driver_host == socket.gethostname():
+        return
+    tell(f"{row.name} was driven on {row.driver_host}: looking for {LOOKS_AT_ANOTHER_HOST} s whether it still is")
+    for _ in range(LOOKS_AT_ANOTHER_HOST):
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        with store.read() as session:
+            seen = sweep_named(session, row.name)
+        if seen.driver_id == row.driver_id and seen.heartbeat_at is not None and seen.heartbeat_at > row.heartbeat_at:
+            behind = (datetime.now(UTC) - seen.heartbeat_at).total_seconds()
+            raise StoreError(
+                f"{row.name} is being driven by process {row.driver_pid} on {row.driver_host}, whose clock is about "
+                f"{behind:.0f} s behind this machine's: stop it with `rlplan stop {row.name}` there, and set the clocks"
+            )
+
+
 def _nothing_left(store: Store, row: Sweep, folder: str | Path | None) -> NotFoundError:
     """Say that a sweep has ended; a folder that was named is taken note of, for its checkpoints are still wanted."""
     noted = ""
@@ -195,6 +215,7 @@ def _go_on(
         )
     spec = begun.model_copy(update={"folder": str(home.folder)})
     here = spec if workers is None else _checked(spec, workers)
+    _require_silence(store, row)
     with store.write() as session:
         now, stored = datetime.now(UTC), sweep_named(session, row.name)  # another may have taken it up meanwhile
         silent_since = take_lease(session, row.name, seat.driver, now, former_is_dead=is_dead(stored))

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 
 from budgets.errors import ClusterLostError, InputError, NotFoundError, StoreError, UnknownNameError
 from planner.store import open_store
-from planner.store.driving import GRACE, Driver, take_lease
+from planner.store.driving import GRACE, Driver, hold_lease, take_lease
 from planner.store.schema import Charge, Sweep, SweepStatus, Trial
+from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from rlplan.actions import sweeping
 from rlplan.actions.sweep_request import SweepRequest, describe, spec_of
@@ -288,6 +289,26 @@ def test_a_driver_that_was_killed_with_its_machine_is_waited_for(
     with pytest.raises(StoreError, match="being driven by process 1 on another-host"):
         resume(None, database)
     assert not resume(None, database, wait=60).interrupted
+
+
+def test_a_driver_whose_clock_is_behind_keeps_its_sweep(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(database)
+    driver, by_its_clock = Driver("lives@1.00", "another-host", 1), datetime.now(UTC) - 2 * GRACE
+    looks = 0
+
+    def look(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            with open_store(database) as store, store.write() as session:
+                hold_lease(session, sweep_named(session, "sweep-1").id, driver, by_its_clock + timedelta(seconds=5))
+
+    with open_store(database) as store, store.write() as session:
+        take_lease(session, "sweep-1", driver, by_its_clock)
+    monkeypatch.setattr(sweeping, "time", SimpleNamespace(monotonic=time.monotonic, sleep=look))
+    with pytest.raises(StoreError, match=r"process 1 on another-host, whose clock is about 1\d\d s behind"):
+        resume(None, database)
+    assert not resume(None, database).interrupted  # nothing more was heard of it
 
 
 @pytest.mark.parametrize("what", ["code_fingerprint", "configuration_fingerprint"])
