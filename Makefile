@@ -29,7 +29,7 @@ ONLY   :=  # of the long tests: a folder or a file
 export OMP_NUM_THREADS := 1  # two processes of two threads each only wait for each other
 unexport PYTHONDONTWRITEBYTECODE  # else each of the hundred processes that tests start compiles all modules anew
 
-.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
+.PHONY: help setup setup-all demo test test-browser soak soak-trainers test-trl soak-trl test-vllm test-openrlhf test-skyrl test-verl test-trainers check format coverage bench bench-training bench-gpu bench-faces bench-sweeps bench-stops bench-decisions bench-experience bench-coverage bench-live bench-finals bench-bad-finals bench-pruned allocbench base-models docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -161,6 +161,9 @@ bench-faces: setup  ## measure what is looked at: how soon a report opens in Chr
 bench-sweeps: setup  ## measure sweeps: busy workers beside plain Ray Tune, and 10,000 trials on 1,000 simulated GPUs
 	-$(BIN)/python bench/sweep_overhead.py
 	-$(BIN)/python bench/scheduler_scale.py
+
+bench-stops: setup  ## measure what a stop, a dead driver or a wrong price loses of what was trained, for every trainer's stand-in
+	-$(BIN)/python bench/stops.py
 
 REPEATS := 30
 bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside the peers' own code, on recorded and drawn tables (hours)

@@ -1,7 +1,15 @@
-"""What a stop costs of what was trained: stand-ins for the trainers, each asked to stop in every way, once.
+"""What a stop costs of what was trained: stand-ins for the trainers, each stopped in every way.
 
-`python bench/stops.py` prints a row for each trainer and event: the updates that were trained and lost, those among
-them that were older than the save cadence (the bar: none), and what was charged beside what the workers lived.
+`make bench-stops` (or `python bench/stops.py --trainers verl --events Ctrl-C` for a part) runs 35 short sweeps, of one
+worker each, and ends each by an event at a random moment:
+
+- price × 0.5: its updates take twice what the plan has, so that reservations are used up; after 20 seconds Ctrl-C.
+- Ctrl-C and `rlplan stop`.
+- USR1: as a Slurm job before its end, SIGTERM to the driver and SIGKILL after a margin of 20 seconds.
+- driver SIGKILL: nobody asks for a save; the workers end by themselves, and a resume would charge for them.
+
+It prints a row for each trainer and event: the updates that were trained and lost, those among the lost ones that were
+older than the save cadence (the bar: none), and what was charged beside what the workers lived.
 """
 
 import argparse
@@ -193,7 +201,7 @@ def until(condition: Callable[[], object], process: "subprocess.Popen[bytes] | N
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainers", nargs="+", default=list(STOPS_ON), choices=list(STOPS_ON))
     parser.add_argument("--events", nargs="+", default=list(EVENTS), choices=EVENTS)
     parser.add_argument("--times", type=int, default=1, help="of each, at other random moments")
