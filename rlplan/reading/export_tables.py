@@ -16,7 +16,7 @@ from rlplan.reading.decisions import decisions as every_decision
 from rlplan.reading.points import every_point
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import TRIAL_COLUMNS, score_row, trial_row
-from rlplan.reading.sweep_reading import read_picture
+from rlplan.reading.sweep_reading import granted, read_picture
 
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
@@ -30,13 +30,17 @@ _NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 class PointRows:
     """Every point of every trial and attempt, with the metrics of its update; read anew whenever it is gone through.
 
-    Of a step that several attempts have reached, `counts` marks the newest one's.
+    Of a step that several attempts have reached, `counts` marks the newest one's; what an attempt did beyond the
+    step where the present one began is void.
     """
 
     def __init__(self, session: Session, sweep: Sweep) -> None:
         """Find the columns, in the order of their first occurrence, from a row of each shape."""
         self._session, self._sweep, self._count = session, sweep, 0
         self._heads: dict[str, Row] = {}  # by trial
+        trials = session.execute(select(Trial.name, Trial.attempt, Trial.id).where(Trial.sweep_id == sweep.id)).all()
+        grants = granted(session, sweep.id)
+        self._present = {name: (attempt, grants.start_of(number, attempt)) for name, attempt, number in trials}
         columns: dict[str, None] = {}
         shapes: set[Hashable] = set()
         for self._count, (trial, point) in enumerate(every_point(session, sweep.id, as_text=True), start=1):
@@ -80,7 +84,10 @@ class PointRows:
         """Yield each point with whether it counts, which the next one tells."""
         points: Iterable[tuple[Any, Any]] = every_point(self._session, self._sweep.id, as_text=True)
         for (trial, point), (later, following) in pairwise(chain(points, [(None, None)])):
-            yield trial, point, trial is not later or point[1] != following[1]
+            attempt, step, *_ = point
+            present, start = self._present[trial["trial"]]
+            counts = (attempt == present or step <= start) and (trial is not later or step != following[1])
+            yield trial, point, counts
 
     def _row(self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], *, counts: bool) -> Row:
         """Fill in all but the metrics."""

@@ -13,8 +13,9 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from planner.store import open_store, sweeps
-from planner.store.schema import Point, Trial
+from planner.store.schema import Point, SegmentOutcome, Trial
 from planner.store.sweeps import sweep_named
+from planner.trials import TrialState
 from rlplan.printing.export_output import WHAT
 from rlplan.reading.export_tables import points
 from rlplan.wording import file_writing
@@ -24,7 +25,7 @@ from tests.planner.store import samples
 from tests.planner.store.samples import NOON
 from tests.rlplan.conftest import Run
 from tests.rlplan.recommend_sweeps import ended
-from tests.rlplan.sweep_rows import seeded
+from tests.rlplan.sweep_rows import Seeder, seeded
 from tests.rlplan.test_replay_command import write as write_runs
 
 TABLES = [what for what in WHAT if what != "all"]
@@ -68,6 +69,8 @@ def test_every_table_holds_the_same_rows_in_every_format(run: Run, database: str
 def test_points_tell_everything_and_mark_what_counts(run: Run, tmp_path: Path) -> None:
     seeder = seeded(tmp_path / "rlplan.db")
     seeder.score(1, 30, 0.9, attempt=2)
+    with seeder.store.write() as session:
+        session.get_one(Trial, 1).attempt = 2
     seeder.store.close()
     rows = run("export", "-").rows
     twice = [row for row in rows if (row["trial"], row["step"]) == ("n512-B32-s0", "30")]
@@ -75,6 +78,24 @@ def test_points_tell_everything_and_mark_what_counts(run: Run, tmp_path: Path) -
     assert twice[0]["counts"] == "False"
     assert sum(row["counts"] == "False" for row in rows) == 1
     assert float(rows[0]["metrics.pass_rate"]) == float(rows[0]["score"])
+
+
+def test_what_a_lost_attempt_did_beyond_its_last_checkpoint_does_not_count(run: Run, tmp_path: Path) -> None:
+    with open_store(tmp_path / "rlplan.db") as store:
+        seeder = Seeder(store)
+        trial = seeder.trial(8, 32)
+        seeder.begin(trial, 0)
+        seeder.score(trial, 10, 0.2)
+        seeder.settle(trial, SegmentOutcome.COMMITTED)
+        seeder.move(trial, TrialState.PAUSED)
+        seeder.begin(trial, 10)
+        seeder.score(trial, 15, 0.3)
+        seeder.settle(trial, SegmentOutcome.LOST)
+        seeder.move(trial, TrialState.LOST)
+        seeder.move(trial, TrialState.PAUSED)
+    assert [(row["step"], row["counts"]) for row in run("export", "-").rows] == [("10", "True"), ("15", "False")]
+    shown = run("status", "--format", "json").json["trials"][0]["points"]
+    assert [point["step"] for point in shown] == [10]
 
 
 def test_points_are_written_as_they_are_read_with_columns_that_appear_late(run: Run, database: str) -> None:
