@@ -18,7 +18,7 @@ FAR_TOO_HIGH = 0.05  # learning rate, at which a rising run loses everything wit
 CONFIG = f"""
 [pilot]
 most_pilots = 2
-fraction = 0.25
+fraction = 0.15
 [trainer]
 name = "trl"
 python = "{sys.executable}"
@@ -56,7 +56,7 @@ class Plan:
 
     def launched(self, until: str, *words: str) -> dict[str, Any]:
         """Launch the next final run, stop it once the followed one is as it is to be, and return how it stands."""
-        before, process = self.final()["sweep"], self.begin("launch", "--validations", "12", *words)
+        before, process = self.final()["sweep"], self.begin("launch", "--validations", "24", *words)
         log, deadline, final = self.folder / "err", time.monotonic() + PATIENCE, self.final
         os.rename(log, log := self.folder / f"launch-{len(self.begun)}.log")
         while True:
@@ -89,7 +89,7 @@ def plan(tmp_path: Path) -> Iterator[Plan]:
 
 @pytest.mark.soak
 def test_a_real_fall_is_warned_of_and_the_best_checkpoint_gone_on_from(plan: Plan) -> None:
-    plan.run("sweep", "--task", "sum-easy", "--budget", "0.06", "--workers", "1")
+    plan.run("sweep", "--task", "sum-easy", "--budget", "0.1", "--workers", "1")
     trials = json.loads(plan.run("status", "sweep-1", "--format", "json"))["trials"]
     pilot = max(trials, key=lambda each: each["step"])
     allocation = f"n={pilot['rollouts_per_prompt']},B={pilot['prompts_per_batch']}"
