@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.faults.test_cut_host import address, pytestmark, within  # noqa: F401
 from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 
 TRAINERS = ("verl", "prime-rl", "openrlhf", "skyrl", "nemo-rl", "slime")
+SECONDS_TO_SEE = 5.0  # that a process was killed
 OTHER_RAY = os.environ.get("RLPLAN_OTHER_RAY")  # an interpreter whose Ray is of another version than ours
 
 
@@ -66,9 +68,7 @@ def disturbed(sweep: Tormented, calm: dict[str, Any]) -> None:
     process = sweep.drive()
     assert sweep.trains(process), (sweep.folder / "driver.log").read_text()
 
-    until(lambda: standins(sweep), sweep)
-    standins(sweep)[0].send_signal(signal.SIGKILL)
-    until(lambda: sweep.rows("SELECT count(*) FROM segments WHERE outcome IN ('lost', 'failed')")[0][0], sweep)
+    break_off(sweep)
     until(lambda: sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'committed'")[0][0], sweep)
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -79,6 +79,27 @@ def disturbed(sweep: Tormented, calm: dict[str, Any]) -> None:
     assert sweep.rows("SELECT count(*) FROM trials")[0][0] == 6
     assert sweep.rows("SELECT count(*) FROM recommendations")[0][0] >= 1
     check(sweep, calm)
+
+
+def break_off(sweep: Tormented) -> None:
+    """Kill a trainer; between two segments its death costs none, and then another dies."""
+    killed_at = -SECONDS_TO_SEE
+
+    def done() -> int:
+        nonlocal killed_at
+        if (living := standins(sweep)) and time.monotonic() - killed_at > SECONDS_TO_SEE:
+            killed_at = time.monotonic()
+            with suppress(psutil.NoSuchProcess):
+                living[0].send_signal(signal.SIGKILL)
+        return broken_off(sweep)
+
+    until(done, sweep)
+
+
+def broken_off(sweep: Tormented) -> int:
+    """Return how many segments were lost or have failed."""
+    count: int = sweep.rows("SELECT count(*) FROM segments WHERE outcome IN ('lost', 'failed')")[0][0]
+    return count
 
 
 def standins(sweep: Tormented) -> list[psutil.Process]:
