@@ -20,7 +20,8 @@ from budgets.hardware import SECONDS_PER_HOUR
 
 FOLDER = "workers"
 SECONDS_BETWEEN_BEATS = 1.0
-# After so long a worker that has not said its last word has ended; shared storage shows what was written seconds late.
+# After so long a worker that has not said its last word has ended: its host may be cut off from Ray alone, and it then
+# writes on until it ends itself. Storage that is shared shows what was written a few seconds late.
 SECONDS_OF_SILENCE = 15.0
 
 
@@ -84,15 +85,18 @@ class FormerWorkers:
 
 
 def _is_gone_here(record: WorkerRecord) -> bool:
-    if record.host != socket.gethostname():
-        return False
+    return record.host == socket.gethostname() and not lives(record.pid)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process of this machine is there."""
     try:
-        os.kill(record.pid, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        return True
+    return True
 
 
 def process_seconds() -> float:

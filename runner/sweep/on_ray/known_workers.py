@@ -1,13 +1,12 @@
 """The workers as the driver knows them: by their messages, and by the record that each keeps in the sweep's folder."""
 
-import os
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, record_of
+from runner.sweep.worker_records import SECONDS_BETWEEN_BEATS, SECONDS_OF_SILENCE, lives, record_of
 
 if TYPE_CHECKING:
     from runner.sweep.on_ray.leases import Lease
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SILENT_HERE = 3.0  # seconds without a sign of life after which a process that is not there has ended
 _SILENT_ELSEWHERE = 60.0
-# The same for a worker that Ray calls dead: its host may be cut off from Ray alone, and it then writes on until it ends
-# itself. Storage that is shared shows what was written a few seconds late.
-_SILENT_LOST = 15.0
 
 
 @dataclass
@@ -89,16 +85,6 @@ class Records:
         if worker.lease is not None and not lost:
             return False
         self.read(worker, now)
-        here = worker.is_here and not _lives(worker.pid)
+        here = worker.is_here and not lives(worker.pid)
         silent = now - worker.heard_at
-        return worker.over or silent > (_SILENT_HERE if here else _SILENT_LOST if lost else _SILENT_ELSEWHERE)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        return worker.over or silent > (_SILENT_HERE if here else SECONDS_OF_SILENCE if lost else _SILENT_ELSEWHERE)

@@ -131,16 +131,22 @@ class Hands:
         self.at += seconds
 
 
+def with_a_segment(
+    folder: Path, patch: pytest.MonkeyPatch, reserved_seconds: float
+) -> tuple[RayExecutor, Silent, Hands]:
+    """Return an executor that has handed segment 7 to a Ray that says what a test has it say, and its clock."""
+    patch.setattr(executor_module, "Link", Silent)
+    executor, clock = RayExecutor(folder, 1, "rlplan-test-cut-off"), Hands()
+    patch.setattr(executor, "_clock", clock)
+    executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=reserved_seconds))
+    assert isinstance(executor._link, Silent)
+    return executor, executor._link, clock
+
+
 def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_module, "Link", Silent)
-    executor = RayExecutor(tmp_path, 1, "rlplan-test-cut-off")
-    clock = Hands()
-    monkeypatch.setattr(executor, "_clock", clock)
-    executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=13.3))
-    link = executor._link
-    assert isinstance(link, Silent)
+    executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.3)
     record = tmp_path / "workers" / "far-1-ab.json"
     record.parent.mkdir()
 
@@ -170,13 +176,7 @@ def test_the_loss_of_a_worker_elsewhere_is_told_when_its_record_ends(
 def test_a_worker_that_is_cut_off_may_use_what_its_segment_was_given_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_module, "Link", Silent)
-    executor = RayExecutor(tmp_path, 1, "rlplan-test-cut-off")
-    clock = Hands()
-    monkeypatch.setattr(executor, "_clock", clock)
-    executor.assign(Work(7, 1, 0, {}, "folder", 0, 4, most_seconds=10.0, reserved_seconds=13.0))
-    link = executor._link
-    assert isinstance(link, Silent)
+    executor, link, clock = with_a_segment(tmp_path, monkeypatch, reserved_seconds=13.0)
     place = {"host": "far", "pid": 1, "node": "n", "nodes": ["n"]}
     link.messages.append({**message_of(Began(7, "far-1-ab", 2.0)), **place, "lease": "1-trial-1"})
     executor.wait(0.0)
