@@ -105,6 +105,8 @@ class Curve:
     @property
     def end(self) -> tuple[float, float]:
         """The middle of the last tenth of the x range, and the mean score over that tenth."""
+        if not self.x.size:
+            raise InputError(f"curve '{self.name}' has no usable point, and so no end: it needs a finite score")
         first, last = float(self.x[0]), float(self.x[-1])
         tenth = self.x >= last - 0.1 * (last - first)
         return last - 0.05 * (last - first), float(self.y[tenth].mean())

@@ -75,6 +75,11 @@ def test_end_is_the_mean_over_the_last_tenth_of_the_range(x, y, end):
     assert Curve.of("c", x, y).end == pytest.approx(end)
 
 
+def test_a_curve_without_points_has_no_end():
+    with pytest.raises(InputError, match="'c' has no usable point"):
+        _ = Curve.of("c", [1], [NAN]).end
+
+
 def test_first_fraction_is_measured_from_zero():
     curve = Curve.of("c", [50, 60, 80, 100], [0.1, 0.2, 0.3, 0.4], standard_errors=[1, 2, 3, 4])
     first = curve.first_fraction(0.6)
