@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner
@@ -18,9 +19,6 @@ REASON = "pruned_because"  # the user attribute of a pruned trial
 ComputeAt = Callable[[FrozenTrial, int], float]
 
 logger = logging.getLogger(__name__)
-
-# One for all, so that a study that holds a pruner can still be pickled.
-_LOCK = Lock()
 
 
 class PredictedScorePruner(BasePruner):
@@ -48,29 +46,35 @@ class PredictedScorePruner(BasePruner):
     ) -> None:
         self._make = partial(Stopping, target, bounds=bounds, alpha=alpha)
         self._compute_at = compute_at or _steps_done
+        self._lock = Lock()  # threads that run one study share the pruner
         self._study: str | None = None
         self._taken: dict[int, tuple[datetime | None, TrialState, int]] = {}
         self._stopping = self._make()  # refuses what makes no sense as soon as it is given
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Judge whether the trial should be pruned; called by `Trial.should_prune`."""
         if trial.last_step is None:
             return False
-        with _LOCK:
+        with self._lock:
             self._take_up(study, trial)
             why = self._stopping.hopeless(trial.number)
         if why is None:
             return False
         if REASON not in trial.user_attrs:
             logger.info("%s: %s", study.study_name, why.reason)
-            study._storage.set_trial_user_attr(
-                trial._trial_id, REASON, {"reason": why.reason, **why.seen}
-            )  # as Optuna's own pruners do
+            # A pruner gets a copy of the trial: what stays goes to the storage, as from Optuna's own pruners.
+            study._storage.set_trial_user_attr(trial._trial_id, REASON, {"reason": why.reason, **why.seen})
         return True
 
     def outlooks(self, study: optuna.Study) -> dict[int, Outlook]:
         """Return what is predicted of each trial that competes, by its number."""
-        with _LOCK:
+        with self._lock:
             self._take_up(study)
             return {number: each for number, each in self._stopping.outlooks().items() if isinstance(number, int)}
 

@@ -5,6 +5,7 @@ import math
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import Event, Thread
 
 import optuna
 import pytest
@@ -120,6 +121,32 @@ def test_threads_share_a_pruner() -> None:
     study = optimise(all_runs, PredictedScorePruner(STEPS, bounds=(0, 1)), jobs=2)
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
     assert outcome(study, all_runs)[1] <= 0.02
+
+
+def test_a_study_need_not_wait_for_another_whose_curves_are_being_fitted() -> None:
+    begun, release = Event(), Event()
+
+    def compute_at(trial: FrozenTrial, step: int) -> float:
+        begun.set()
+        assert release.wait(30)
+        return step + 1.0
+
+    def judge(pruner: PredictedScorePruner) -> None:
+        trial = optuna.create_study(pruner=pruner).ask()
+        trial.report(0.1, 0)
+        trial.should_prune()
+
+    busy = Thread(target=judge, args=(PredictedScorePruner(10, compute_at=compute_at),))
+    other = Thread(target=judge, args=(PredictedScorePruner(10),))
+    busy.start()
+    assert begun.wait(30)
+    other.start()
+    other.join(5)
+    waited = other.is_alive()
+    release.set()
+    busy.join()
+    other.join()
+    assert not waited
 
 
 def test_one_pruner_serves_one_study_after_the_other_and_is_pickled_with_it() -> None:
