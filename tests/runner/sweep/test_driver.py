@@ -1,12 +1,7 @@
 """A driver in a simulated world: what it stores, spends and survives."""
 
-import json
 import re
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
@@ -17,10 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from budgets.errors import NotFoundError, StoreError, StoreUnavailableError
 from planner.pooling.pool import Pool
-from planner.store import Store, open_store
-from planner.store.driving import LeaseLostError, take_lease
 from planner.store.schema import (
     Charge,
     Decision,
@@ -39,14 +31,12 @@ from planner.sweeping.informed import InformedPolicy
 from planner.sweeping.policies import POLICIES, open_policy
 from planner.trials import MOVES, TrialState
 from planner.view import View
-from runner.ports.executor import Began, Event, Failed, NoRoomError, Work
+from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
-from runner.simulation.executor import BEGINNING, SimulatedClock, SimulatedExecutor
-from runner.sweep import journal
+from runner.simulation.executor import SimulatedClock, SimulatedExecutor
 from runner.sweep.concluding import Conclusions
-from runner.sweep.driver import SweepDriver
 from tests.runner.simulation.faulty import FaultyExecutor
-from tests.runner.sweep.simulated_sweeps import START, SimulatedSweep, driver
+from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
 # What the plan of these sweeps takes an update and a validation to cost, so that no segment is cut short.
 COSTS = Costs(
@@ -62,10 +52,6 @@ def sweep(folder: Path, **changes: Any) -> SimulatedSweep:
 
 def failing(**failures: Any) -> SimulationChoice:
     return SimulationChoice(costs=COSTS, failures=Failures(**failures))
-
-
-def at(seconds: float) -> datetime:
-    return BEGINNING + timedelta(seconds=seconds)
 
 
 def rows(given: SimulatedSweep, table: type) -> list[Any]:
@@ -329,159 +315,6 @@ def test_what_finds_no_room_goes_back_unharmed_and_uncharged(tmp_path: Path, und
     }
 
 
-def test_a_trial_that_fails_is_a_result_and_stops_nothing_else(tmp_path: Path) -> None:
-    given = sweep(tmp_path, choice=failing(most_rollouts=200))
-    outcome = given.run(open_policy("full"))
-    trials = rows(given, Trial)
-    too_large = {t.name for t in trials if t.rollouts_per_prompt * t.prompts_per_batch > 200}
-    assert {t.name for t in trials if t.state is TrialState.FAILED} == too_large
-    assert {t.failure_class for t in trials if t.state is TrialState.FAILED} == {"out-of-memory"}
-    assert all(t.state is TrialState.FINISHED for t in trials if t.name not in too_large)
-    assert (outcome.status, outcome.failed_trials, outcome.all_failed) == (SweepStatus.FINISHED, len(too_large), None)
-    assert {t.attempt for t in trials} == {1}  # what would fail again is not tried again
-
-
-def test_when_everything_fails_the_sweep_ends_early_and_says_why(tmp_path: Path) -> None:
-    given = sweep(tmp_path, choice=failing(at_step=2, at_step_kind="nan"), workers=2)
-    outcome = given.run(open_policy("full"))
-    states = [trial.state for trial in rows(given, Trial)]
-    assert outcome.all_failed == "nan"
-    assert 3 <= states.count(TrialState.FAILED) < len(states)
-    assert rows(given, Decision)[-1].reason == "every trial that ran has failed, and none has got anywhere"
-    assert rows(given, Recommendation) == []
-
-
-def test_lost_workers_are_tried_again_a_bounded_number_of_times(tmp_path: Path) -> None:
-    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=2, workers=2)
-    outcome = given.run(open_policy("full"))
-    failed = [trial for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
-    assert len(failed) >= 3
-    assert {(trial.failure_class, trial.attempt) for trial in failed} == {("lost", 3)}
-    assert outcome.all_failed == "lost"
-    waits = [decision.seen["wait_seconds"] for decision in rows(given, Decision) if decision.action == "retry"]
-    assert set(waits) == {2.0, 4.0}
-
-
-def recorded(given: SimulatedSweep, segment: int, *, over: bool) -> None:
-    """Leave the record of a worker on another host that has a segment."""
-    record = {"worker": "far-1", "seconds": 9.0, "slots": 1, "segment": segment, "over": over, "host": "far"}
-    folder = Path(given.spec.folder) / "workers"
-    folder.mkdir(parents=True)
-    (folder / "far-1.json").write_text(json.dumps(record))
-
-
-@pytest.mark.parametrize(("last_word", "waits"), [(False, 15.0), (True, 0.0)])
-def test_a_trial_whose_former_worker_may_still_write_waits_for_its_end(
-    tmp_path: Path, last_word: bool, waits: float
-) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    run_until_killed(given, 4, 1)
-    first = next(each for each in rows(given, Segment) if each.outcome is SegmentOutcome.RESERVED)
-    recorded(given, first.id, over=last_word)
-    later, looks = SimulatedClock(), count(1)
-    later.advance_to(3600.0)
-    with given.store() as store:
-        executor = given.executor(clock=later)
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
-    moves = [each for each in rows(given, Transition) if each.from_state is TrialState.LOST]
-    (ready,) = [each.at for each in moves if each.trial_id == first.trial_id]
-    assert at(3600.0 + waits) <= ready <= at(3600.0 + waits + 10.0)
-    assert all(each.at == at(3600.0) for each in moves if each.trial_id != first.trial_id)
-
-
-class Deaf(SimulatedExecutor):
-    """It hears nothing of its first segment, which a worker that is cut off has taken, and gives it up."""
-
-    deaf_to: int | None = None
-
-    def assign(self, work: Work) -> None:
-        super().assign(work)
-        if self.deaf_to is None:
-            self.deaf_to = work.segment
-            self._due.append(Failed(work.segment, None, 0.0, "lost", "the link was cut"))
-
-    def wait(self, seconds: float) -> Sequence[Event]:
-        return [each for each in super().wait(seconds) if not isinstance(each, Began) or each.segment != self.deaf_to]
-
-
-def test_a_segment_that_was_given_up_unheard_is_not_given_again_while_somebody_has_it(tmp_path: Path) -> None:
-    given, looks = sweep(tmp_path), count(1)
-    recorded(given, 1, over=False)
-    with given.store() as store:
-        executor = Deaf(None, given.workers)
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 20).run()
-    assert executor.deaf_to == 1
-    of_it = [each for each in rows(given, Transition) if each.trial_id == rows(given, Segment)[0].trial_id]
-    lost = next(each for each in of_it if each.to_state is TrialState.LOST)
-    again = next(each for each in of_it if each.from_state is TrialState.LOST)
-    assert again.at - lost.at >= timedelta(seconds=15)
-
-
-class Unlucky(SimulatedExecutor):
-    """Its losses are of another kind; with `saves` each attempt saves a little more than the one before."""
-
-    kind, saves = "lost", False
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self.folders: dict[int, Path] = {}
-
-    def assign(self, work: Work) -> None:
-        self.folders[work.segment] = Path(work.folder)
-        super().assign(work)
-
-    def wait(self, seconds: float) -> Sequence[Event]:
-        events = super().wait(seconds)
-        lost = [each for each in events if isinstance(each, Failed)]
-        for each in lost if self.saves else []:
-            self.folders[each.segment].mkdir(parents=True, exist_ok=True)
-            (self.folders[each.segment] / f"checkpoint-{each.segment:08d}.json").write_text("")
-        return [replace(each, kind=self.kind) if each in lost else each for each in events]
-
-
-@pytest.mark.parametrize(
-    ("kind", "saves", "ends"), [("lost", True, False), ("preempted", False, False), ("hang", False, True)]
-)
-def test_retries_end_where_an_attempt_gets_no_further(tmp_path: Path, kind: str, saves: bool, ends: bool) -> None:
-    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=1, workers=2)
-    executor, looks = Unlucky(None, given.workers), count(1)
-    executor.kind, executor.saves = kind, saves
-    with given.store() as store:
-        given.driver(executor, open_policy("full"), store, interrupted=lambda: next(looks) > 110).run()
-    attempts = [trial.attempt for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
-    assert attempts == [2] * len(attempts) if ends else attempts == []
-    assert max(trial.attempt for trial in rows(given, Trial)) >= (2 if ends else 3)
-
-
-@pytest.mark.parametrize(("seconds", "status"), [(40.0, SweepStatus.INTERRUPTED), (90.0, None)])
-def test_a_folder_that_is_away_for_a_moment_stops_nothing(
-    tmp_path: Path, seconds: float, status: SweepStatus | None
-) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    executor = given.executor()
-    failed: list[int] = []
-    looks = count(1)
-
-    def require() -> None:
-        if not 20.0 <= executor.clock.seconds() < 20.0 + seconds:
-            return
-        if not failed:
-            failed.append(next(iter(executor._running)))
-            executor._due.append(Failed(failed[0], None, 0.0, "error", "no such file"))
-        raise NotFoundError("the folder is gone")
-
-    with given.store() as store:
-        options = {"require_folder": require, "interrupted": lambda: next(looks) > 60}
-        running = given.driver(executor, open_policy("full"), store, **options)
-        if status is None:
-            with pytest.raises(NotFoundError, match="the folder is gone"):
-                running.run()
-        else:
-            assert running.run().status is status
-            assert [each.seen["kind"] for each in rows(given, Decision) if each.action == "retry"] == ["lost"]
-    assert all(trial.state is not TrialState.FAILED for trial in rows(given, Trial))
-
-
 class Crowded(SimulatedExecutor):
     """Others hold all of the cluster at first."""
 
@@ -516,127 +349,6 @@ def test_a_sweep_whose_trials_have_all_ended_says_so_and_blames_no_money(tmp_pat
     given.run(Silent())
     (said,) = [each.reason for each in rows(given, Decision) if each.action == "stop"]
     assert re.fullmatch(r"every trial has ended: \d finished, \d failed \(out-of-memory\)", said)
-
-
-def test_a_driver_that_goes_on_knows_how_often_a_trial_has_failed(tmp_path: Path) -> None:
-    given = sweep(tmp_path, choice=failing(lost_per_gpu_hour=1e5), retries=2, workers=2)
-    for number in range(1, 4):
-        run_until_killed(given, 1, number)  # kills of the driver are no failures of a trial
-    given.run(open_policy("full"))
-    retries = [(each.trial_id, each.seen["failures"]) for each in rows(given, Decision) if each.action == "retry"]
-    failed = [trial.id for trial in rows(given, Trial) if trial.state is TrialState.FAILED]
-    assert failed
-    assert all([count for of, count in retries if of == trial] == [1, 2] for trial in failed)
-
-
-def refusing(patch: pytest.MonkeyPatch, refusals: Iterator[bool]) -> None:
-    """Have a store refuse to be written as these say, and then no more."""
-    write = Store.write
-
-    def written(self: Store) -> Any:
-        if next(refusals, False):
-            raise StoreUnavailableError("it is locked")
-        return write(self)
-
-    patch.setattr(Store, "write", written)
-
-
-def test_a_database_that_is_locked_for_a_while_loses_nothing_and_says_so(
-    tmp_path: Path, undisturbed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, said = sweep(tmp_path, room=ROOM), list[str]()
-    monkeypatch.setattr(journal.time, "sleep", lambda _: None)
-    with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store, say=said.append)
-        refusing(monkeypatch, iter([False] * 5 + [True] * 4 + [False] * 3 + [True] * 2))
-        assert running.run().status is SweepStatus.FINISHED
-    assert said == ["it is locked. It is tried again for 10 minutes; until then nothing new begins"] * 2
-    assert {name: each["points"] for name, each in essence(given).items()} == {
-        name: each["points"] for name, each in undisturbed.items()
-    }
-
-
-def test_a_full_database_holds_neither_the_user_nor_idle_workers_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, said, looks, released = sweep(tmp_path, room=ROOM), list[str](), count(1), list[int]()
-    executor = given.executor()
-    monkeypatch.setattr(executor, "release", lambda: released.append(next(looks)))
-    with given.store() as store, pytest.MonkeyPatch.context() as patch:
-        running = given.driver(
-            executor, open_policy("full"), store, say=said.append, interrupted=lambda: next(looks) > 150
-        )
-        refusing(patch, chain([False] * 2, repeat(True)))
-        with pytest.raises(StoreUnavailableError, match=r"it is locked.*not saved: `rlplan resume` settles it"):
-            running.run()
-    assert 2 <= len(said) < 10
-    assert released
-    assert given.run(open_policy("full")).status is SweepStatus.FINISHED
-
-
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_database_that_is_deleted_or_replaced_under_a_driver_is_rescued(tmp_path: Path, replaced: bool) -> None:
-    given, looks = sweep(tmp_path, room=ROOM), count(1)
-    other = tmp_path / "other.db"
-    with open_store(other):
-        pass
-
-    def gone() -> bool:
-        if next(looks) == 10:
-            for path in tmp_path.glob("rlplan.db*"):
-                if not replaced:
-                    path.unlink()
-            if replaced:
-                other.rename(given.path)
-        return False
-
-    with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store, interrupted=gone)
-        with pytest.raises(StoreError, match=r"deleted, moved or replaced.* saved in .*rlplan\.db\.rescued-"):
-            running.run()
-    (rescued,) = tmp_path.glob("rlplan.db.rescued-*")
-    if replaced:
-        with closing(sqlite3.connect(given.path)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert connection.execute("SELECT count(*) FROM sweeps").fetchone() == (0,)
-    rescued.rename(given.path)
-    assert {segment.outcome for segment in rows(given, Segment)} == {SegmentOutcome.COMMITTED}
-    assert [each.status for each in rows(given, Sweep)] == [SweepStatus.INTERRUPTED]
-
-
-def test_a_driver_that_lost_its_sweep_before_its_first_turn_settles_nothing(tmp_path: Path) -> None:
-    given = sweep(tmp_path)
-    run_until_killed(given, 4, number=2)
-    before = state(given.path)
-    conclusions = Conclusions(Pool(), given.spec)
-    with given.store() as store, pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
-        SweepDriver(store, given.name, driver(1), given.spec, given.executor(), open_policy("full"), conclusions)
-    assert before == state(given.path)
-
-
-def test_a_driver_whose_sweep_was_taken_over_stores_nothing_more(tmp_path: Path) -> None:
-    given = sweep(tmp_path)
-
-    looks, before = count(1), []
-
-    def taken_over() -> bool:
-        if next(looks) == 4:
-            with store.write() as session:
-                take_lease(session, given.name, driver(2), START, former_is_dead=True)
-            before.append(state(given.path))
-        return False
-
-    with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store, interrupted=taken_over)
-        with pytest.raises(LeaseLostError, match="was taken over by process 2 on here"):
-            running.run()
-    assert before == [state(given.path)]
-
-
-def state(path: Path) -> list[Any]:
-    with closing(sqlite3.connect(path)) as connection:
-        tables = ("segments", "points", "transitions", "decisions", "charges", "sweeps")
-        return [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
 
 
 @pytest.mark.parametrize(("budget", "workers"), [(0.03, 1), (0.06, 2), (0.2, 2)])
