@@ -1,19 +1,15 @@
 """The answer: which allocation to run in full, how sure that is, and what speaks for the others; as data and back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.axes import named_configuration
-from planner.group_law import OptimalGroupLaw
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Choices
 from planner.recommending.evidence import SEED_SD
 from planner.recommending.facts import Facts, alike, require_choice
-from planner.recommending.frontier import Frontier, FrontierPoint, Pareto, frontier, pareto
-from planner.recommending.prospect import Joint, Prospect
-from planner.recommending.rival import Rival, runner_up
-from planner.recommending.trend import Trend
+from planner.recommending.prospect import RUNGS_PER_OCTAVE, Joint, Prospect, beats
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
@@ -23,7 +19,8 @@ if TYPE_CHECKING:
 Record = TypeVar("Record", bound="DataclassInstance")
 Document = Mapping[str, Any]
 
-FACTORS = ((-2, 0.25), (-1, 0.5), (0, 1.0), (1, 2.0), (2, 4.0))  # octaves and times the target
+OCTAVES = (-6, 2)  # of the frontier: from 1/64 to 4 × the target
+BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the target: the part of the frontier that people are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,21 @@ class AtBudget:
     factor: float
     gpu_hours: float
     choice: Choice | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The highest expectation beside the chosen one."""
+
+    choice: Choice
+    probability_wins: float  # against the chosen
+    gap: float  # expected, chosen − runner-up
+
+    @property
+    def sentence(self) -> str:
+        """How likely it is to end higher."""
+        name = named_configuration(self.choice.configuration)
+        return f"Runner-up: {name}, {100 * self.probability_wins:.0f} % likely to end higher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +58,40 @@ class FinalAnswer:
     target_gpu_hours: float
     chosen: Choice
     why: str
-    runner_up: Rival | None = field(repr=False)
+    runner_up: RunnerUp | None = field(repr=False)
     equivalent: tuple[Choice, ...] = field(repr=False)
     ranked: tuple[Choice, ...] = field(repr=False)
     left_out: Facts = field(repr=False)
-    budgets: tuple[AtBudget, ...] = field(repr=False)
-    frontier: Frontier = field(repr=False)
-    pareto: Pareto = field(repr=False)
+    frontier: tuple[AtBudget, ...] = field(repr=False)
     cautions: tuple[Caution, ...] = field(repr=False)
     seed_sd: float
     draws: int
+
+    @property
+    def budgets(self) -> tuple[AtBudget, ...]:
+        """What would be taken at a quarter to four times the target."""
+        return tuple(each for each in self.frontier if each.factor in BUDGETS)
+
+    @property
+    def enough(self) -> Choice | None:
+        """The cheapest choice that is expected within 0.02 of the chosen one; None where that is the target itself."""
+        cheaper = (each.choice for each in self.frontier if each.factor < 1 and each.choice)
+        least = self.chosen.expected_score - NEAR
+        return next((each for each in cheaper if each.expected_score >= least), None)
+
+    @property
+    def elsewhere(self) -> str:
+        """Whether another final run would change the choice, in a sentence."""
+        others = [
+            each for each in self.budgets if each.choice and each.choice.configuration != self.chosen.configuration
+        ]
+        if not others:
+            return "The choice is the same from ¼ to 4 × this budget"
+        named = [(each.factor, named_configuration(each.choice.configuration)) for each in others if each.choice]
+        return "; ".join(
+            f"{'At' if place == 0 else 'at'} {factor:g} × this budget take {name}"
+            for place, (factor, name) in enumerate(named)
+        )
 
     @property
     def what(self) -> str:
@@ -119,49 +155,52 @@ def answer(
         target_gpu_hours=target_gpu_hours,
         chosen=choices.choice(rung),
         why=settled.reason,
-        runner_up=runner_up(joint, choices, settled.row),
+        runner_up=_runner_up(choices, settled.row, able),
         equivalent=tuple(choices.described(rung, row) for row in settled.equivalent if row != settled.row),
         ranked=tuple(choices.described(rung, row) for row in (settled.row, *able)),
         left_out={
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
-        budgets=tuple(_at(choices, octaves, factor) for octaves, factor in FACTORS),
-        frontier=frontier(choices),
-        pareto=pareto(choices),
+        frontier=tuple(_frontier(choices)),
         cautions=cautions(choices, settled.row, len(settled.equivalent), prompt_set_size),
         seed_sd=seed_sd,
         draws=prospect.scores.shape[1],
     )
 
 
-def _at(choices: Choices, octaves: int, factor: float) -> AtBudget:
+def _runner_up(choices: Choices, chosen: int, others: Sequence[int]) -> RunnerUp | None:
+    """Return the first of the others, which come by expectation."""
+    if not others:
+        return None
+    prospect, row = choices.prospect, others[0]
+    rung = prospect.rung(0)
+    gap = float(prospect.expected[rung, chosen] - prospect.expected[rung, row])
+    return RunnerUp(choices.described(rung, row), beats(prospect.scores[rung], row, chosen), gap)
+
+
+def _frontier(choices: Choices) -> Iterator[AtBudget]:
     prospect = choices.prospect
-    rung = prospect.rung(octaves)
-    choice = choices.choice(rung) if prospect.able[rung].any() else None
-    return AtBudget(factor, factor * prospect.target_gpu_hours, choice)
+    for third in range(OCTAVES[0] * RUNGS_PER_OCTAVE, OCTAVES[1] * RUNGS_PER_OCTAVE + 1):
+        octaves = third / RUNGS_PER_OCTAVE
+        rung = prospect.rung(octaves)
+        choice = choices.choice(rung) if prospect.able[rung].any() else None
+        yield AtBudget(2.0**octaves, float(prospect.gpu_hours[rung]), choice)
 
 
 def answer_data(answer: FinalAnswer) -> dict[str, Any]:
     """Return the document of an answer."""
-    rival, enough = answer.runner_up, answer.pareto.enough
+    rival, enough = answer.runner_up, answer.enough
     return {
         "target_gpu_hours": answer.target_gpu_hours,
         "recommendation": choice_data(answer.chosen),
         "sentences": [answer.what, answer.how_sure],
         "why": answer.why,
         "valued": answer.valued,
-        "runner_up": rival and choice_data(rival.choice) | _own(rival),
+        "runner_up": rival and choice_data(rival.choice) | _own(rival) | {"sentence": rival.sentence},
         "equivalent": [choice_data(each) for each in answer.equivalent],
         "budgets": [_with_choice(each) for each in answer.budgets],
-        "frontier": {
-            "points": [_with_choice(each) for each in answer.frontier.points],
-            "rollouts_per_prompt": asdict(answer.frontier.rollouts_per_prompt),
-            "rollouts_per_step": asdict(answer.frontier.rollouts_per_step),
-        },
-        "pareto": {
-            "points": [choice_data(each) for each in answer.pareto.points],
-            "enough": enough and choice_data(enough),
-        },
+        "frontier": [_with_choice(each) for each in answer.frontier],
+        "enough": enough and choice_data(enough),
         "warnings": [asdict(each) for each in answer.cautions],
         "ranking": [choice_data(each) | {"rank": rank} for rank, each in enumerate(answer.ranked, start=1)],
         "left_out": [configuration_data(each) for each in answer.left_out],
@@ -185,11 +224,11 @@ def configuration_data(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _own(record: Rival | AtBudget | FrontierPoint) -> dict[str, Any]:
+def _own(record: RunnerUp | AtBudget) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record) if field.name != "choice"}
 
 
-def _with_choice(record: AtBudget | FrontierPoint) -> dict[str, Any]:
+def _with_choice(record: AtBudget) -> dict[str, Any]:
     return _own(record) | {"choice": record.choice and choice_data(record.choice)}
 
 
@@ -205,22 +244,16 @@ def restored(document: Document, left_out: Facts) -> FinalAnswer | None:
 
 
 def _answer(document: Document, left_out: Facts) -> FinalAnswer:
-    frontier, pareto, rival = document["frontier"], document["pareto"], document["runner_up"]
+    rival = document["runner_up"]
     return FinalAnswer(
         target_gpu_hours=document["target_gpu_hours"],
         chosen=_choice(document["recommendation"]),
         why=document["why"],
-        runner_up=rival and _record_with_choice(Rival, rival, _choice(rival)),
+        runner_up=rival and _made(RunnerUp, rival, choice=_choice(rival)),
         equivalent=tuple(map(_choice, document["equivalent"])),
         ranked=tuple(map(_choice, document["ranking"])),
         left_out=left_out,
-        budgets=tuple(_record_with_choice(AtBudget, each, _chosen(each)) for each in document["budgets"]),
-        frontier=Frontier(
-            tuple(_record_with_choice(FrontierPoint, each, _chosen(each)) for each in frontier["points"]),
-            _trend(frontier["rollouts_per_prompt"]),
-            _trend(frontier["rollouts_per_step"]),
-        ),
-        pareto=Pareto(tuple(map(_choice, pareto["points"])), pareto["enough"] and _choice(pareto["enough"])),
+        frontier=tuple(_made(AtBudget, each, choice=_chosen(each)) for each in document["frontier"]),
         cautions=tuple(_made(Caution, each) for each in document["warnings"]),
         seed_sd=document["seed_sd"],
         draws=document["draws"],
@@ -239,13 +272,3 @@ def _choice(values: Document) -> Choice:
 
 def _chosen(values: Document) -> Choice | None:
     return values["choice"] and _choice(values["choice"])
-
-
-def _record_with_choice(kind: type[Record], values: Document, choice: Choice | None) -> Record:
-    return _made(kind, values, choice=choice)
-
-
-def _trend(values: Document) -> Trend:
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list | tuple)}
-    law = values["law"] and _made(OptimalGroupLaw, values["law"])
-    return _made(Trend, values, **lists, law=law)

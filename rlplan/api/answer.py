@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from planner.recommending.answer import FinalAnswer
+from planner.recommending.answer import FinalAnswer, RunnerUp
 from planner.recommending.cautions import Caution
 from planner.recommending.choice import Choice
-from planner.recommending.rival import Rival
 from rlplan.api.frames import CHOICES, Frame, Library, make_frame
 from rlplan.api.wording import Read, page_part
 from rlplan.printing.recommend_output import report
@@ -32,7 +31,7 @@ class Answer:
     target_gpu_hours = Read[float]("found.target_gpu_hours", "GPU-hours of the final run that it is for.")
     sentence = Read[str]("found.what", "What to run and what it is expected to score, in one sentence.")
     certainty = Read[str]("found.how_sure", "How sure that is, in one sentence.")
-    runner_up = Read[Rival | None]("found.runner_up", "The next best, and what would have to be true for it to win.")
+    runner_up = Read[RunnerUp | None]("found.runner_up", "The next best, and how likely it is to end higher.")
     equivalent = Read[tuple[Choice, ...]]("found.equivalent", "What is as good, as far as one can tell.")
     cautions = Read[tuple[Caution, ...]]("found.cautions", "What to mind.")
     command = Read[str | None]("recommended.launch.line", "The line that runs it; None where there is none.")

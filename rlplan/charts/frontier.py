@@ -1,4 +1,4 @@
-"""The iso-compute frontier: how good the best can be at each spend, and which n reaches it."""
+"""What to take at each spend, what it is expected to score, and its n."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,10 @@ from typing import Any
 from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
-from planner.recommending.frontier import FrontierPoint
-from planner.recommending.trend import Trend
 from rlplan.charts.chart import (
     ACCENT,
     INK,
     QUIET,
-    SERIES,
     Chart,
     Trace,
     axis,
@@ -35,32 +32,26 @@ NAME = "frontier"
 UPPER, LOWER = (0.42, 1.0), (0.0, 0.34)  # of the height: the scores, and n below them
 HEIGHT, HEIGHT_SEEN = 620, 420
 BEHIND = 40, 10, 3_000  # points of a trial that are drawn faintly, at most and at least, and of all trials
-TAKEN, BEST, N_COLOUR = ACCENT, QUIET, SERIES[2]
-APART = 1.02  # times the GPU-hours of a choice, below which another is at the same spend
+TAKEN = ACCENT
 CHOICE_HOVER = (
     "<b>%{customdata[0]}</b>, M=%{customdata[1]:,}<br>%{x:.4~g} GPU-hours<br>expected %{y:.3f}, a new run "
     "%{customdata[2]:.3f} to %{customdata[3]:.3f}<br>P(best) %{customdata[4]}<extra></extra>"
 )
-BEST_HOVER = (
-    "%{x:.4~g} GPU-hours<br>best of all %{y:.3f}, 90 %: %{customdata[0]:.3f} to %{customdata[1]:.3f}<extra></extra>"
-)
 
 
 def frontier_chart(story: Story, beliefs: Beliefs | None) -> Chart | None:
-    """Return the frontier with n*(C) below it; the best scores seen where nothing is believed yet; None without any."""
+    """Return what to take at each spend; the best scores seen where nothing is believed yet; None without any."""
     if beliefs is not None and beliefs.recommended is not None:
         return _expected(story, beliefs.recommended.answer)
     return _seen(story)
 
 
 def _expected(story: Story, answer: FinalAnswer) -> Chart:
-    points = answer.frontier.points
-    n = answer.frontier.rollouts_per_prompt
-    taken = _along(answer)
+    taken = [(each.gpu_hours, each.choice) for each in answer.frontier if each.choice is not None]
     tried = [choice.rollouts_per_prompt for choice in answer.ranked]
     spends = _spends(answer, taken)
     figure = {
-        "data": [*_behind(story), *_best(points), *_taken(taken), *_rollouts(n, taken)],
+        "data": [*_behind(story), *_taken(taken), _rollouts(taken)],
         "layout": layout(
             **legend_below(88),
             xaxis=axis(type="log", matches="x2", showticklabels=False, anchor="y", ticks="", **spends),
@@ -70,19 +61,12 @@ def _expected(story: Story, answer: FinalAnswer) -> Chart:
             shapes=[upright(answer.target_gpu_hours, "x"), upright(answer.target_gpu_hours, "x2")],
         ),
     }
-    first, last = points[0], points[-1]
+    (low, first), (high, last) = taken[0], taken[-1]
     said = (
-        f"The best score that is expected goes from {first.best_expected:.3f} at {hours(first.gpu_hours)} GPU-hours to "
-        f"{last.best_expected:.3f} at {hours(last.gpu_hours)}; {n.sentence}."
+        f"The expected score goes from {first.expected_score:.3f} at {hours(low)} GPU-hours to "
+        f"{last.expected_score:.3f} at {hours(high)}. {answer.elsewhere}."
     )
-    return Chart(NAME, "Best score against GPU-hours, and the n that reaches it", said, figure, HEIGHT)
-
-
-def _along(answer: FinalAnswer) -> list[tuple[float, Choice]]:
-    """Return what one would take from a small part of the target to a multiple of it, each with its spend."""
-    around = [(point.gpu_hours, point.choice) for point in answer.frontier.points]
-    below = [(choice.gpu_hours, choice) for choice in answer.pareto.points if choice.gpu_hours * APART < around[0][0]]
-    return [*below, *around]
+    return Chart(NAME, "What to take at each spend, and what it should score", said, figure, HEIGHT)
 
 
 def _spends(answer: FinalAnswer, taken: Sequence[tuple[float, Choice]]) -> dict[str, Any]:
@@ -114,18 +98,6 @@ def _behind(story: Story) -> Iterator[Trace]:
         }  # fmt: skip
 
 
-def _best(points: Sequence[FrontierPoint]) -> Iterator[Trace]:
-    """Draw how good the best can be, whichever configuration turns out to be it."""
-    x, ends = [point.gpu_hours for point in points], [[point.best_low, point.best_high] for point in points]
-    low, high = zip(*ends, strict=True)
-    yield from band(x, low, high, BEST, name="best of all in hindsight, 90 %")
-    yield {
-        "type": "scatter", "name": "best of all, expected", "mode": "lines", "x": x,
-        "y": [point.best_expected for point in points], "line": {"color": BEST, "width": 2, "dash": "dash"},
-        "customdata": ends, "hovertemplate": BEST_HOVER,
-    }  # fmt: skip
-
-
 def _taken(taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
     x, choices = [spend for spend, _ in taken], [choice for _, choice in taken]
     low, high = [choice.score_low for choice in choices], [choice.score_high for choice in choices]
@@ -142,25 +114,9 @@ def _taken(taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
     }  # fmt: skip
 
 
-def _rollouts(n: Trend, taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
-    place = {"xaxis": "x2", "yaxis": "y2"}
-    for trace in band(n.gpu_hours, n.low, n.high, N_COLOUR, name="n of the best, 90 %"):
-        yield {**trace, **place}
-    yield {
-        "type": "scatter", **place, "x": list(n.gpu_hours), "y": list(n.mean), "mode": "lines",
-        "name": "n of the best, mean", "line": {"color": N_COLOUR, "width": 2.5},
-        "customdata": list(zip(n.low, n.high, strict=True)),
-        "hovertemplate": "%{x:.4~g} GPU-hours<br>n of the best: about %{y:.3~g}<br>"
-        "90 %: %{customdata[0]:.3~g} to %{customdata[1]:.3~g}<extra></extra>",
-    }  # fmt: skip
-    if n.law is not None:
-        yield {
-            "type": "scatter", **place, "x": list(n.gpu_hours), "y": [n.law(each) for each in n.gpu_hours],
-            "mode": "lines", "name": "fitted law of n", "line": {"color": N_COLOUR, "width": 1.5, "dash": "dash"},
-            "hovertemplate": "%{x:.4~g} GPU-hours<br>the law says n = %{y:.3~g}<extra></extra>",
-        }  # fmt: skip
-    yield {
-        "type": "scatter", **place, "x": [spend for spend, _ in taken],
+def _rollouts(taken: Sequence[tuple[float, Choice]]) -> Trace:
+    return {
+        "type": "scatter", "xaxis": "x2", "yaxis": "y2", "x": [spend for spend, _ in taken],
         "y": [choice.rollouts_per_prompt for _, choice in taken], "mode": "markers+text", "name": "n to take",
         "marker": {"color": TAKEN, "size": 9, "symbol": "diamond"}, "meta": "labels", "cliponaxis": False,
         "text": _labels([choice for _, choice in taken]), "textposition": "top center",

@@ -123,13 +123,12 @@ def _budgets(answer: FinalAnswer, canvas: Canvas) -> Part:
 
 
 def outlook(answer: FinalAnswer) -> list[str]:
-    """Say how the best n and batch move with the budget, and which part of it is nearly as good."""
-    lines = [answer.frontier.rollouts_per_prompt.sentence, answer.frontier.rollouts_per_step.sentence]
-    enough = answer.pareto.enough
+    """Say whether another budget changes the choice, and which part of this one is nearly as good."""
+    lines, enough = [answer.elsewhere], answer.enough
     if enough is not None:
         lines.append(
-            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) are "
-            f"expected to reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
+            f"{enough.gpu_hours:.3g} GPU-hours ({enough.gpu_hours / answer.target_gpu_hours:.0%} of the final run) "
+            f"should reach {enough.expected_score:.3f}, within 0.02 of it, with n={enough.rollouts_per_prompt}, "
             f"B={enough.prompts_per_batch}"
         )
     return lines

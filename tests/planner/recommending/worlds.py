@@ -1,6 +1,6 @@
 """Joint beliefs for tests: sigmoids in log compute with drawn parameters, a row of draws one state of the world."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,27 +55,7 @@ def sigmoids(
     )
 
 
-def surface(best: Callable[[float], float], draws: int = 300, seed: int = 0) -> "Surface":
-    """Return beliefs in which n = 2 … 128 differ by how far log2 n lies from the best one at a compute."""
-    rng = np.random.default_rng(seed)
-    return Surface(tuple(Configuration(2**k, 32) for k in range(1, 8)), best, 0.2 * rng.standard_normal((draws, 1)))
-
-
-@dataclass(frozen=True, eq=False)
-class Surface:
-    """A parabola in log2 n around a best one that moves with compute, and that each draw shifts a little."""
-
-    configurations: tuple[Configuration, ...]
-    best: Callable[[float], float]
-    shift: Vector
-
-    def scores(self, gpu_hours: Sequence[float]) -> Vector:
-        logs = np.log2([each.rollouts_per_prompt for each in self.configurations])
-        parts = [0.8 - 0.02 * (logs - self.best(x) - self.shift) ** 2 for x in gpu_hours]
-        return np.stack(parts, axis=-1)
-
-
-def facts(joint: Sigmoids | Surface, **changes: Any) -> dict[Configuration, ConfigurationFacts]:
+def facts(joint: Sigmoids, **changes: Any) -> dict[Configuration, ConfigurationFacts]:
     """Return facts of runs that were piloted to a tenth of the target."""
     fields: dict[str, Any] = {
         "learning_rate": 1e-6,
