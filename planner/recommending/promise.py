@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from planner.pooling.draws import Worlds
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
-from planner.recommending.kept import factor_left
 from planner.recommending.prospect import LEVEL, interval
 from planner.sweeping.chances import NEAR
 from planner.trials import TrialState
@@ -102,7 +101,6 @@ class Asked:
     end_gpu_hours: float  # of the run
     promised: float
     left_gpu_hours: float  # for another, its start-up paid
-    factor: float = 1.0  # by which the promised intervals were scaled
 
 
 def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
@@ -114,16 +112,10 @@ def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
     share = asked.end_gpu_hours / worlds.target
     scores = np.clip(worlds.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
     expected = float(scores.mean())
-    scores = _scaled(scores, factor_left(asked.factor, 1 - run.scores[-1].gpu_hours / asked.end_gpu_hours))
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     below = float((scores <= asked.promised - NEAR).mean())
     end = Foretold(expected, float(low), float(high))
     return Outlook(end, below, _rival(known, worlds, asked, end.score))
-
-
-def _scaled(scores: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    """Scale draws about their mean, as the promise was, by what is left of it."""
-    return scores if factor == 1 else np.clip(scores.mean() + factor * (scores - scores.mean()), 0.0, 1.0)
 
 
 def _rival(known: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None:

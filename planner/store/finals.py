@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from planner.config.trainer import STANDIN
 from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.schema import Candidate, Charge, Decision, Plan, Segment, Sweep, SweepStatus, Trial
 from planner.store.sweeps import sweep_named
@@ -16,7 +15,6 @@ POLICY = "final"  # what decides in the sweep that a final run is driven as
 BEST = "best"  # folder of its best checkpoint, in its trial's
 # Actions among the decisions of a final run, and the rule of a warning that is about the promise alone.
 WARNING, CLEARED, VALIDATION, WON, ENDING = "warning", "all-clear", "validation", "won", "ended"
-PROMISED = "promised"  # how its intervals were scaled, by the final runs that had ended
 PROMISE = "promise"
 SWITCH, STAY = "switch", "stay"
 ENDED = frozenset({SweepStatus.FINISHED, SweepStatus.FAILED})
@@ -112,30 +110,6 @@ def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) ->
 def add_forecast(session: Session, final_id: int, forecast: NewForecast) -> None:
     """Store what is believed of a final run's end."""
     session.add(ForecastOfFinal(final_id=final_id, **vars(forecast)))
-
-
-def endings(session: Session, *, stood_in: bool) -> list[tuple[dict[str, Any], float]]:
-    """Return how final runs ended, and what their promised intervals were scaled by; a stand-in's, or all others'."""
-    wanted = select(Sweep, Decision.seen).join(Decision, Decision.sweep_id == Sweep.id).where(Decision.action == ENDING)
-    wanted = wanted.where(Sweep.id.in_(select(Final.sweep_id))).order_by(Decision.id)
-    return [
-        (seen, factor_of_promise(session, sweep.id))
-        for sweep, seen in session.execute(wanted)
-        if is_stood_in(sweep) is stood_in
-    ]
-
-
-def factor_of_promise(session: Session, sweep_id: int) -> float:
-    """Return what the intervals promised of a final run were scaled by."""
-    wanted = select(Decision.seen).where(Decision.sweep_id == sweep_id, Decision.action == PROMISED)
-    seen = session.scalar(wanted.order_by(Decision.number).limit(1))
-    return 1.0 if seen is None else float(seen["factor"])
-
-
-def is_stood_in(sweep: Sweep) -> bool:
-    """Whether a sweep's curves are of a simulated world, which say nothing of real ones."""
-    training = sweep.config.get("training", {})
-    return training.get("simulation") is not None or (training.get("trainer") or {}).get("name") == STANDIN
 
 
 def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:

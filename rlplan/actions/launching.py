@@ -14,12 +14,11 @@ from planner.axes import named_configuration
 from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from planner.recommending.evidence import seed_sd
-from planner.recommending.kept import Width
 from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven
-from planner.store.finals import ENDED, POLICY, PROMISED, NewFinal, add_final, finals_of, spent_beside, switch_of
+from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of, spent_beside, switch_of
 from planner.store.records import NewDecision
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
@@ -31,7 +30,6 @@ from rlplan.actions.going_back import Wanted, best_of_former, known_there
 from rlplan.actions.sweep_request import machine, said_beside
 from rlplan.actions.sweeping import Began, DriversSeat, Finished, create, drive, finished, hold
 from rlplan.actions.train_signals import Interrupts
-from rlplan.reading.finals import width_for
 from rlplan.reading.launching import pilot_of
 from rlplan.reading.recommend_reading import Stored, recommended_for, stored
 from rlplan.wording.terminal import tell
@@ -78,7 +76,6 @@ class Planned:
     sweep: str
     run: FinalRun
     promise: Promise
-    width: Width  # by which its intervals were scaled
     notes: tuple[str, ...]
     shortfall: str | None  # what is lacking on this machine
     spec: SweepSpec
@@ -167,7 +164,6 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
         if not request.from_best:
             _require_new(session, known.sweep, wanted.configuration, switching=request.switch)
         view = evidence(session, known.sweep)
-        width = width_for(session, known.sweep)
     if request.from_best and wanted.pilot is not None:
         view = known_there(view, wanted.pilot)
     run = final_run(
@@ -192,8 +188,8 @@ def _planned(store: Store, known: Stored, request: LaunchRequest) -> Planned:
     spec = spec_of_final(board.spec, run)
     lacking = shortfall(spec, plan, *machine())
     others = [f"{said_beside(beside, plan)}; {money:.4g} are left for this final run"] if beside else []
-    notes = (*_notes(run), *wanted.notes, *others, *([width.said] if width.said else []))
-    return Planned(known.sweep.name, run, width.scaled(promised), width, notes, lacking, spec, plan)
+    notes = (*_notes(run), *wanted.notes, *others)
+    return Planned(known.sweep.name, run, promised, notes, lacking, spec, plan)
 
 
 def _notes(run: FinalRun) -> list[str]:
@@ -336,8 +332,6 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
             copy_pilot(run.pilot, TrialConfig.model_validate(new_trial.config), Path(own.folder) / trial.name)
             take_over(session, row, trial, run.pilot)
         add_final(session, name, known.sweep.name, _row(planned, request), now)
-        if planned.width.said:
-            record_decision(session, name, NewDecision(now, PROMISED, planned.width.said, seen=planned.width.seen))
         hold(session, row, own, driver, now, store.location)
     return name
 

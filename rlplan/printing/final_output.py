@@ -45,7 +45,6 @@ def _planned_data(planned: "Planned") -> dict[str, Any]:
         "budget_gpu_hours": run.budget_gpu_hours,
         "promised": asdict(planned.promise.end),
         "band": planned.promise.rows,
-        "interval": planned.width.seen,
         "notes": list(planned.notes),
         "shortfall": planned.shortfall,
     }

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.metrics import Metric
-from planner.recommending.kept import Kept, Width
 from planner.store.final_tables import Final
 from planner.store.finals import (
     BEST,
@@ -20,11 +19,9 @@ from planner.store.finals import (
     PROMISE,
     VALIDATION,
     WARNING,
-    endings,
     final_of,
     finals_of,
     forecasts_of,
-    is_stood_in,
     switch_of,
 )
 from planner.store.schema import Charge, Decision, Segment, Sweep, Trial
@@ -221,19 +218,6 @@ def record_of(session: Session) -> Record | None:
         return None
     prices = [each["gpu_hours"] / each["priced_so_far"] for each in ends if each["priced_so_far"] > 0]
     return Record(len(ends), sum(bool(each["held"]) for each in ends), tuple(prices))
-
-
-def width_for(session: Session, sweep: Sweep) -> Width:
-    """Return how wide a promise is to be, by the final runs of the database that ended; stand-ins count for their own.
-
-    One that made no update has kept nothing, and broken nothing.
-    """
-    ended = [
-        Kept(each["reached"], each["promised"], each["promised_low"], each["promised_high"], factor)
-        for each, factor in endings(session, stood_in=is_stood_in(sweep))
-        if each["share"] > 0
-    ]
-    return Width(tuple(ended))
 
 
 def record_said(record: Record) -> str:

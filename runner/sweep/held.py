@@ -22,7 +22,6 @@ from planner.store.finals import (
     WON,
     NewForecast,
     add_forecast,
-    factor_of_promise,
     forecasts_of,
     switch_of,
 )
@@ -54,7 +53,6 @@ class Promised:
     update_steps: int
     from_step: int
     end: Foretold
-    factor: float  # by which the intervals were scaled
     gpu_hours: float
     band: tuple[tuple[float, float, float, float], ...]
     told_up_to: int  # the update of the last stored forecast, -1 without one
@@ -82,7 +80,6 @@ class Promised:
             update_steps=final.update_steps,
             from_step=final.from_step,
             end=Foretold(final.promised_score, final.promised_low, final.promised_high),
-            factor=factor_of_promise(session, final.sweep_id),
             gpu_hours=final.promised_gpu_hours,
             band=tuple((share, score, low, high) for share, score, low, high in final.promised_band),
             told_up_to=told[-1].step if told else -1,
@@ -196,7 +193,7 @@ class HeldAgainst:
         if not has_curve(run):
             return None
         left = max(0.0, board.ledger.left + board.ledger.reserved - board.start_ups.typical)
-        asked = Asked(run, end_of(run), self._promised.end.score, left, self._promised.factor)
+        asked = Asked(run, end_of(run), self._promised.end.score, left)
         return outlook(self._known, asked, self._pool, DRAWS)
 
     def _replan(self, rival: Rival | None, board: Board, journal: Journal) -> None:

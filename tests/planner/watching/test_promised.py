@@ -70,16 +70,3 @@ def test_another_allocation_is_worth_switching_to_where_the_run_ends_clearly_bel
     late = outlook(VIEW, Asked(good, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
     assert late.rival is not None
     assert not late.rival.is_worth_it
-
-
-def test_a_promise_that_was_widened_widens_the_forecasts_until_the_end() -> None:
-    run = trial(9, TrialState.PAUSED, step=40, cell=CELL, asymptote=0.6)
-    asked = Asked(run, 100.0, promised=0.66, left_gpu_hours=20.0)
-    plain, same, wide = (
-        outlook(VIEW, each, Pool(), draws=500).end
-        for each in (asked, replace(asked, factor=1.0), replace(asked, factor=2.0))
-    )
-    assert plain == same
-    assert wide.score == plain.score
-    factor = 1 + (1 - run.scores[-1].gpu_hours / 100.0)
-    assert wide.high - wide.low == pytest.approx(factor * (plain.high - plain.low), rel=1e-6)
