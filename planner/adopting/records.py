@@ -11,11 +11,11 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.names import resolve
-from planner.curves.reading.restarts import splice
+from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import PRINTED
-from planner.logs.names import STEP, TRAINERS, Names
-from planner.logs.prime_rl import CLOCK
+from planner.logs.lines import CLOCK
 from planner.logs.series import choose_score, ours_of, trainer_of
+from planner.logs.trainers import WHOLE_STEP, Trainer
 
 _STEPS = ("step", "training/global_step", "global_step", "trainer/global_step", "train/global_step")
 _CLOCKS = (CLOCK, "seconds", "_timestamp", "_runtime", "at_seconds")
@@ -91,25 +91,28 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> Run:
     tables = _tables(path)
     table = tables[0]
     columns = dict.fromkeys(name for each in tables for name in each.columns)
-    names = trainer_of(columns) if table.trainer is None else TRAINERS[table.trainer]
-    series, why, others = _score(tables, names, scores)
-    rows, notes = [], list(table.notes)
+    trainer = trainer_of(columns, table.trainer)
+    series, why, others = _score(tables, trainer, scores)
+    said, notes = [], list(table.notes)
     for each in tables:
         counter = next((name for name in _STEPS if name in each.columns), None)
         if counter is None:
             raise InputError(f"'{path}' counts no steps: a run that is adopted has a column step")
-        kept, said = _newest(each, counter)
-        notes += said
-        rows += [_said(each, row, counter) for row in kept]
+        placed = np.isfinite(each.columns[counter])
+        rows, restarted = newest(each, np.arange(each.rows), placed, counter)
+        notes += restarted
+        for row in rows[placed[rows]].tolist():
+            values = {name: float(column[row]) for name, column in each.columns.items() if not np.isnan(column[row])}
+            said.append((int(values.pop(counter)), values))
     clock = next((name for name in _CLOCKS if name in columns), None)
     return Run(
         name=path.name if path.is_dir() else table.name,
         path=path,
-        trainer=names.trainer if names else table.trainer,
+        trainer=trainer.name if trainer else None,
         score=series,
         why=why,
         others=others,
-        steps=tuple(_steps(rows, names, series, clock)),
+        steps=tuple(_steps(said, trainer, series, clock)),
         notes=tuple(notes),
         log=_printed(path) if table.trainer else None,
     )
@@ -133,7 +136,7 @@ def _printed(path: Path) -> Path | None:
 
 
 def _score(
-    tables: Sequence[Table], names: Names | None, given: Sequence[str]
+    tables: Sequence[Table], trainer: Trainer | None, given: Sequence[str]
 ) -> tuple[str | None, str, tuple[str, ...]]:
     """Return the score's series, why it is, and the others; validations alone serve without being asked for."""
     counts = {name: int((~np.isnan(values)).sum()) for table in tables for name, values in table.columns.items()}
@@ -141,10 +144,10 @@ def _score(
         wanted = next((name for name in given if name in counts), given[0])
         table = next((each for each in tables if wanted in each.columns), tables[0])
         return resolve(wanted, table, "--score"), "as asked for", ()
-    if names is None:
+    if trainer is None:
         own = next((name for name in ("score", "metric", "accuracy") if name in counts), None)
         return own, "by its name", ()
-    choice = choose_score(names, counts)
+    choice = choose_score(trainer, counts)
     if choice is None:
         return None, "nothing was validated", ()
     if choice.kind == "training":
@@ -157,45 +160,23 @@ def _score(
     return choice.series[0], choice.why, choice.others
 
 
-def _newest(table: Table, counter: str) -> tuple[list[int], list[str]]:
-    """Return the rows of the newest attempt, where a run was begun again."""
-    steps = table.columns[counter]
-    placed = np.isfinite(steps)
-    pace = np.flatnonzero(placed if table.pace is None else placed & table.pace)
-    good, restarts = splice(steps, pace, np.flatnonzero(placed))
-    said = [f"restarted at step {', '.join(f'{each.step:g}' for each in restarts[:5])}"] if restarts else []
-    return np.flatnonzero(good & placed).tolist(), said
-
-
-def _said(table: Table, row: int, counter: str) -> tuple[int, dict[str, float]]:
-    said = {name: float(values[row]) for name, values in table.columns.items() if not np.isnan(values[row])}
-    return int(said.pop(counter)), said
-
-
 def _steps(
-    said_rows: Sequence[tuple[int, dict[str, float]]], names: Names | None, score: str | None, clock: str | None
+    said_rows: Sequence[tuple[int, dict[str, float]]], trainer: Trainer | None, score: str | None, clock: str | None
 ) -> list[Step]:
     """Put what was said of each step together, in their order, and say what each took."""
     rows: dict[int, dict[str, float]] = {}
-    trained: set[int] = set()
     early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
     for step, said in said_rows:
-        ours, seconds = ours_of(names, said) if names else ({}, {})
-        updated = bool(ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds)
-        trained |= {step} if updated else set()
-        if step == 0 and not updated:
-            early |= said
-        else:
-            rows.setdefault(step, {}).update(said)
-    ahead = 1 if 0 in trained else 0  # updates are counted from 0
-    if ahead and score is not None and names is not None and names.trainer == "slime" and score in rows[0]:
+        (early if step == 0 and not _trained(trainer, said) else rows.setdefault(step, {})).update(said)
+    ahead = int(0 in rows)  # updates are counted from 0
+    if ahead and score in rows[0] and trainer is not None and trainer.validates_first:
         early[score] = rows[0].pop(score)
     placed = ([(0, early)] if early else []) + [(step + ahead, rows[step]) for step in sorted(rows)]
     found, before, at = [], 0, None
     for step, said in placed:
-        ours, seconds = ours_of(names, said) if names else ({}, {})
+        ours, seconds = ours_of(trainer, said) if trainer else ({}, {})
         now = said.get(clock) if clock else None
-        took = _took(names, seconds, max(1, step - before) if step else 0)
+        took = _took(trainer, seconds, max(1, step - before) if step else 0)
         if took is None and now is not None:
             took = max(0.0, now - at) if at is not None else None
         at = now if now is not None else at
@@ -204,16 +185,22 @@ def _steps(
     return _filled(found)
 
 
-def _took(names: Names | None, seconds: Mapping[str, float], updates: int) -> float | None:
+def _trained(trainer: Trainer | None, said: Mapping[str, float]) -> bool:
+    """Whether a row is of an update, not of a validation alone."""
+    ours, seconds = ours_of(trainer, said) if trainer else ({}, {})
+    return bool(ours.keys() & {"reward", "loss", "grad_norm", "response_tokens"} or "update" in seconds)
+
+
+def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -> float | None:
     """Return what a step took: its own time, for as many updates as it stands for, and what lies outside of it.
 
     Phases may overlap, as generation and training do in an asynchronous run: their sum serves where no step is timed.
     """
-    if names is None or not seconds:
+    if trainer is None or not seconds:
         return None
-    outside = sum(seconds.get(phase, 0.0) for phase in names.outside)
-    phases = sum(took for phase, took in seconds.items() if phase != STEP and phase not in names.outside)
-    return seconds.get(STEP, phases) * updates + outside
+    outside = sum(seconds.get(phase, 0.0) for phase in trainer.outside)
+    phases = sum(took for phase, took in seconds.items() if phase != WHOLE_STEP and phase not in trainer.outside)
+    return seconds.get(WHOLE_STEP, phases) * updates + outside
 
 
 def _filled(steps: list[Step]) -> list[Step]:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from budgets.errors import InputError
 from planner.adopting.records import Run, gpu_hours
-from planner.adopting.settings import Settings
-from planner.adopting.split import Split
+from planner.adopting.settings import Settings, Split
 from planner.axes import LEARNING_RATE, RECIPE
 from planner.view import Axes, Configuration
 

@@ -1,74 +1,19 @@
-"""Consoles: which trainer printed a text, what its lines say, and the rows that they make."""
+"""Consoles: which trainer printed a text, and the rows that its lines make."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.logs import verl
-from planner.logs.lines import Said, Values, number, pairs, plain
+from planner.logs.lines import Said, Values, areal_values, openrlhf_values, trl_values, verl_values
 
-# OpenRLHF: `Global step 12: {…}` and `Evaluation completed in …, global_step 12, …`.
-_OPENRLHF_UPDATE = re.compile(r"Global step (\d+): (\{.*)")
-_OPENRLHF_VALIDATION = re.compile(
-    r"Evaluation completed in (?:(\d+) days?, )?(\d+):(\d+):(\d+), global_step (\d+), eval_metrics: (\{.*)"
-)
-_VALIDATION_SECONDS = "evaluation_seconds"  # a name of ours: it is in no dictionary of OpenRLHF's
-# AReaL: `… Train step 12/100 done.`, and the tables of statistics that follow it.
-_AREAL_DONE = re.compile(r"\bTrain step (\d+)/\d+ done")
-_FRAMES = "│|"
-# TRL: `{'loss': …, 'reward': …}`, which names no step; that stands in the progress bar before it.
-_TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")
-_TRL_SUMMARY = ("train_runtime", "train_samples_per_second")
-_TRL_KNOWN = ("loss", "reward", "learning_rate", "grad_norm", "eval_loss", "eval_reward", "eval_runtime")
+_TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"
 _STEP = "step"
 
-
-def openrlhf_values(line: str) -> Said | None:
-    """Return the step and the numbers of a line of OpenRLHF's; None for any other line."""
-    text = plain(line)
-    if found := _OPENRLHF_UPDATE.search(text):
-        return int(found[1]), pairs(found[2])
-    if found := _OPENRLHF_VALIDATION.search(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
-        took = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        return int(found[5]), {**pairs(found[6]), _VALIDATION_SECONDS: float(took)}
-    return None
-
-
-def areal_values(line: str) -> Said | None:
-    """Return the step of a line that ends one, or the numbers of a line of its tables, which belong to that step."""
-    text = plain(line)
-    if found := _AREAL_DONE.search(text):
-        return int(found[1]), {}
-    bare = text.strip()
-    if not bare or bare[0] not in _FRAMES:
-        return None
-    cells = [cell.strip() for cell in re.split(f"[{_FRAMES}]", bare.strip(_FRAMES))]
-    values = {}
-    for name, said in zip(cells[::2], cells[1::2], strict=False):
-        value = number(said)
-        if name and value is not None and number(name) is None:
-            values[name] = value
-    return (None, values) if values else None
-
-
-def trl_values(line: str) -> Said | None:
-    """Return the numbers of a dictionary that TRL printed, without a step."""
-    text = plain(line)
-    begin = text.find("{'")
-    if begin < 0:
-        return None
-    values = pairs(text[begin:])
-    if not any(name in values for name in _TRL_KNOWN) or any(name in values for name in _TRL_SUMMARY):
-        return None
-    return None, values
-
-
 CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], Said | None]]] = {
-    "verl": (verl.MARK, verl.values_of),
+    "verl": (re.compile(r"step:\d+ - |Initial validation metrics: \{|\"data\": ?\{"), verl_values),
     "openrlhf": (re.compile(r"Global step \d+: \{|Evaluation completed in "), openrlhf_values),
     "areal": (re.compile(r"Train step \d+/\d+ done|│ \w"), areal_values),
     "trl": (re.compile(r"\{'[\w./@ -]+': "), trl_values),
@@ -92,17 +37,13 @@ def read_printed(path: Path) -> Printed | None:
     Bytes that are no UTF-8 are passed over. The last number of a line that has no end is left out: it may be torn.
     """
     found = {name: _Rows(name) for name in CONSOLES}
-    for line in _lines(path):
-        if _ANY_MARK.search(line):
-            for rows in found.values():
-                rows.take(line)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
+        for line in file:
+            if _ANY_MARK.search(line):
+                for rows in found.values():
+                    rows.take(line)
     best = max(found.values(), key=lambda rows: len(rows.rows))
     return best.printed() if best.rows else None
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
-        yield from file
 
 
 class _Rows:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
-from planner.logs.names import TRAINERS, Names, Patterns, Sum
+from planner.logs.trainers import Patterns, Trainer, load_trainer, trainer_names
 
 MEMORISING = "over repeated epochs it also rises by memorising the training problems"
 
@@ -43,64 +43,57 @@ class Choice:
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern))
+    return re.compile(translate(pattern.casefold()))
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names that a pattern fits whole."""
+    """Return the names that a pattern fits whole, whatever their case."""
     fits = _expression(pattern).match
-    return [name for name in names if fits(name)]
+    return [name for name in names if fits(name.casefold())]
 
 
-def trainer_of(names: Collection[str]) -> Names | None:
-    """Return the names of the trainer most of whose marks are among these; None where they are nobody's."""
-    found = {each: sum(bool(matching(mark, names)) for mark in TRAINERS[each].marks) for each in TRAINERS}
+def trainer_of(names: Collection[str], said: str | None = None) -> Trainer | None:
+    """Return the trainer most of whose marks are among these names, or the one that is said to have written them."""
+    if said is not None:
+        return load_trainer(said)
+    found = {each: sum(bool(matching(mark, names)) for mark in load_trainer(each).marks) for each in trainer_names()}
     best = max(found, key=lambda each: found[each])
-    return TRAINERS[best] if found[best] else None
+    return load_trainer(best) if found[best] else None
 
 
-def choose_score(names: Names, counts: Mapping[str, int]) -> Choice | None:
+def choose_score(trainer: Trainer, counts: Mapping[str, int]) -> Choice | None:
     """Choose the score among series with so many values each: validation before training; None where there is neither.
 
     A series with a single value is taken only where there is no other: a validation of the base model is no curve.
     """
     proper = {name: count for name, count in counts.items() if count and not _NOT_SCORES.search(name)}
-    validations = _wholes(dict.fromkeys(name for pattern in names.validation for name in matching(pattern, proper)))
-    rewards = [name for pattern in names.values.get("reward", ()) for name in matching(pattern, proper)]
+    validations = _wholes(dict.fromkeys(name for pattern in trainer.validation for name in matching(pattern, proper)))
+    rewards = [name for pattern in trainer.metrics.get("reward", ()) for name in matching(pattern, proper)]
     everything = tuple(dict.fromkeys([*validations, *rewards]))
     for enough in (2, 1):
-        for pattern in names.validation:
+        for pattern in trainer.validation:
             if found := [name for name in matching(pattern, validations) if counts[name] >= enough]:
                 others = tuple(name for name in everything if name not in found)
-                return Choice(tuple(found), "validation", f"the validation of {names.trainer}", others)
+                return Choice(tuple(found), "validation", f"the validation of {trainer.name}", others)
         if found := [name for name in rewards if counts[name] >= enough]:
             few = "no validation" if not validations else "but one validation"
-            why = f"the training reward of {names.trainer}, as its log has {few}: {MEMORISING}"
+            why = f"the training reward of {trainer.name}, as its log has {few}: {MEMORISING}"
             return Choice((found[0],), "training", why, tuple(name for name in everything if name != found[0]))
     return None
 
 
-def ours_of(names: Names, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+def ours_of(trainer: Trainer, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the numbers of a step by our names, and its seconds by phase ('step' is the whole, where it is timed)."""
-    ours = {name: _first(patterns, values) for name, patterns in names.values.items()}
-    seconds = {phase: _seconds(timed, values) for phase, timed in names.seconds.items()}
-    return _known(ours), _known(seconds)
+    names = tuple(values)
+    ours = {metric: values[name] for metric, of in trainer.metrics.items() if (name := _first(of, names)) is not None}
+    timed = {phase: [_first(part, names) for part in parts] for phase, parts in trainer.seconds.items()}
+    return ours, {phase: sum(values[name] for name in own if name) for phase, own in timed.items() if any(own)}
 
 
-def _first(patterns: Patterns, values: Mapping[str, float]) -> float | None:
-    """Return the number under the most trusted of several names."""
-    return next((values[found[0]] for pattern in patterns if (found := matching(pattern, values))), None)
-
-
-def _seconds(timed: Patterns | Sum, values: Mapping[str, float]) -> float | None:
-    if not isinstance(timed, Sum):
-        return _first(timed, values)
-    parts = [took for part in timed.parts if (took := _first(part, values)) is not None]
-    return sum(parts) if parts else None
-
-
-def _known(found: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in found.items() if value is not None}
+@lru_cache(maxsize=4096)  # a log has few kinds of rows, and many of each
+def _first(patterns: Patterns, names: tuple[str, ...]) -> str | None:
+    """Return the name that the first of several patterns to fit any fits."""
+    return next((name for pattern in patterns for name in matching(pattern, names)), None)
 
 
 def _wholes(names: Iterable[str]) -> list[str]:

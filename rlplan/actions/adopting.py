@@ -15,8 +15,7 @@ from budgets.coefficients import prior
 from budgets.errors import BudgetError, InputError, UnknownNameError
 from planner.adopting.configuration import configuration_of
 from planner.adopting.records import read_run, timed
-from planner.adopting.settings import settings_of
-from planner.adopting.split import split_of
+from planner.adopting.settings import settings_of, split_of
 from planner.adopting.together import Entry, Together, lacking, together
 from planner.axes import LEARNING_RATE, RECIPE, value_of
 from planner.checking import Count, Positive

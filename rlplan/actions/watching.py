@@ -12,7 +12,6 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
-from planner.logs.names import TRAINERS
 from planner.logs.series import matching, ours_of, trainer_of
 from planner.watching.left import Left, left_to_win
 from planner.watching.rules import Scored, Warned, fall
@@ -128,10 +127,10 @@ def _scored(curve: Curve, table: Table) -> list[Scored]:
 
 
 def _rewards(table: Table, curve: Curve) -> list[tuple[float, float]]:
-    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
-    if names is None or curve.x_name not in table.columns:
+    trainer = trainer_of(table.columns, table.trainer)
+    if trainer is None or curve.x_name not in table.columns:
         return []
-    rewards = _named(table, names.values.get("reward", ()))
+    rewards = _named(table, trainer.metrics.get("reward", ()))
     if rewards is None:
         return []
     at = table.columns[curve.x_name]
@@ -144,14 +143,14 @@ def _named(table: Table, patterns: tuple[str, ...]) -> Vector | None:
 
 def _of_updates(table: Table) -> Warned | None:
     """Return the first thing that is wrong with the updates of a log in a trainer's names."""
-    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
+    trainer = trainer_of(table.columns, table.trainer)
     steps = table.columns.get("step")
-    if names is None or steps is None:
+    if trainer is None or steps is None:
         return None
     watch = UpdateWatch()
     for row in range(table.rows):
         values = {name: float(column[row]) for name, column in table.columns.items() if not np.isnan(column[row])}
-        ours, _ = ours_of(names, values)
+        ours, _ = ours_of(trainer, values)
         if ours and (warned := watch.see(int(steps[row]) if np.isfinite(steps[row]) else row, ours)):
             return warned
     return None

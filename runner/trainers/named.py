@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from planner.logs.names import Names
+from planner.logs.trainers import Trainer
 from planner.recipes.schema import Recipe
 from runner.ports.task import Task
 from runner.ports.trial import Machine, TrialConfig
@@ -29,7 +29,7 @@ class NamedDriver:
     name: str
     title: str  # in messages
     otherwise: Callable[[Recipe, Machine], Iterator[Difference]]  # what of a recipe it would do otherwise
-    log: Names  # of what its own programs tell
+    log: Trainer  # of what its own programs tell
     pattern: str  # of its checkpoints
     tracker: str | None = None
     holds: Sequence[str] = ()  # files of a checkpoint

@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from planner.logs.names import STEP, Names
 from planner.logs.series import ours_of
+from planner.logs.trainers import WHOLE_STEP, Trainer
 from planner.metrics import mean_over
 from runner.trainers.driver import Reading
 
 _ELSEWHERE = ("response_tokens", "rollouts", "tokens_so_far", "output_tokens")  # fields of a point
 
 
-def readings(line: str, names: Names, updates: int = 1) -> list[Reading]:
+def readings(line: str, trainer: Trainer, updates: int = 1) -> list[Reading]:
     """Return what a line says, where each of the trainer's steps is so many updates; a torn one says nothing."""
     with suppress(ValueError, KeyError, TypeError):
         said: Mapping[str, Any] = json.loads(line)
         numbers = {name: float(value) for name, value in said.get("logs", {}).items() if isinstance(value, int | float)}
-        ours, seconds = ours_of(names, numbers)
-        seconds.pop(STEP, None)
+        ours, seconds = ours_of(trainer, numbers)
+        seconds.pop(WHOLE_STEP, None)
         metrics = {name: value for name, value in ours.items() if name not in _ELSEWHERE} | said.get("metrics", {})
         score = error = None
         if groups := said.get("scores"):

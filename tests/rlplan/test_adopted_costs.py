@@ -13,8 +13,7 @@ from budgets.calibration import priced_phases
 from budgets.coefficients import Coefficients
 from budgets.work import Phase, total
 from planner.adopting.records import Run, Step
-from planner.adopting.settings import Settings
-from planner.adopting.split import Split
+from planner.adopting.settings import Settings, Split
 from planner.adopting.together import Entry
 from planner.config import build_request, resolve
 from planner.config.layers import flag_layer

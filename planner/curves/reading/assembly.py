@@ -10,10 +10,9 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.reading.mixed import Part, named, split
 from planner.curves.reading.names import AXES, COUNTERS, TOTALS, guess_score, matching, resolve, unguessed
-from planner.curves.reading.restarts import splice
+from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import read_table
-from planner.curves.reading.table import Flags, Rows, Table, Vector
-from planner.logs.names import TRAINERS
+from planner.curves.reading.table import Rows, Table, Vector
 from planner.logs.series import Choice, choose_score, trainer_of
 
 # Words in a column's name that suit a percentage, and a score above which no other reading of [0, 100] is likely.
@@ -71,7 +70,7 @@ def curves_of(
     parts, notes = split(table, by, np.flatnonzero(placed), counter, taken)
     kept: list[tuple[Part, Rows, tuple[str, ...]]] = []
     for part in parts:
-        rows, spliced = _newest(table, part.rows, placed, columns.counter)
+        rows, spliced = newest(table, part.rows, placed, columns.counter)
         if (~np.isnan(scores[rows])).any():
             kept.append((part, rows, spliced))
     if not kept:
@@ -94,10 +93,10 @@ def curves_of(
 
 def _trainers_score(table: Table, x: str | None) -> Choice | None:
     """Return the score by the names of the trainer that wrote the table, where one is known to have."""
-    names = trainer_of(table.columns) if table.trainer is None else TRAINERS[table.trainer]
-    if names is None:
+    trainer = trainer_of(table.columns, table.trainer)
+    if trainer is None:
         return None
-    return choose_score(names, {n: int((~np.isnan(v)).sum()) for n, v in table.columns.items() if n != x})
+    return choose_score(trainer, {n: int((~np.isnan(v)).sum()) for n, v in table.columns.items() if n != x})
 
 
 def _chosen(curves: list[Curve], choice: Choice, name: str) -> list[Curve]:
@@ -142,18 +141,6 @@ def _score(table: Table, taken: Collection[str | None]) -> str:
 
 def _known(patterns: tuple[str, ...], names: list[str]) -> list[str]:
     return list(dict.fromkeys(name for pattern in patterns for name in matching(pattern, names)))
-
-
-def _newest(table: Table, rows: Rows, placed: Flags, counter: str) -> tuple[Rows, tuple[str, ...]]:
-    """Leave out the rows that a newer attempt replaced, and say so."""
-    steps = table.columns[counter][rows]
-    pace = np.isfinite(steps) if table.pace is None else np.isfinite(steps) & table.pace[rows]
-    good, found = splice(steps, np.flatnonzero(pace), np.flatnonzero(placed[rows]))
-    if not found:
-        return rows, ()
-    where = ", ".join(f"{restart.step:g}" for restart in found[:5]) + (", …" if len(found) > 5 else "")
-    lost = int((placed[rows] & ~good).sum())
-    return rows[good], (f"restarted at {counter} {where}: {lost} earlier scores replaced by the newest attempt",)
 
 
 def _guess_axis(table: Table, parts: list[Rows], columns: _Columns) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.reading.restarts import Restart, splice
+from planner.curves.reading.restarts import Restart, restart_notes, splice
 from planner.curves.reading.table import Flags, Table, Vector
 
 
@@ -37,11 +37,8 @@ def read_events(path: Path, name: str) -> Table:
         good, restarted_here = splice(events.step, busiest, np.flatnonzero(events.tag == tag))
         kept &= good
         restarted = max(restarted, restarted_here, key=len)
-    notes = []
-    if restarted:
-        where = ", ".join(f"{restart.step:g}" for restart in restarted[:5])
-        notes.append(f"restarted at step {where}: {int((~kept).sum())} earlier values replaced by the newest attempt")
-    return _merged(events, _running(events.time, restarted), kept, name, tuple(notes))
+    notes = restart_notes(restarted, "step", int((~kept).sum()))
+    return _merged(events, _running(events.time, restarted), kept, name, notes)
 
 
 def _load(path: Path, name: str) -> _Events:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.curves.reading.table import Flags, Rows, Vector
+from planner.curves.reading.table import Flags, Rows, Table, Vector
 
 # With more backward jumps than this, and on more than this share of the rows, the order of a file means nothing; nor
 # with more than anybody restarts a run.
@@ -43,6 +43,20 @@ def _covered(earlier: Vector, stretch: Vector) -> bool:
     """Say whether an earlier stretch has a step between the first and the last of this one; both ascend."""
     next_step = np.searchsorted(earlier, stretch[0])
     return bool(next_step < earlier.size and earlier[next_step] <= stretch[-1])
+
+
+def newest(table: Table, rows: Rows, placed: Flags, counter: str) -> tuple[Rows, tuple[str, ...]]:
+    """Leave out of a run's rows those that a newer attempt replaced, and say so; `placed` are the rows that count."""
+    steps = table.columns[counter][rows]
+    pace = np.isfinite(steps) if table.pace is None else np.isfinite(steps) & table.pace[rows]
+    good, found = splice(steps, np.flatnonzero(pace), np.flatnonzero(placed[rows]))
+    return (rows[good] if found else rows), restart_notes(found, counter, int((placed[rows] & ~good).sum()))
+
+
+def restart_notes(found: list[Restart], counter: str, lost: int) -> tuple[str, ...]:
+    """Return what is to be said of restarts, nothing where there are none."""
+    where = ", ".join(f"{restart.step:g}" for restart in found[:5]) + (", …" if len(found) > 5 else "")
+    return (f"restarted at {counter} {where}: {lost} earlier values replaced by the newest attempt",) * bool(found)
 
 
 def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart]]:

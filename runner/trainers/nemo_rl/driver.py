@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from planner.logs.names import NEMO_RL
+from planner.logs.trainers import load_trainer
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch
@@ -25,7 +25,7 @@ class NemoRlDriver(NamedDriver):
     Its checkpoint_must_save_by is a time that is said at the start: start.py has it looked up when a save is asked for.
     """
 
-    name, title, log = "nemo-rl", "NeMo-RL", NEMO_RL
+    name, title, log = "nemo-rl", "NeMo-RL", load_trainer("nemo-rl")
     otherwise = staticmethod(differences)
     pattern = f"{CHECKPOINTS}/step_{STEP}"  # renamed from tmp_step_N once it is whole
     counts_batches = True

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from planner.logs.names import OPENRLHF
+from planner.logs.trainers import load_trainer
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
@@ -28,7 +28,7 @@ from runner.trainers.openrlhf.recipe import differences
 class OpenRlhfDriver(HorizonDriver):
     """OpenRLHF's train_ppo_ray, whose checkpoints start.py marks."""
 
-    name, title, log = "openrlhf", "OpenRLHF", OPENRLHF
+    name, title, log = "openrlhf", "OpenRLHF", load_trainer("openrlhf")
     otherwise = staticmethod(differences)
     pattern, mark = f"{CHECKPOINTS}/_actor/global_step{STEP}", MARK
     words = ((re.compile("No checkpoint found at"), "checkpoint"),)

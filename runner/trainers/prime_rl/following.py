@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import fmean, stdev
 
-from planner.logs.names import PRIME_RL
-from planner.logs.prime_rl import CLOCK, values_of
+from planner.logs.lines import CLOCK, prime_rl_values
 from planner.logs.series import matching, ours_of
+from planner.logs.trainers import load_trainer
 from runner.trainers.driver import Attempt, Reading
 from runner.trainers.following import Lines
 
@@ -21,6 +21,7 @@ _BEHIND = 3  # updates that a validation's weights may be behind the step that i
 _TRAINED = "time/forward_backward"  # in the trainer's last row of a step
 _SHIPPED = "time/pack"  # in the orchestrator's row of a step
 _MEAN = "avg@"
+_PRIME_RL = load_trainer("prime-rl")
 
 
 class StepSource:
@@ -42,7 +43,7 @@ class StepSource:
         """Return the steps of which all is known now."""
         trained = self._files[1].new()  # its row ends a step: what the orchestrator says of that was there before
         for line in (*self._files[0].new(), *trained):
-            if (said := values_of(line)) is not None and said[0] is not None:
+            if (said := prime_rl_values(line)) is not None and said[0] is not None:
                 self._take(said[0], said[1])
         return list(self._released())
 
@@ -50,7 +51,7 @@ class StepSource:
         if any(name.startswith(self._validation) for name in row):
             self._due.discard(step)
             version = int(row.get(f"{self._validation}policy_version", step))
-            found = [name for pattern in PRIME_RL.validation for name in matching(pattern, row) if _MEAN in name]
+            found = [name for pattern in _PRIME_RL.validation for name in matching(pattern, row) if _MEAN in name]
             if found:
                 error = standard_error(self._traces / f"step_{step}" / "eval" / "effective" / "traces.jsonl")
                 self._scores[version] = Reading(version, row[found[0]], error, at_seconds=row[CLOCK])
@@ -74,7 +75,7 @@ class StepSource:
                     return
                 continue
             del self._rows[step]
-            ours, seconds = ours_of(PRIME_RL, row)
+            ours, seconds = ours_of(_PRIME_RL, row)
             length = ours.pop("response_tokens", None)
             seconds.pop("step", None)
             if begins:

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from planner.logs.names import SKYRL
+from planner.logs.trainers import load_trainer
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.tasks.embedded import EMBEDDED
@@ -26,7 +26,7 @@ _TURNS = "{{ bos_token }}{% for turn in messages %}{{ turn['content'] }}{% endfo
 class SkyRlDriver(HorizonDriver):
     """SkyRL's trainer."""
 
-    name, title, log = "skyrl", "SkyRL", SKYRL
+    name, title, log = "skyrl", "SkyRL", load_trainer("skyrl")
     otherwise = staticmethod(differences)
     pattern, tracker, holds = f"{CHECKPOINTS}/global_step_{STEP}", TRACKER, ("trainer_state.pt", "data.pt")
     words = ((_LOST, "checkpoint"),)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.logs.names import SLIME
+from planner.logs.trainers import load_trainer
 from runner.ports.task import Task
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Checkpoint, Launch
@@ -33,7 +33,7 @@ _REFUSED = re.compile(r"error: (unrecognized arguments|argument --)|AssertionErr
 class SlimeDriver(NamedDriver):
     """slime's train.py by start.py, in a Ray of the trial's own; it ends at --num-rollout."""
 
-    name, title, log = "slime", "slime", SLIME
+    name, title, log = "slime", "slime", load_trainer("slime")
     otherwise = staticmethod(differences)
     pattern, tracker = f"{CHECKPOINTS}/iter_{STEP}", TRACKER
     counts_batches = True

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.logs.names import TRL
+from planner.logs.trainers import load_trainer
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch
 from runner.trainers.driving import STEP, asked_itself, opened_task, options_in, started
@@ -16,7 +16,7 @@ from runner.trainers.trl.recipes import differences
 class TrlDriver(NamedDriver):
     """TRL's GRPOTrainer by train.py, which waits at the gate."""
 
-    name, title, log = "trl", "TRL", TRL
+    name, title, log = "trl", "TRL", load_trainer("trl")
     otherwise = staticmethod(differences)
     pattern, mark = f"checkpoint-{STEP}", MARK  # which following.py writes
     gated = True

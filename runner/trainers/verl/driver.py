@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from budgets.errors import InputError
-from planner.logs import names
+from planner.logs.lines import verl_values
 from planner.logs.series import choose_score, ours_of
-from planner.logs.verl import values_of
+from planner.logs.trainers import WHOLE_STEP, load_trainer
 from runner.ports.trial import TrialConfig
 from runner.trainers.driver import Attempt, Launch, Reading
 from runner.trainers.driving import STEP, asked_itself, opened_task, options_in, refuse, started
@@ -31,6 +31,7 @@ from runner.trainers.verl.configuration import (
 from runner.trainers.verl.recipe import differences
 from runner.training.trial import read_points
 
+_VERL = load_trainer("verl")
 _REMEDIES = {
     "machine.compile": "it compiles by itself: leave it out",
 }
@@ -149,19 +150,19 @@ class VerlLog:
         return found + [each for line in self._lines.new() for each in self._meaning(line)]
 
     def _meaning(self, line: str) -> list[Reading]:
-        said = values_of(line)
+        said = verl_values(line)
         if said is None or (step := said[0]) is None:
             return []
         values = said[1]
-        metrics, seconds = ours_of(names.VERL, values)
+        metrics, seconds = ours_of(_VERL, values)
         if _LOSS_IS_NO_NUMBER.search(line):
             metrics["loss"] = math.nan
-        score = choose_score(names.VERL, dict.fromkeys(values, 1))
+        score = choose_score(_VERL, dict.fromkeys(values, 1))
         scored = values[score.series[0]] if score is not None and score.kind == "validation" else None
         error = self._error(step) if scored is not None else None
         self._waited_for = step if scored is not None and error is None else None
         length = metrics.pop("response_tokens", None)
-        seconds.pop(names.STEP, None)
+        seconds.pop(WHOLE_STEP, None)
         return [Reading(step, scored, error, length, None, metrics, seconds, whole=self._waited_for is None)]
 
     def _error(self, step: int) -> float | None:

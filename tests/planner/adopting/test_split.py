@@ -3,8 +3,7 @@
 import pytest
 
 from planner.adopting.configuration import Flat
-from planner.adopting.settings import settings_of
-from planner.adopting.split import Split, split_of
+from planner.adopting.settings import Split, settings_of, split_of
 
 
 @pytest.mark.parametrize(

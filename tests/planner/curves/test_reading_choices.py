@@ -176,7 +176,7 @@ def test_the_newest_attempt_wins(tmp_path: Path) -> None:
     new = [(step, 0.1) for step in range(5, 7)]
     curve = only(csv_file(tmp_path / "a.csv", "step,score", [*old, *new]))
     assert points(curve) == [(1, 0.9), (2, 0.9), (3, 0.9), (4, 0.9), (5, 0.1), (6, 0.1)]
-    assert noted(curve, "restarted at step 5: 4 earlier scores replaced")
+    assert noted(curve, "restarted at step 5: 4 earlier values replaced")
     twice = [(1, 0.1), (1, 0.3), (2, 0.2), (2, 0.4)]
     assert points(only(csv_file(tmp_path / "b.csv", "step,score", twice))) == twice
     rows = [(0.11, 1), (0.22, 2), (0.33, 3), (0.44, 4), (0.25, 9), (0.37, 9)]
@@ -218,7 +218,7 @@ AGAIN = [*trained(1, 8), evaluated(8, 0.8), evaluated(4, 0.4), *trained(4, 8), e
 @pytest.mark.parametrize(
     ("rows", "expected", "restart"),
     [
-        ([*OLD, *NEW], [(0, 0.5), (5, 0.5), (10, 0.7), (15, 0.7)], "restarted at step 8: 1 earlier scores replaced"),
+        ([*OLD, *NEW], [(0, 0.5), (5, 0.5), (10, 0.7), (15, 0.7)], "restarted at step 8: 1 earlier values replaced"),
         (LATE, [(0, 0.5), (10, 0.5)], None),
         (AGAIN, [(4, 0.4), (8, 0.9)], "restarted at step 4"),
     ],

@@ -5,9 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.logs import prime_rl, verl
-from planner.logs.formats import areal_values, openrlhf_values, trl_values
-from planner.logs.lines import Said
+from planner.logs.lines import Said, areal_values, openrlhf_values, prime_rl_values, trl_values, verl_values
 from tests.planner.logs import printed
 
 LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
@@ -16,22 +14,19 @@ LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
 @pytest.mark.parametrize(
     ("values_of", "line", "said"),
     [
-        (verl.values_of, "\"Initial validation metrics: {'test_score/x': 0.125}\"", (0, {"val/test_score/x": 0.125})),
+        (verl_values, "\"Initial validation metrics: {'test_score/x': 0.125}\"", (0, {"val/test_score/x": 0.125})),
         (
-            verl.values_of,
+            verl_values,
             "\x1b[36m(TaskRunner pid=1, ip=10.0.0.1)\x1b[0m step:2 - actor/lr:1e-06 - actor/grad_norm:np.float64(0.75)"
             "\x1b[32m [repeated 3x across cluster] (Ray …)\x1b[0m",
             (2, {"actor/lr": 1e-6, "actor/grad_norm": 0.75}),
         ),
         (
-            verl.values_of,
+            verl_values,
             '{"step": 5, "data": {"critic/score/mean": 0.5, "note": "text"}}',
             (5, {"critic/score/mean": 0.5}),
         ),
-        *(
-            (verl.values_of, line, None)
-            for line in ("", "step:", "step:x - a:1", "no step:7 of this kind", '{"step": 5')
-        ),
+        *((verl_values, line, None) for line in ("", "step:", "step:x - a:1", "no step:7 of this kind", '{"step": 5')),
         (
             openrlhf_values,
             "Evaluation completed in 1 day, 0:01:05, global_step 1, eval_metrics: {'a': 1}",
@@ -46,8 +41,8 @@ LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
         (areal_values, printed.AREAL[0], (1, {})),
         (areal_values, printed.AREAL[3], None),
         (areal_values, printed.AREAL[4], (None, {"ppo_actor/update/grad_norm": 0.5, "timeperf/rollout": 12.5})),
-        (prime_rl.values_of, LOGGED, (3, {"time": 17.5, "optim/lr": 1e-6})),
-        *((prime_rl.values_of, line, None) for line in ('{"step": 3.0, "a": NaN', '{"step": 2.5, "a": 1}', "[1]")),
+        (prime_rl_values, LOGGED, (3, {"time": 17.5, "optim/lr": 1e-6})),
+        *((prime_rl_values, line, None) for line in ('{"step": 3.0, "a": NaN', '{"step": 2.5, "a": 1}', "[1]")),
     ],
 )
 def test_a_line_says_its_numbers_or_nothing(

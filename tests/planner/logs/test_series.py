@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.logs.names import TRAINERS
 from planner.logs.series import choose_score, ours_of, trainer_of
+from planner.logs.trainers import load_trainer
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_the_validation_is_taken_for_the_score(trainer: str, score: str, others:
     counts = dict.fromkeys([*others, score], 5)
     names = trainer_of(counts)
     assert names is not None
-    assert names.trainer == trainer
+    assert names.name == trainer
     choice = choose_score(names, counts)
     assert choice is not None
     assert (choice.series, choice.kind) == ((score,), "validation")
@@ -68,4 +68,4 @@ def test_a_validation_of_the_base_model_alone_is_no_curve() -> None:
 def test_other_names_of_a_phase_are_not_added_up_and_its_parts_are(
     trainer: str, logged: dict[str, float], expected: dict[str, float]
 ) -> None:
-    assert ours_of(TRAINERS[trainer], logged)[1] == expected
+    assert ours_of(load_trainer(trainer), logged)[1] == expected

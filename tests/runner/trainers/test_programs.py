@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import runner.trainers
-from planner.logs.names import NEMO_RL, SLIME
+from planner.logs.trainers import load_trainer
 from planner.recipes.schema import Advantage
 from runner.grpo.advantages import advantages
 from runner.ports.trial import TrialConfig
@@ -104,7 +104,9 @@ def test_what_nemo_rl_logs_and_dumps_is_told_at_once(tmp_path: Path) -> None:
     logger.log_metrics({"loss": torch.tensor(0.5), "mean_gen_tokens_per_sample": 7, "text": "x"}, 1, prefix="train")
 
     lines = (tmp_path / "m.jsonl").read_text().splitlines()
-    begun, scored, again, trained = [reading for line in lines for reading in readings(line, NEMO_RL, 4)]
+    begun, scored, again, trained = [
+        reading for line in lines for reading in readings(line, load_trainer("nemo-rl"), 4)
+    ]
     assert (begun.step, dict(begun.metrics)) == (0, {})
     assert (scored.score, scored.score_standard_error) == (0.25, pytest.approx(0.25))
     assert again.score is None
@@ -195,7 +197,9 @@ def test_what_slime_logs_is_told_by_the_updates_that_were_done(
     adapter.tell_validation(0, None, data)
 
     lines = (tmp_path / "attempt-1.metrics.jsonl").read_text().splitlines()
-    begun, base, made, trained, scored = [reading for line in lines for reading in readings(line, SLIME, 16)]
+    begun, base, made, trained, scored = [
+        reading for line in lines for reading in readings(line, load_trainer("slime"), 16)
+    ]
     assert (begun.step, base.step, made.step, trained.step, scored.step) == (0, 0, 16, 16, 16)
     assert (base.score, made.response_tokens, trained.metrics["loss"], scored.score) == (0.25, 7.0, 0.5, 0.25)
 

@@ -1,0 +1,98 @@
+"""What is known of each trainer: one TOML file each, from the names of its logs and its configuration to ours.
+
+A new trainer is a new file; docs/adopting.md says what stands in it. A pattern is a name in which `*` stands for
+anything, and of several the first that a log or a configuration has counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from budgets.errors import ConfigError, UnknownNameError, suggest
+from planner.layering import read_tables
+
+SHIPPED = Path(__file__).resolve().parent
+WHOLE_STEP = "step"  # seconds of a whole step, where the trainer times it
+
+Patterns = tuple[str, ...]
+
+_PHASES = ("generate", "reward", "logprob", "reference", "update", "sync", "validation", "save", WHOLE_STEP)
+_METRICS = (
+    *("reward", "reward_deviation", "zero_variance_share", "response_tokens", "longest_response_tokens"),
+    *("truncated_share", "prompt_tokens", "rollouts", "rollouts_so_far", "output_tokens", "tokens_so_far"),
+    *("loss", "grad_norm", "entropy", "kl", "learning_rate"),
+    *("clipped_share", "clipped_low_share", "clipped_high_share"),
+)
+_KEYS = (
+    *("rollouts_per_prompt", "prompts_per_batch", "batch_rollouts", "device_batch", "accumulation"),
+    *("update_prompts", "update_rollouts", "learning_rate", "model", "seed", "response_tokens", "validation_samples"),
+    *("gpus", "nodes", "gpus_per_node", "train_gpus", "infer_gpus", "infer_nodes", "infer_gpus_per_node"),
+    *("generator_nodes", "generator_gpus_per_node", "engines", "engine_gpus", "colocated", "asynchronous"),
+)
+_TABLES = {"metrics": _METRICS, "seconds": _PHASES, "keys": _KEYS, "defaults": _KEYS}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """The names of one trainer, as its file has them."""
+
+    name: str
+    marks: Patterns  # by which its logs are known
+    validation: Patterns  # series that may serve as the score
+    metrics: Mapping[str, Patterns]
+    seconds: Mapping[str, tuple[Patterns, ...]]  # of each phase; the parts of a phase are added up
+    keys: Mapping[str, Patterns]  # of its configuration
+    defaults: Mapping[str, Any]  # what it takes where its configuration says nothing
+    recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any of its keys with this value tells it
+    outside: Patterns = ("validation", "save")  # phases that the time of a whole step does not hold
+    validates_first: bool = False  # whether the validation that is logged with a step is of the weights before it
+
+
+def trainer_names() -> list[str]:
+    """List the trainers whose logs and settings are known."""
+    return sorted(file.stem for file in SHIPPED.glob("*.toml"))
+
+
+@cache
+def load_trainer(name: str) -> Trainer:
+    """Return what is known of a trainer."""
+    if name not in trainer_names():
+        raise UnknownNameError("trainer", name, trainer_names(), f"Its names go into {SHIPPED}/{name}.toml")
+    return read_trainer(SHIPPED / f"{name}.toml")
+
+
+def read_trainer(path: Path) -> Trainer:
+    """Read the file of a trainer; ConfigError names the file, what is wrong in it, and what may stand there."""
+    given: dict[str, Any] = read_tables(path, "trainer", f"known are {', '.join(trainer_names())}")
+    _require_known(path, "", given, [each.name for each in fields(Trainer) if each.name != "name"])
+    if missing := [name for name in ("marks", "validation") if not given.get(name)]:
+        raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
+    for name in [name for name in ("marks", "validation", "outside") if name in given]:
+        given[name] = _patterns(path, name, given[name])
+    for table, allowed in _TABLES.items():
+        _require_known(path, f"{table}.", given.setdefault(table, {}), allowed)
+    for table, read in (("metrics", _patterns), ("seconds", _parts), ("keys", _patterns)):
+        given[table] = {name: read(path, f"{table}.{name}", value) for name, value in given[table].items()}
+    return Trainer(name=path.stem, **given)
+
+
+def _require_known(path: Path, above: str, table: object, allowed: Sequence[str]) -> None:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {above[:-1]} = {table!r} should be a table, [{above[:-1]}]")
+    if unknown := next((name for name in table if name not in allowed), None):
+        raise ConfigError(f"{path}: unknown key '{above}{unknown}': {suggest(unknown, allowed)}")
+
+
+def _parts(path: Path, key: str, value: object) -> tuple[Patterns, ...]:
+    if isinstance(value, dict) and [*value] == ["sum"] and isinstance(value["sum"], list):
+        return tuple(_patterns(path, f"{key}.sum", part) for part in value["sum"])
+    return (_patterns(path, key, value),)
+
+
+def _patterns(path: Path, key: str, value: object) -> Patterns:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
+        return tuple(names)
+    raise ConfigError(f"{path}: {key} = {value!r} should be a name, or a list of names of which the first found counts")
