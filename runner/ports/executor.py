@@ -72,6 +72,9 @@ class Ended:
     notes: tuple[str, ...] = ()
 
 
+OF_FOLDER = ("error", "input", "checkpoint")  # kinds of a failure that a folder which is away may have caused
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The segment is over and its trial stands where it was last saved.

@@ -23,7 +23,7 @@ from planner.store.sweeps import sweep_named
 from planner.sweeping.actions import Policy
 from planner.trials import TrialState
 from planner.view import READY
-from runner.ports.executor import Event, Executor, Failed
+from runner.ports.executor import OF_FOLDER, Event, Executor, Failed
 from runner.sweep.board import Board
 from runner.sweep.deciding import Concluding
 from runner.sweep.dispatch import Dispatcher
@@ -38,7 +38,6 @@ from runner.sweep.worker_records import worker_records
 TICK_SECONDS = 0.5
 WAITING_SECONDS = 60.0  # for a worker, before it is noted
 MISSING_SECONDS = 60.0  # that the sweep's folder may be gone: an automount, or a file server that is replaced
-_OF_FOLDER = ("error", "input", "checkpoint")  # kinds of a failure that a missing folder may have caused
 FEWEST_HOPELESS_TRIALS = 3
 # After these no worker could save: the user is in a hurry, folder or room is gone, Ray is.
 _ENDS_AT_ONCE = (KeyboardInterrupt, NotFoundError, CheckpointError, ClusterLostError)
@@ -245,7 +244,7 @@ class SweepDriver:
             self._take([event for event in events if event not in failed])
             return
         self._take(
-            [replace(event, kind="lost") if event.kind in _OF_FOLDER else event for event in self._failed_meanwhile]
+            [replace(event, kind="lost") if event.kind in OF_FOLDER else event for event in self._failed_meanwhile]
         )
         self._failed_meanwhile.clear()
         self._take(events)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
 from runner.ports.backend import Point, TrainerBackend, never
-from runner.ports.executor import Began, Ended, Event, Failed, Progress, Work
+from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
 from runner.training.trial import OpenTrial, remove_aside_files
@@ -84,6 +84,8 @@ class Worker:
                 self.close()
                 remove_aside_files(Path(work.folder))
                 kind, message = _classified(error)
+                if kind in OF_FOLDER and _is_away(work):
+                    kind = "lost"
                 over = Failed(
                     work.segment, self._name, self._seconds(), kind, message, _tail(error) or self._log.tail()
                 )
@@ -133,6 +135,10 @@ class Worker:
             return self._trial
         self.close()
         folder = Path(work.folder)
+        if work.storage:
+            folder.mkdir(parents=True, exist_ok=True)  # a machine may have folders of its own
+        elif _is_away(work):
+            raise CheckpointError(f"the sweep's folder {folder.parent} is not there")
         remove_aside_files(folder)
         mirror = Mirror(work, config) if work.storage else None
         fetched = mirror.fetch(work.from_step) if mirror else []
@@ -186,6 +192,11 @@ class _Batch:
         return point.optimizer_step > self._work.from_step or point.optimizer_step == self._work.from_step == 0
 
 
+def _is_away(work: Work) -> bool:
+    """Whether the folder that all workers share is not there now; whoever makes one anew writes into nowhere."""
+    return not work.storage and not Path(work.folder).parent.is_dir()
+
+
 def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path, from_step: int) -> int | None:
     try:
         return backend.restore(config, folder)
@@ -232,7 +243,7 @@ class TrialLog:
         """Send stdout and stderr of this process to a trial's log."""
         self._path = folder / LOG
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
             self._stream.target = self._path.open("a", encoding="utf-8", errors="replace", buffering=1)
         try:
             with redirect_stdout(self._stream), redirect_stderr(self._stream):

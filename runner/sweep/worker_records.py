@@ -134,8 +134,6 @@ class Heartbeat:
         self._slots = 1
         self._segment: int | None = None
         self._ended = threading.Event()
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
         self._beat()
         threading.Thread(target=self._go_on, name="heartbeat", daemon=True).start()
 
@@ -169,6 +167,7 @@ class Heartbeat:
             if over:
                 self._ended.set()
             values["seconds"] = self._life.seconds()
+            self._path.parent.mkdir(exist_ok=True)  # not the sweep's folder, which may be away
             aside = self._path.with_suffix(".writing")
             aside.write_text(json.dumps(values), encoding="utf-8")
             aside.replace(self._path)

@@ -84,7 +84,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], form: CheckpointForm
     path = folder / f"checkpoint-{step:08d}{form.suffix}"
     aside = path.with_suffix(".writing")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # not what it stands in: a storage that is away would be written beside
         _write(aside, state, form)
         os.replace(aside, path)
         _sync(folder)

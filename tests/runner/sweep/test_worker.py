@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,25 @@ def test_what_an_earlier_worker_could_not_report_is_reported_first(
     bench, again = Bench(), works(from_step=from_step, to_step=to_step)
     assert bench.run(again).step == reached
     assert bench.steps(again) == reports
+
+
+@pytest.mark.parametrize("look", [0, 4])  # before anything is opened, and while it trains
+def test_a_sweeps_folder_that_is_away_costs_the_segment_and_is_not_made_anew(tmp_path: Path, look: int) -> None:
+    sweep, away, looks = tmp_path / "sweep", tmp_path / "away", count()
+    sweep.mkdir()
+    bench, work = Bench(), Works(sweep)()
+
+    def looked() -> bool:
+        if next(looks) == look:
+            sweep.rename(away)
+        return False
+
+    if look == 0:
+        looked()
+    assert bench.run(work, looked).kind == "lost"
+    assert not sweep.exists()
+    away.rename(sweep)
+    assert bench.run(work).step == work.to_step
 
 
 def test_points_beyond_the_checkpoint_are_cut_and_made_again(works: Works) -> None:
