@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,21 +44,26 @@ def opened(config: TrialConfig, folder: Path) -> OpenTrial:
     return OpenTrial(backend, folder, None)
 
 
-def trained(config: TrialConfig, folder: Path) -> list[TrainingError]:
-    """Train to the last step, going on after each failure; return the failures."""
-    failures = []
-    for _ in range(5):
+def attempts(config: TrialConfig, folder: Path) -> Iterator[TrainingError]:
+    """Train to the last step, going on after each failure, which is yielded."""
+    for _ in range(6):
         trial = opened(config, folder)
         try:
             list(trial.train(LAST))
             trial.save()
         except TrainingError as error:
-            failures.append(error)
+            failure = error
         else:
-            return failures
+            return
         finally:
             trial.close()
-    raise AssertionError(failures)
+        yield failure
+    raise AssertionError("the last step was not reached")
+
+
+def trained(config: TrialConfig, folder: Path) -> list[TrainingError]:
+    """Train to the last step, and return the failures on the way."""
+    return list(attempts(config, folder))
 
 
 def scores(points: list[Point]) -> list[tuple[int, float | None]]:
@@ -133,22 +139,10 @@ def test_of_checkpoints_that_cannot_be_read_one_is_kept_until_a_later_save(tag: 
     killed = [{"kind": "killed", "at_step": 5, "attempts": 3}]
     config = standin_config(PATIENCE, faults=torn + killed, save_every_steps=2)
     own = tmp_path / "trainer"
-    kinds, aside = [], []
-    for _ in range(6):
-        trial = opened(config, tmp_path)
-        try:
-            list(trial.train(LAST))
-            trial.save()
-        except TrainingError as error:
-            kinds.append(error.kind)
-        finally:
-            trial.close()
-        aside.append([path.name for path in own.glob("unsound-*")])
-        if trial.step == LAST:
-            break
+    found = [(failure.kind, [path.name for path in own.glob("unsound-*")]) for failure in attempts(config, tmp_path)]
     one = ["unsound-checkpoint-4"]
-    assert kinds == ["lost", "checkpoint", "lost", "checkpoint"]
-    assert aside == [[], one, [], one, []]  # a later one is saved, and torn again
+    assert found == 2 * [("lost", []), ("checkpoint", one)]  # a later one is saved, and torn again
+    assert not list(own.glob("unsound-*"))
     assert {path.name for path in own.glob("*checkpoint-*")} == {"checkpoint-6", "checkpoint-8"}
 
 
