@@ -68,6 +68,7 @@ def test_another_final_run_goes_on_from_the_best_for_what_is_left(run: Run, monk
         before = {each.optimizer_step: each.score for each in newest_points(session, trial.id)}
         step = newest_points(session, trial.id, scored=True)[-2].optimizer_step
     best = Path(row.config["folder"]) / trial.name / "best"  # simulated workers save nothing
+    best.mkdir(parents=True)
     checkpoints.save(best, step, {"config": trial.config, "step": step}, checkpoints.PLAIN)
 
     assert any("at the same learning rate" in note for note in describe(asked, "rlplan.db").notes)
