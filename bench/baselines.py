@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import curve_fit
 from scipy.stats import norm
 
+from bench.scoring import LEVELS
 from planner.curves.curve import Curve, Vector
-from planner.curves.cuts import LEVELS
 
 FREE_MARGIN = 3.0
 PUBLISHED_SKIP = 0.015  # 1.5k of the 100k GPU-hours
@@ -24,7 +24,7 @@ PUBLISHED_ASYMPTOTES = (0.45, 0.80)
 
 @dataclass(frozen=True)
 class Prediction:
-    """A value, and where the method knows its uncertainty the quantiles at cuts.LEVELS."""
+    """A value, and where the method knows its uncertainty the quantiles at scoring.LEVELS."""
 
     point: float
     quantiles: Vector | None = None

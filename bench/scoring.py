@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
-from planner.curves.cuts import LEVELS, crps_of_quantiles
-
-__all__ = ["LEVELS", "Errors", "Honesty", "crps_of_point", "crps_of_quantiles", "errors", "honesty", "quantile"]
 
 Vector = NDArray[np.float64]
+
+LEVELS: Vector = (np.arange(100) + 0.5) / 100
+"""The levels at which a predictive distribution is given: the middles of 100 equal parts."""
 
 ROUNDING = 1e-9  # an interval that has shrunk to one value, as on a dead run, holds what equals it but for rounding
 
@@ -35,6 +35,18 @@ class Honesty:
 def crps_of_point(point: ArrayLike, truth: ArrayLike) -> Vector:
     """Return the absolute error: the CRPS of a prediction that names one value and no uncertainty."""
     return np.asarray(np.abs(np.asarray(point, dtype=float) - np.asarray(truth, dtype=float)))
+
+
+def crps_of_quantiles(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
+    """Return 2 × the mean pinball loss over the levels, last axis (Gneiting and Ranjan 2011, eq. 17).
+
+    The levels must be the middles of equal parts of (0, 1): then the mean is the midpoint rule of the integral.
+    """
+    q, y, p = (np.asarray(values, dtype=float) for values in (quantiles, truth, levels))
+    if q.shape != (*y.shape, p.size):
+        raise InputError(f"quantiles of shape {q.shape}: {p.size} levels of {y.shape} truths need {(*y.shape, p.size)}")
+    below = q - y[..., None]
+    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))
 
 
 def quantile(quantiles: ArrayLike, level: float, levels: ArrayLike = LEVELS) -> Vector:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve
-from planner.curves.families.base import Array, compute_values
-from planner.curves.families.sigmoid import Sigmoid
+from planner.curves.families.draws import Array
+from planner.curves.families.one_curve import sigmoid
 from planner.group_law import OptimalGroupLaw
 
 _GRID = 200  # values of compute along the frontier
@@ -44,9 +44,7 @@ class OptimalGroupFit:
 
     def predict(self, x: ArrayLike) -> Array:
         """Return n* at so much compute, which must lie above 0."""
-        values = compute_values(x)
-        if not bool(np.all(values > 0)):
-            raise InputError("n* at compute 0 is not defined: give x above 0")
+        values = np.asarray(x, dtype=float)
         return np.array([self.law(value) for value in values.ravel()]).reshape(values.shape)
 
 
@@ -66,17 +64,18 @@ class OptimalGroup:
             )
         log_group = np.log2(frontier.group)
         labels = _running_average(log_group, max(1, round(self.smoothing * log_group.size)))
-        family = Sigmoid(
-            limits=(float(log_group.min()) - 1, float(log_group.max()) + 1), steepest=_STEEPEST / math.log(10)
-        )
-        found = family.fit(Curve.of("log2 n*", frontier.compute, labels, bounded=False))
+        limits = float(log_group.min()) - 1, float(log_group.max()) + 1
+        problem = sigmoid(np.log(frontier.compute), labels, limits, _STEEPEST / math.log(10))
+        found = problem.fit()
+        steepness, midpoint, floor, ceiling = found.tolist()
         law = OptimalGroupLaw(
-            rise=found.A - found.R0,
-            steepness=found.B * math.log(10),
-            midpoint=math.log10(found.C_mid),
-            floor=found.R0,
+            rise=ceiling - floor,
+            steepness=math.exp(steepness) * math.log(10),
+            midpoint=midpoint / math.log(10),
+            floor=floor,
         )
-        return OptimalGroupFit(law, found.rss)
+        rss = float(((problem.values(found[None], problem.inputs) - labels) ** 2).sum())
+        return OptimalGroupFit(law, rss)
 
 
 def fit_optimal_group(frontier: Frontier) -> OptimalGroupLaw:
@@ -129,8 +128,8 @@ def _pooled_records(runs: Sequence[Curve], bins: float) -> Curve:
 
 def _reachable(records: Curve, compute: Array) -> Array:
     """Return the fitted score at each compute, −∞ before the first record and constant after the last."""
-    fitted = Sigmoid().fit(records)
-    scores = fitted.predict(np.minimum(compute, records.x[-1]))
+    problem = sigmoid(np.log(records.x), records.y, (0.0, 1.0))
+    scores = problem.values(problem.fit()[None], np.log(np.minimum(compute, records.x[-1])))[0]
     # The grid's end points are computed, so the first one may miss the first record by a rounding error.
     return np.where(compute >= records.x[0] * (1 - 1e-9), scores, -np.inf)
 

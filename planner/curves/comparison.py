@@ -8,8 +8,8 @@ import numpy as np
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
-from planner.curves.families.base import CannotTellError, LawDraws, interval
-from planner.curves.families.sigmoid import Sigmoid
+from planner.curves.families.draws import CannotTellError, LawDraws, interval
+from planner.curves.families.one_curve import draw_sigmoid
 from planner.curves.fitting import LEVEL, Interval
 from planner.curves.laws import averaged
 
@@ -49,31 +49,17 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Draws of one recipe; `slope` is how log C_mid goes with A, since a higher A is reached later."""
-
-    A: Vector
-    B: Vector
-    log_midpoint: Vector
-    slope: float
-    runs: int
-
-    def midpoint_at(self, asymptote: float | Vector) -> Vector:
-        """Return draws of log C_mid, had A been this."""
-        return np.asarray(self.log_midpoint - self.slope * (self.A - asymptote))
-
-
 def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = LEVEL) -> Comparison:
     """Fit a sigmoid to every run and rank the recipes: higher A first, equal within the margin, then earlier C_mid.
 
     Of several runs of a recipe the mean counts, as uncertain as they differ. The margin is a part of the scale: of
     [0, 1], or of the range of all scores where they lie beyond.
     """
-    drawn, notes = {}, []
+    drawn: dict[str, Vector] = {}
+    notes: list[str] = []
     for number, (name, runs) in enumerate(curves.items()):
         try:
-            fits = [Sigmoid().draw(averaged(run)) for run in runs]
+            fits = [draw_sigmoid(averaged(run)) for run in runs]
         except CannotTellError as reason:
             notes.append(f"{name} left out: {reason}")
             continue
@@ -88,51 +74,57 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = LEVEL) -> C
     margin = ASYMPTOTE_MARGIN
     if not all(run.bounded for run in every):
         margin *= max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
-    return Comparison(_ranked(drawn, margin, level), margin, level, tuple(notes))
+    many = {name: len(curves[name]) for name in drawn}
+    return Comparison(_ranked(drawn, many, margin, level), margin, level, tuple(notes))
 
 
-def _drawn(fits: Sequence[LawDraws], number: int) -> _Drawn:
-    """Average the draws of a recipe's runs, and add what the mean of so many runs may be off by."""
+def _drawn(fits: Sequence[LawDraws], number: int) -> Vector:
+    """Return draws of a recipe's A, log B and log C_mid: its runs' mean, and what so many runs may be off by."""
     # Draws of different recipes must not go together, as those of one random sequence may.
     generator = np.random.default_rng(number)
-    rows = [generator.choice(len(fit.parameters["A"]), _DRAWS) for fit in fits]
-
-    def of(name: str, transform: "np.ufunc | None" = None) -> Vector:
-        each = np.stack([fit.parameters[name][row] for fit, row in zip(fits, rows, strict=True)])
-        values = each if transform is None else transform(each)
-        between = float(np.median(values, axis=1).std(ddof=1)) / math.sqrt(len(fits)) if len(fits) > 1 else 0.0
-        return np.asarray(values.mean(axis=0) + between * generator.standard_normal(_DRAWS))
-
-    asymptote, log_midpoint = of("A"), of("C_mid", np.log)
-    spread = float(asymptote.var())
-    slope = float(np.cov(asymptote, log_midpoint)[0, 1]) / spread if spread > 0 else 0.0
-    return _Drawn(asymptote, np.exp(of("B", np.log)), log_midpoint, slope, len(fits))
+    each = []
+    for fit in fits:
+        a, b, c_mid = (fit.parameters[name] for name in ("A", "B", "C_mid"))
+        each.append(np.stack([a, np.log(b), np.log(c_mid)])[:, generator.choice(a.size, _DRAWS)])
+    mean = np.mean(each, axis=0)
+    if len(fits) > 1:
+        off_by = np.median(each, axis=2).std(axis=0, ddof=1) / math.sqrt(len(fits))
+        mean = mean + off_by[:, None] * generator.standard_normal(mean.shape)
+    return np.asarray(mean)
 
 
-def _ranked(drawn: Mapping[str, _Drawn], margin: float, level: float) -> tuple[ComparedRecipe, ...]:
+def _midpoint_at(draws: Vector, asymptote: float | Vector) -> Vector:
+    """Return draws of log C_mid, had A been this, since a higher A is reached later."""
+    covariance = np.cov(draws[0], draws[2])
+    slope = covariance[0, 1] / covariance[0, 0] if covariance[0, 0] > 0 else 0.0
+    return np.asarray(draws[2] - slope * (draws[0] - asymptote))
+
+
+def _ranked(
+    drawn: Mapping[str, Vector], runs: Mapping[str, int], margin: float, level: float
+) -> tuple[ComparedRecipe, ...]:
+    def summary(draws: Vector) -> Interval:
+        return Interval(*map(float, interval(draws, None, level)))
+
     best, tied = _chances(list(drawn.values()), margin)
     chances = {name: (float(best[row]), float(tied[row])) for row, name in enumerate(drawn)}
-    medians = {name: float(np.median(each.A)) for name, each in drawn.items()}
+    medians = {name: float(np.median(draws[0])) for name, draws in drawn.items()}
     rows: list[ComparedRecipe] = []
     for group, names in enumerate(_tie_groups(medians, margin), start=1):
         common = math.fsum(medians[name] for name in names) / len(names)
-        midpoints = {name: interval(np.exp(drawn[name].midpoint_at(common)), None, level) for name in names}
-        for name in sorted(names, key=lambda name: (float(midpoints[name][0]), name)):
-            each = drawn[name]
-            a, b, c_mid = (
-                Interval(*map(float, found))
-                for found in (interval(each.A, None, level), interval(each.B, None, level), midpoints[name])
-            )
-            rows.append(ComparedRecipe(name, len(rows) + 1, group, each.runs, a, b, c_mid, *chances[name]))
+        midpoints = {name: summary(np.exp(_midpoint_at(drawn[name], common))) for name in names}
+        for name in sorted(names, key=lambda name: (midpoints[name].median, name)):
+            parameters = summary(drawn[name][0]), summary(np.exp(drawn[name][1])), midpoints[name]
+            rows.append(ComparedRecipe(name, len(rows) + 1, group, runs[name], *parameters, *chances[name]))
     return tuple(rows)
 
 
-def _chances(drawn: Sequence[_Drawn], margin: float) -> tuple[Vector, Vector]:
+def _chances(drawn: Sequence[Vector], margin: float) -> tuple[Vector, Vector]:
     """Return how often each recipe is ranked first, and how often its A is the highest or ties with it."""
-    asymptotes = np.stack([each.A for each in drawn])
+    asymptotes = np.stack([draws[0] for draws in drawn])
     tied = asymptotes >= asymptotes.max(axis=0) - margin - _ROUNDING
     common = (asymptotes * tied).sum(axis=0) / tied.sum(axis=0)
-    midpoints = np.stack([each.midpoint_at(common) for each in drawn])
+    midpoints = np.stack([_midpoint_at(draws, common) for draws in drawn])
     first = np.where(tied, midpoints, np.inf).argmin(axis=0)
     return np.bincount(first, minlength=len(drawn)) / _DRAWS, tied.mean(axis=1)
 

@@ -7,10 +7,9 @@ such a figure, the cut is chosen that best predicts points which were held out.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from budgets.errors import InputError
-from planner.curves.curve import Curve, Vector
+from planner.curves.curve import Curve
 from planner.curves.posterior import predict_quantiles
 
 PUBLISHED_CUT_GPU_HOURS = 1500.0
@@ -19,9 +18,7 @@ TRAINED_ON = 0.6  # of the x range; the later points judge
 FEWEST_POINTS = 12  # below this no cut can be told from another
 WORTHWHILE = 0.9  # a cut must lower the score by a tenth,
 NOTICEABLE = 0.006  # and by as much of the spread of the scores: a tenth of a score that is small already is luck
-
-LEVELS: Vector = (np.arange(100) + 0.5) / 100
-"""The levels at which a predictive distribution is told: the middles of 100 equal parts."""
+LEVELS = (np.arange(100) + 0.5) / 100  # the middles of equal parts, by which the mean pinball loss is half the CRPS
 
 
 def cut_before(curve: Curve, x: float) -> Curve:
@@ -48,21 +45,9 @@ def best_cut(curve: Curve) -> float:
     for fraction in CANDIDATES:
         window = early.x[(early.x >= fraction * last) & (early.x > 0)]
         if window.size >= FEWEST_POINTS // 2:
-            quantiles = predict_quantiles([cut_before(early, fraction * last)], [middle], LEVELS)
-            scores[fraction] = float(crps_of_quantiles(quantiles, np.array([truth]))[0])
+            over = predict_quantiles([cut_before(early, fraction * last)], [middle], LEVELS)[0] - truth
+            scores[fraction] = 2 * float(np.mean(np.maximum((1 - LEVELS) * over, -LEVELS * over)))
     best = min(scores, key=lambda fraction: scores[fraction], default=0.0)
     whole = scores.get(0.0, np.inf)
     needed = min(WORTHWHILE * whole, whole - NOTICEABLE * float(np.ptp(curve.y)))
     return best * last if scores and scores[best] < needed else 0.0
-
-
-def crps_of_quantiles(quantiles: ArrayLike, truth: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
-    """Return 2 × the mean pinball loss over the levels, last axis (Gneiting and Ranjan 2011, eq. 17).
-
-    The levels must be the middles of equal parts of (0, 1): then the mean is the midpoint rule of the integral.
-    """
-    q, y, p = (np.asarray(values, dtype=float) for values in (quantiles, truth, levels))
-    if q.shape != (*y.shape, p.size):
-        raise InputError(f"quantiles of shape {q.shape}: {p.size} levels of {y.shape} truths need {(*y.shape, p.size)}")
-    below = q - y[..., None]
-    return np.asarray(2 * np.mean(np.where(below >= 0, 1 - p, -p) * below, axis=-1))

@@ -6,42 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.families import Law
-from planner.curves.families.base import CannotTellError, LawDraws, interval, size_name
-from planner.curves.families.group_size import draw_group_law
-from planner.curves.families.model_size import draw_model_sizes
-from planner.curves.families.power import draw_power_law
-from planner.curves.families.sigmoid import Sigmoid
-from planner.curves.families.value_based import draw_value_based
+from planner.curves.families.across_runs import draw_group_law, draw_model_sizes, draw_value_based
+from planner.curves.families.draws import CannotTellError, LawDraws, interval, size_name
+from planner.curves.families.one_curve import draw_power_law, draw_sigmoid
 from planner.curves.fitting import Interval
 from planner.curves.reading.table import Table, listing
 
 MOST_POINTS = 60  # of a curve; more are averaged in groups, as a law has but a few parameters
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
-
-@dataclass(frozen=True)
-class LawColumn:
-    """A column that a law is about: what it holds, and the names by which it is found."""
-
-    what: str
-    names: tuple[str, ...]
-
-
-PARAMETERS = LawColumn("the model's number of parameters", ("parameters", "params", "num_parameters", "model_size"))
-GROUP = LawColumn("rollouts per prompt", ("rollouts_per_prompt", "n", "group_size", "num_generations"))
-UPDATES = LawColumn("updates per environment step", ("utd", "updates_per_step", "replay_ratio"))
-STEPS = LawColumn("environment steps to the threshold", ("env_steps", "environment_steps", "data"))
-COLUMNS: Mapping[Law, tuple[LawColumn, ...]] = {
-    Law.SIGMOID: (),
-    Law.POWER: (),
-    Law.MODEL_SIZE: (PARAMETERS,),
-    Law.GROUP_SIZE: (GROUP,),
-    Law.VALUE_BASED: (UPDATES, PARAMETERS, STEPS),
+# The columns that a law is about: what each holds, and the names by which it is found.
+_PARAMETERS = ("the model's number of parameters", ("parameters", "params", "num_parameters", "model_size"))
+_GROUP = ("rollouts per prompt", ("rollouts_per_prompt", "n", "group_size", "num_generations"))
+_UPDATES = ("updates per environment step", ("utd", "updates_per_step", "replay_ratio"))
+_STEPS = ("environment steps to the threshold", ("env_steps", "environment_steps", "data"))
+COLUMNS = {
+    Law.MODEL_SIZE: (_PARAMETERS,),
+    Law.GROUP_SIZE: (_GROUP,),
+    Law.VALUE_BASED: (_UPDATES, _PARAMETERS, _STEPS),
 }
 
 
@@ -80,7 +66,7 @@ class LawFit:
 
 def fit_curve_law(law: Law, curve: Curve) -> LawFit:
     """Fit the sigmoid or the power law to one curve."""
-    draw = Sigmoid().draw if law is Law.SIGMOID else draw_power_law
+    draw = draw_sigmoid if law is Law.SIGMOID else draw_power_law
     return _fit(law, curve.name, {"": curve}, lambda: draw(averaged(curve)), curve.notes)
 
 
@@ -99,9 +85,8 @@ def fit_law_over(law: Law, name: str, curves: Mapping[float, Sequence[Curve]]) -
 
 def fit_value_based(table: Table) -> LawFit:
     """Fit the law of value-based RL to rows of updates per step, parameters and environment steps."""
-    names = [column_of(table, column, Law.VALUE_BASED) for column in COLUMNS[Law.VALUE_BASED]]
-    columns = [numbers_in(table, name) for name in names]
-    rows = np.column_stack(columns)
+    columns = numbers_for(table, Law.VALUE_BASED)
+    rows = np.column_stack(list(columns.values()))
     whole = np.isfinite(rows).all(axis=1)
     notes = (*table.notes, *([f"{int((~whole).sum())} rows left out: a number is missing"] if not whole.all() else []))
     rows = rows[whole]
@@ -132,35 +117,39 @@ def averaged(curve: Curve) -> Curve:
     return replace(curve, x=x, y=y, standard_errors=None)
 
 
-def column_of(table: Table, column: LawColumn, law: Law) -> str:
-    """Return the name that a column has in a table; InputError with what the law needs and what there is."""
-    names = {name.casefold(): name for name in [*table.columns, *table.text]}
-    found = next((names[name] for name in column.names if name in names), None)
-    if found is not None:
-        return found
-    needed = " and ".join(f"'{each.names[0]}' ({each.what})" for each in COLUMNS[law])
-    others = "" if law is Law.VALUE_BASED else ", beside compute and score"
-    raise InputError(
-        f"--law {law} needs {needed}{others}; '{table.name}' has {listing([*table.columns, *table.text])}: give the "
-        f"one that holds {column.what} one of the names {', '.join(column.names)}"
-    )
+def numbers_for(table: Table, law: Law) -> dict[str, Vector]:
+    """Return the columns that a law is about, by name; InputError with what the law needs and what there is.
 
-
-def numbers_in(table: Table, name: str) -> Vector:
-    """Return the numbers of a column; sizes may be written as 7B or 0.5b."""
-    return table.columns[name] if name in table.columns else np.array([_size(t, name, table) for t in table.text[name]])
+    Sizes may be written as 7B or 0.5b.
+    """
+    there, found = {name.casefold(): name for name in [*table.columns, *table.text]}, {}
+    for what, names in COLUMNS[law]:
+        column = next((there[name] for name in names if name in there), None)
+        if column is None:
+            needed = " and ".join(f"'{names[0]}' ({what})" for what, names in COLUMNS[law])
+            others = "" if law is Law.VALUE_BASED else ", beside compute and score"
+            raise InputError(
+                f"--law {law} needs {needed}{others}; '{table.name}' has {listing([*table.columns, *table.text])}: "
+                f"give the one that holds {what} one of the names {', '.join(names)}"
+            )
+        if column in table.columns:
+            found[column] = table.columns[column]
+        else:
+            found[column] = np.array([_size(each, column, table) for each in table.text[column]])
+    return found
 
 
 def _size(text: str, column: str, table: Table) -> float:
     if not text.strip():
-        return float("nan")
-    number = re.fullmatch(r"([\d.,_]+(?:e[+-]?\d+)?)\s*([kmbt]?)", text.strip().casefold())
-    try:
-        return float(number[1].replace(",", "").replace("_", "")) * _SUFFIXES[number[2]] if number else float("")
-    except ValueError:
+        return math.nan
+    number = re.fullmatch(
+        r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([kmbt]?)", re.sub("[,_]", "", text.strip().casefold())
+    )
+    if number is None:
         raise InputError(
             f"'{text}' in column '{column}' of '{table.name}' is no number: write it as 7000000000, 7e9 or 7B"
-        ) from None
+        )
+    return float(number[1]) * _SUFFIXES[number[2]]
 
 
 def parts_by(table: Table, column: str, values: Vector | Sequence[str]) -> dict[float | str, Table]:
@@ -169,10 +158,10 @@ def parts_by(table: Table, column: str, values: Vector | Sequence[str]) -> dict[
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         if value != "" and not (isinstance(value, float) and math.isnan(value)):
             rows.setdefault(value, []).append(row)
-    return {value: _part(table, column, np.array(chosen)) for value, chosen in rows.items()}
+    return {value: _part(table, column, chosen) for value, chosen in rows.items()}
 
 
-def _part(table: Table, without: str, rows: NDArray[np.intp]) -> Table:
+def _part(table: Table, without: str, rows: list[int]) -> Table:
     columns = {name: values[rows] for name, values in table.columns.items() if name != without}
     text = {name: [values[row] for row in rows] for name, values in table.text.items() if name != without}
     return replace(table, columns=columns, text=text, pace=None if table.pace is None else table.pace[rows])

@@ -10,16 +10,7 @@ from budgets.errors import InputError
 from planner.curves.comparison import Comparison, compare
 from planner.curves.curve import Curve
 from planner.curves.families import Law
-from planner.curves.laws import (
-    COLUMNS,
-    LawFit,
-    column_of,
-    fit_curve_law,
-    fit_law_over,
-    fit_value_based,
-    numbers_in,
-    parts_by,
-)
+from planner.curves.laws import LawFit, fit_curve_law, fit_law_over, fit_value_based, numbers_for, parts_by
 from planner.curves.reading import Table, read_table
 from planner.curves.reading.assembly import curves_of
 from planner.curves.reading.names import resolve
@@ -130,12 +121,11 @@ def compare_recipes(tables: Tables, request: FitRequest, failures: Sequence[str]
 def _grouped_by_number(
     tables: Tables, law: Law, request: FitRequest, said: list[str]
 ) -> tuple[dict[float, list[Curve]], list[str]]:
-    (column,) = COLUMNS[law]
     found: Grouped = {}
     for file, table in tables:
         try:
-            name = column_of(table, column, law)
-            _gather(found, file, parts_by(table, name, numbers_in(table, name)), request, said)
+            ((name, values),) = numbers_for(table, law).items()
+            _gather(found, file, parts_by(table, name, values), request, said)
         except InputError as failure:
             said.append(str(failure))
     return {float(value): curves for value, curves in found.items()}, said

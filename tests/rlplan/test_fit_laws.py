@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.curves.families.sigmoid import SigmoidFit
 from tests.planner.curves.family_samples import (
     EASY,
     PAIRS,
     SIZES,
+    Sigmoid,
     curve_of,
     group_curve,
     size_curve,
@@ -20,7 +20,7 @@ from tests.planner.curves.family_samples import (
 from tests.rlplan.conftest import Run
 from tests.rlplan.fit_answers import refused
 
-SCALERL = SigmoidFit(0.3, 0.61, 1.92, 2542.0, 0.0)
+SCALERL = Sigmoid(0.3, 0.61, 1.92, 2542.0)
 PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 
 
@@ -29,7 +29,7 @@ def table(path: Path, header: str, rows: Iterable[Iterable[object]]) -> str:
     return path.name
 
 
-def rising(path: Path, until: float = 12_000, law: SigmoidFit = SCALERL) -> str:
+def rising(path: Path, until: float = 12_000, law: Sigmoid = SCALERL) -> str:
     curve = curve_of(law, np.linspace(until / 60, until, 60), noise=0.01, seed=2)
     return table(path, "gpu_hours,score", zip(curve.x, curve.y, strict=True))
 
@@ -56,7 +56,7 @@ def recipes(path: Path) -> str:
     for name, (asymptote, midpoint) in laws.items():
         for seed in (0, 1):
             curve = curve_of(
-                SigmoidFit(0.3, asymptote, 2.0, midpoint, 0.0), np.linspace(200, 12_000, 60), 0.01, seed * 7 + len(name)
+                Sigmoid(0.3, asymptote, 2.0, midpoint), np.linspace(200, 12_000, 60), 0.01, seed * 7 + len(name)
             )
             rows += [(name, seed, x, y) for x, y in zip(curve.x, curve.y, strict=True)]
     return table(path, "variant,seed,gpu_hours,score", rows)
@@ -93,7 +93,7 @@ def test_laws_predict_where_they_are_asked_to(run: Run, tmp_path: Path) -> None:
     (fit,) = fitted(run, "sigmoid", rising(tmp_path / "one.csv"), "--fit-until", "8000", "--predict-at", "20000")
     (prediction,) = fit["predictions"]
     assert (prediction["series"], prediction["x"]) == ("", 20_000)
-    assert prediction["low"] <= float(SCALERL.predict(20_000)) <= prediction["high"]
+    assert prediction["low"] <= float(SCALERL.at(20_000)) <= prediction["high"]
     assert fit["points"] == 40
     (fit,) = fitted(run, "group-size", groups(tmp_path / "n.csv"), "--predict-at", "1e5", "--predict-at", "end")
     assert [each["series"] for each in fit["predictions"]] == ["n*", "n*"]

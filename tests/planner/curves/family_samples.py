@@ -1,9 +1,12 @@
 """Curves drawn from laws as published."""
 
+import math
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import expit
 
 from planner.curves.curve import Curve
-from planner.curves.families.sigmoid import SigmoidFit
 from planner.group_law import OptimalGroupLaw
 
 SIZES = (0.5e9, 1.5e9, 3e9, 7e9, 14e9, 32e9, 72e9)
@@ -12,8 +15,20 @@ K_MAX, N_0 = 0.13304, 13.78e9
 EASY = OptimalGroupLaw(rise=5.67, steepness=8.84, midpoint=6.08, floor=3.08)
 
 
-def curve_of(fit: SigmoidFit, x: np.ndarray, noise: float = 0.0, seed: int = 0) -> Curve:
-    y = fit.predict(x) + np.random.default_rng(seed).normal(0, noise, x.size)
+class Sigmoid(NamedTuple):
+    R0: float
+    A: float
+    B: float
+    C_mid: float
+
+    def at(self, x: np.ndarray | float) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            gained = expit(self.B * (np.log(x) - math.log(self.C_mid)))
+        return self.R0 * (1 - gained) + self.A * gained
+
+
+def curve_of(law: Sigmoid, x: np.ndarray, noise: float = 0.0, seed: int = 0) -> Curve:
+    y = law.at(x) + np.random.default_rng(seed).normal(0, noise, x.size)
     return Curve.of("drawn", x, y)
 
 

@@ -4,7 +4,7 @@ import pytest
 from budgets.errors import InputError
 from planner.curves.comparison import compare
 from planner.curves.curve import Curve
-from planner.curves.families.sigmoid import SigmoidFit
+from tests.planner.curves.family_samples import Sigmoid, curve_of
 
 # ScaleRL, Table 1: C_mid, B, A.
 TABLE = {
@@ -19,9 +19,7 @@ TABLE = {
 
 
 def run(A: float, B: float = 2.0, C_mid: float = 2500.0, noise: float = 0.002, seed: int = 1) -> Curve:
-    x = np.linspace(C_mid / 5, 6 * C_mid, 40)
-    y = SigmoidFit(0.3, A, B, C_mid, 0.0).predict(x) + np.random.default_rng(seed).normal(0, noise, x.size)
-    return Curve.of(f"A={A}", x, y)
+    return curve_of(Sigmoid(0.3, A, B, C_mid), np.linspace(C_mid / 5, 6 * C_mid, 40), noise, seed)
 
 
 def test_the_published_table_is_ranked_by_asymptote_and_ties_by_midpoint() -> None:
