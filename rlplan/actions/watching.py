@@ -60,7 +60,7 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
 
     A log that cannot be read yet, since nothing is in it, is waited for.
     """
-    known: dict[str, int] = {}
+    known: dict[tuple[str, str], int] = {}
     while True:
         found: list[Seen] = []
         try:
@@ -74,13 +74,13 @@ def followed(request: WatchRequest, wait: Callable[[float], None] = time.sleep) 
         wait(request.every)
 
 
-def _seen(table: Table, request: WatchRequest, known: dict[str, int]) -> Iterator[Seen]:
-    """Yield what is new of one table: `known` holds how many validations of each curve were told."""
+def _seen(table: Table, request: WatchRequest, known: dict[tuple[str, str], int]) -> Iterator[Seen]:
+    """Yield what is new of one table: `known` holds how many validations of each curve and series were told."""
     of_updates = _of_updates(table)
     for curve in curves_of(table, x=request.x, y=request.y, by=request.by, percent=request.percent):
         measured = curve.evaluated_on(request.answers) if request.answers is not None else _with_errors(curve, table)
         scored = _scored(measured, table)
-        told = known.get(curve.name, 0)
+        told = known.get((curve.name, curve.y_name), 0)
         for number in range(told, len(scored)):
             warned_before, warned = (fall(scored[:upto]) for upto in (number, number + 1))
             yield Seen(
@@ -91,7 +91,7 @@ def _seen(table: Table, request: WatchRequest, known: dict[str, int]) -> Iterato
                 _left(measured, request.end) if number == len(scored) - 1 else None,
                 curve.notes if number == 0 else (),
             )
-        known[curve.name] = len(scored)
+        known[curve.name, curve.y_name] = len(scored)
         if of_updates is not None:
             yield Seen(curve.name, curve.x_name, None, of_updates)
             of_updates = None

@@ -1,4 +1,5 @@
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,13 @@ def test_a_log_that_grows_is_followed_until_it_warns(tmp_path: Path) -> None:
     assert [each.scored.score for each in seen if each.scored] == FALLEN
     assert looks == [3.0, 3.0]
     assert [each.warned is not None for each in seen].count(True) == 1
+
+
+def test_validations_are_followed_from_the_first_where_there_was_training_alone(tmp_path: Path) -> None:
+    rewards, scores = [0.3 + 0.01 * step for step in range(20)], [0.3, 0.4, 0.5, 0.6]
+    log = verl_log(tmp_path / "verl.log", rewards[:4], [])
+    grown = iter([lambda: verl_log(log, rewards, scores)])
+    seen = list(islice(followed(WatchRequest(log), lambda _: next(grown)()), 8))
+
+    assert [each.scored.score for each in seen if each.scored] == [*rewards[:4], *scores]
+    assert any("the validation of verl" in note for note in seen[4].notes)

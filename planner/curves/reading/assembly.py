@@ -13,7 +13,7 @@ from planner.curves.reading.names import AXES, COUNTERS, TOTALS, guess_score, ma
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import read_table
 from planner.curves.reading.table import Rows, Table, Vector
-from planner.logs.series import Choice, choose_score, trainer_of
+from planner.logs.series import choose_score, trainer_of
 
 # Words in a column's name that suit a percentage, and a score above which no other reading of [0, 100] is likely.
 _PERCENT_WORDS = ("acc", "pass", "percent", "pct", "score", "%")
@@ -43,12 +43,7 @@ def read_curves(
     tables = read_table(path)
     for table in tables:
         try:
-            chosen = _trainers_score(table, x) if y is None else None
-            if chosen is None:
-                curves += curves_of(table, x=x, y=y, by=by, percent=percent)
-                continue
-            for name in chosen.series:
-                curves += _chosen(curves_of(table, x=x, y=name, by=by, percent=percent), chosen, name)
+            curves += curves_of(table, x=x, y=y, by=by, percent=percent)
         except InputError as refusal:
             refusals.append(refusal)
     if not curves:
@@ -63,6 +58,21 @@ def curves_of(
     table: Table, *, x: str | None = None, y: str | None = None, by: str | None = None, percent: bool = False
 ) -> list[Curve]:
     """Make the curves of one table, as `read_curves` does for a whole file."""
+    trainer = trainer_of(table.columns, table.trainer) if y is None else None
+    counts = {name: int((~np.isnan(values)).sum()) for name, values in table.columns.items() if name != x}
+    choice = choose_score(trainer, counts) if trainer else None
+    if choice is None:
+        return _curves(table, x, y, by, percent=percent)
+    curves = []
+    for series in choice.series:
+        label = choice.label(series)
+        for curve in _curves(table, x, series, by, percent=percent):
+            name = f"{curve.name}/{label}" if label else curve.name
+            curves.append(replace(curve, name=name, notes=(*curve.notes, *choice.notes(series))))
+    return curves
+
+
+def _curves(table: Table, x: str | None, y: str | None, by: str | None, *, percent: bool) -> list[Curve]:
     columns = _choose(table, x, y, by)
     scores, counter = table.columns[columns.score], table.columns[columns.counter]
     placed = ~np.isnan(scores) & np.isfinite(counter)
@@ -89,23 +99,6 @@ def curves_of(
         curve = Curve.of(f"{table.name}/{part.label}" if part.label else table.name, xs, ys)
         curves.append(replace(curve, notes=(*found, *curve.notes), x_name=axis, y_name=columns.score))
     return curves
-
-
-def _trainers_score(table: Table, x: str | None) -> Choice | None:
-    """Return the score by the names of the trainer that wrote the table, where one is known to have."""
-    trainer = trainer_of(table.columns, table.trainer)
-    if trainer is None:
-        return None
-    return choose_score(trainer, {n: int((~np.isnan(v)).sum()) for n, v in table.columns.items() if n != x})
-
-
-def _chosen(curves: list[Curve], choice: Choice, name: str) -> list[Curve]:
-    """Say of curves why this is the score, and name them for it where there are several."""
-    label = choice.label(name)
-    return [
-        replace(curve, name=f"{curve.name}/{label}" if label else curve.name, notes=(*curve.notes, *choice.notes(name)))
-        for curve in curves
-    ]
 
 
 def _choose(table: Table, x: str | None, y: str | None, by: str | None) -> _Columns:
