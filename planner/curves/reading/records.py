@@ -2,10 +2,8 @@
 
 import json
 import math
-from array import array
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
@@ -15,22 +13,6 @@ from planner.curves.reading.table import Table
 
 # A log that is being written, or whose writer was killed, has a broken line; more than this share is another format.
 _BROKEN_SHARE = 0.1
-
-
-@dataclass
-class _Values:
-    """The cells of one column: which rows, and what they hold."""
-
-    rows: "array[int]" = field(default_factory=lambda: array("q"))
-    numbers: "array[float]" = field(default_factory=lambda: array("d"))
-    text: dict[int, str] = field(default_factory=dict)
-
-    def add(self, row: int, value: object) -> None:
-        if isinstance(value, str):
-            self.text[row] = value
-        elif isinstance(value, int | float):
-            self.rows.append(row)
-            self.numbers.append(_number(value))
 
 
 def read_lines(stream: TextIO, name: str) -> Table:
@@ -73,23 +55,24 @@ def read_document(document: Any, name: str) -> Table:
 
 def table_of(rows: Iterable[dict[str, Any]], name: str, notes: list[str]) -> Table:
     """Turn rows with differing keys into columns; the rows of the most frequent set of keys set the pace."""
-    columns: dict[str, _Values] = {}
-    kinds: list[int] = []
-    known: dict[frozenset[str], int] = {}
+    kinds: list[frozenset[str]] = []
+    cells: dict[str, dict[int, Any]] = {}
     for number, row in enumerate(rows):
         flat = _flat(row)
+        kinds.append(frozenset(flat))
         for key, value in flat.items():
-            columns.setdefault(key, _Values()).add(number, value)
-        kinds.append(known.setdefault(frozenset(flat), len(known)))
+            cells.setdefault(key, {})[number] = value
+    columns, text = {}, {}
+    for key, values in cells.items():
+        numbers = {row: _number(value) for row, value in values.items() if isinstance(value, int | float)}
+        words = {row: value for row, value in values.items() if isinstance(value, str)}
+        if numbers and len(numbers) >= len(words):
+            columns[key] = np.full(len(kinds), np.nan)
+            columns[key][list(numbers)] = list(numbers.values())
+        elif words:
+            text[key] = [words.get(row, "") for row in range(len(kinds))]
     most = Counter(kinds).most_common(1)[0][0]
-    numbers, text = {}, {}
-    for key, values in columns.items():
-        if len(values.rows) >= len(values.text) and values.rows:
-            numbers[key] = np.full(len(kinds), np.nan)
-            numbers[key][np.array(values.rows)] = np.array(values.numbers)
-        elif values.text:
-            text[key] = [values.text.get(row, "") for row in range(len(kinds))]
-    return Table(name, numbers, text, np.array(kinds) == most, tuple(notes))
+    return Table(name, columns, text, np.array([kind == most for kind in kinds]), tuple(notes))
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
