@@ -1,5 +1,6 @@
 """A folder at a URL of fsspec, whose errors are told in one line that says what to do."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ _THEIRS = (
     ("gcsfs.retry", "HttpError"),
     ("azure.core.exceptions", "AzureError"),
 )
+_KEYS = re.compile(r"(?:key|password|secret|signature|token)[^=&]*=|\bsig=", re.IGNORECASE)
 _PROBE = "rlplan-was-here"
 
 
@@ -31,13 +33,14 @@ class Place:
     def __init__(self, url: str) -> None:
         """Refuse a URL that no library of this environment can open; nothing is asked of the storage yet."""
         self.url = url.rstrip("/")
-        self._scheme = urlsplit(url).scheme
+        parts = urlsplit(url)
+        self._scheme = parts.scheme
         if self._scheme == "":
             raise InputError(f"--storage {url} is no URL: give one such as s3://bucket/path or file:///shared/path")
-        if "@" in urlsplit(url).netloc:
+        if "@" in parts.netloc or _KEYS.search(parts.query):
             raise InputError(
-                f"--storage {self._scheme}://…@… names who you are, and would be stored with the sweep: leave that to "
-                "the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                f"--storage {self._scheme}://… holds a key or names who you are, and would be stored and shown with "
+                "the sweep: leave that to the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
         self._fs, self._root = self._opened()
 

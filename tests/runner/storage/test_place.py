@@ -32,6 +32,8 @@ def refusal(url: str) -> str:
         ("floppy://a", "Protocol not known: floppy"),
         ("memory://sweeps", "ends with the process that writes to it"),
         ("s3://me:secret@bucket/path", "leave that to the environment"),
+        ("abfs://box/path?sv=2024&sig=secret", "leave that to the environment"),
+        ("s3://bucket/path?aws_secret_access_key=secret", "leave that to the environment"),
         ("file:///proc/nowhere", "file:///proc/nowhere cannot be written"),
     ],
 )
