@@ -70,15 +70,12 @@ def _read(path: Path) -> Flat:
                 return _of_yaml(text)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise InputError(f"'{path}' is not what its name says: {str(error).splitlines()[0]}") from None
 
 
 def _of_yaml(text: str) -> Flat:
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+    document = yaml.safe_load(text)
     if isinstance(document, list):  # Hydra's overrides
         return dict(_settings([str(each) for each in document]))
     return flat(document)

@@ -58,6 +58,11 @@ class Run:
         return [each for each in self.steps if each.score is not None]
 
     @property
+    def timed(self) -> bool:
+        """Whether it is known how long its updates took."""
+        return any(each.took for each in self.steps if each.step)
+
+    @property
     def problems(self) -> str | None:
         """The validation problems by the last part of their name, as far as the series names them."""
         found = _PROBLEMS.match(self.score or "")
@@ -162,7 +167,7 @@ def _score(
 
 def _steps(
     said_rows: Sequence[tuple[int, dict[str, float]]], trainer: Trainer | None, score: str | None, clock: str | None
-) -> list[Step]:
+) -> Sequence[Step]:
     """Put what was said of each step together, in their order, and say what each took."""
     rows: dict[int, dict[str, float]] = {}
     early: dict[str, float] = {}  # a validation of the base model beside a first update that is called 0
@@ -203,28 +208,25 @@ def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -
     return seconds.get(WHOLE_STEP, phases) * updates + outside
 
 
-def _filled(steps: list[Step]) -> list[Step]:
-    """Give updates whose time is not known the usual one; none where nothing was timed."""
+def _filled(steps: Sequence[Step], usual: float | None = None) -> Sequence[Step]:
+    """Give updates whose time is not known the median one, or what is given where there is none."""
     known = [each.took for each in steps if each.took is not None and each.step]
-    if not known:
+    usual = statistics.median(known) if known else usual
+    if usual is None:
         return steps
-    usual, before, filled = statistics.median(known), 0, []
-    for each in steps:
-        took = each.took if each.took is not None else usual * (each.step - before)
-        filled.append(Step(each.step, each.score, each.seconds, took, each.values))
-        before = each.step
-    return filled
+    before = [0, *(each.step for each in steps)]
+    return [
+        each if each.took is not None else replace(each, took=usual * (each.step - last))
+        for each, last in zip(steps, before, strict=False)
+    ]
 
 
 def timed(run: Run, seconds_per_step: float) -> Run:
     """Return a run whose log does not say how long its steps took, with so many seconds for each."""
-    if any(each.took for each in run.steps):
+    if run.timed:
         return run
-    before = [0, *(each.step for each in run.steps)]
-    steps = [
-        replace(each, took=seconds_per_step * (each.step - last)) for each, last in zip(run.steps, before, strict=False)
-    ]
-    return replace(run, steps=tuple(steps))
+    untimed = [replace(each, took=None) if each.step else each for each in run.steps]
+    return replace(run, steps=tuple(_filled(untimed, seconds_per_step)))
 
 
 def gpu_hours(steps: Sequence[Step], gpus: int) -> list[float]:

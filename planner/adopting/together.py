@@ -45,14 +45,7 @@ class Entry:
     @property
     def gpu_hours(self) -> float:
         """What it took in all; 0 where nothing says how long it took."""
-        if not self.timed:
-            return 0.0
-        return gpu_hours(self.run.steps, self.settings.gpus or 1)[-1]
-
-    @property
-    def timed(self) -> bool:
-        """Whether it is known how long its steps took."""
-        return any(each.took for each in self.run.steps)
+        return gpu_hours(self.run.steps, self.settings.gpus or 1)[-1] if self.run.timed else 0.0
 
     @property
     def scored(self) -> bool:
@@ -126,10 +119,10 @@ def _require_known(entries: Sequence[Entry]) -> None:
                 f"'{each.run.path}' has {each.allocation[0]} rollouts per prompt: what is compared here "
                 "are groups of two or more"
             )
-        if each.scored and not each.timed:
+        if each.scored and not each.run.timed:
             raise InputError(f"'{each.run.path}' does not say how long its steps took: give --seconds-per-step")
-        high = max((score.score or 0.0 for score in each.run.scores), default=0.0)
-        low = min((score.score or 0.0 for score in each.run.scores), default=0.0)
+        scores = [score.score or 0.0 for score in each.run.scores]
+        low, high = min(scores, default=0.0), max(scores, default=0.0)
         if not 0 <= low <= high <= 1:
             raise InputError(
                 f"'{each.run.path}' has scores from {low:.4g} to {high:.4g}, and a score lies between 0 and 1: give "

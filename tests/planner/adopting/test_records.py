@@ -86,6 +86,12 @@ def test_runs_without_any_time_take_what_one_says(tmp_path: Path) -> None:
     assert gpu_hours(timed(run, 36.0).steps, 8) == pytest.approx([0.16, 0.32, 0.48])
 
 
+def test_a_base_validation_that_was_timed_says_nothing_of_updates(tmp_path: Path) -> None:
+    lines = ["step:0 - timing_s/testing:30.0 - val-core/x/acc/mean@1:0.1"]
+    run = read_run(log(tmp_path / "run.log", [*lines, *(f"step:{s} - val-core/x/acc/mean@1:0.2" for s in (2, 4))]))
+    assert [each.took for each in timed(run, 36.0).steps] == [30.0, 72.0, 72.0]
+
+
 def test_a_run_that_began_again_is_taken_at_its_newest(tmp_path: Path) -> None:
     lines = [f"step:{s} - val-core/x/acc/mean@1:0.1 - timing_s/step:10.0" for s in range(1, 7)]
     lines += [f"step:{s} - val-core/x/acc/mean@1:0.2 - timing_s/step:20.0" for s in range(4, 9)]
