@@ -96,11 +96,11 @@ def _column(path: Path) -> tuple[str, list[float]]:
 
 
 def _guessed(table: "Table", path: Path) -> str:
-    from planner.curves.reading.names import matching  # noqa: PLC0415 (numpy)
+    from planner.curves.reading.names import columns_like  # noqa: PLC0415 (numpy)
     from planner.curves.reading.table import listing  # noqa: PLC0415
 
     for pattern in COLUMNS:
-        if len(found := matching(pattern, table.columns)) == 1:
+        if len(found := columns_like(pattern, table.columns)) == 1:
             return found[0]
     unnamed = [name for name in table.columns if not NUMBERING.search(name)]
     if len(unnamed) == 1:

@@ -9,7 +9,7 @@ import numpy as np
 from budgets.errors import InputError
 from planner.curves.curve import Curve
 from planner.curves.reading.mixed import Part, named, split
-from planner.curves.reading.names import AXES, COUNTERS, TOTALS, guess_score, matching, resolve, unguessed
+from planner.curves.reading.names import AXES, COUNTERS, TOTALS, columns_like, guess_score, resolve, unguessed
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import read_table
 from planner.curves.reading.table import Rows, Table, Vector
@@ -133,7 +133,7 @@ def _score(table: Table, taken: Collection[str | None]) -> str:
 
 
 def _known(patterns: tuple[str, ...], names: list[str]) -> list[str]:
-    return list(dict.fromkeys(name for pattern in patterns for name in matching(pattern, names)))
+    return list(dict.fromkeys(name for pattern in patterns for name in columns_like(pattern, names)))
 
 
 def _guess_axis(table: Table, parts: list[Rows], columns: _Columns) -> str:

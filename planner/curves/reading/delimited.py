@@ -1,6 +1,7 @@
 """Delimited text: CSV with commas, semicolons or tabs, and the export of a Weights & Biases panel."""
 
 import csv
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -9,12 +10,11 @@ from typing import TextIO
 import numpy as np
 
 from budgets.errors import InputError
-from planner.curves.reading.names import RUNS, matching
+from planner.curves.reading.names import RUNS, columns_like
 from planner.curves.reading.table import Table, Vector
 
 _CHUNK = 50_000
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "#n/a"}
-_TRUTH = {"true": 1.0, "false": 0.0}
+_WORDS = dict.fromkeys(("", "na", "n/a", "nan", "null", "none", "-", "#n/a"), math.nan) | {"true": 1.0, "false": 0.0}
 # A column is text when more than this share of its filled cells in the first chunk are no numbers.
 _TEXT_SHARE = 0.1
 _EXTREMES = ("__MIN", "__MAX")
@@ -93,36 +93,23 @@ def _fill(columns: list[_Column], lines: Iterator[list[str]], *, decimal_comma: 
 
 def _numbers(cells: Iterable[str], decimal_comma: bool) -> tuple[Vector, int]:
     """Read cells one by one; return NaN for those that are no numbers, and how many of these were not blank."""
-    values, odd = [], 0
-    for cell in cells:
-        try:
-            values.append(float(cell))
-            continue
-        except ValueError:
-            bare = cell.strip().casefold()
-        if bare in _MISSING:
-            values.append(np.nan)
-        elif bare in _TRUTH:
-            values.append(_TRUTH[bare])
-        elif decimal_comma and _is_number(bare.replace(",", ".")):
-            values.append(float(bare.replace(",", ".")))
-        else:
-            values.append(np.nan)
-            odd += 1
-    return np.array(values), odd
+    values = [_number(cell, decimal_comma) for cell in cells]
+    return np.array(values, dtype=float), values.count(None)
 
 
-def _is_number(cell: str) -> bool:
+def _number(cell: str, decimal_comma: bool) -> float | None:
     try:
-        float(cell)
+        return float(cell)
     except ValueError:
-        return False
-    return True
+        bare = cell.strip().casefold()
+    if bare in _WORDS or not decimal_comma or "," not in bare:
+        return _WORDS.get(bare)
+    return _number(bare.replace(",", "."), False)
 
 
 def _distinct_names(header: list[str], name: str) -> tuple[list[str], list[str]]:
     """Name what the header leaves blank or repeats; a header of numbers is none."""
-    if all(_is_number(cell) for cell in header):
+    if np.isfinite(_numbers(header, False)[0]).all():
         raise InputError(f"the first line of '{name}' holds numbers: it must name the columns (step,compute,metric)")
     names: list[str] = []
     notes = []
@@ -138,7 +125,7 @@ def _distinct_names(header: list[str], name: str) -> tuple[list[str], list[str]]
 def _exported_runs(table: Table) -> list[Table]:
     """Make a table a run of a panel's export: columns 'RUN - METRIC' after an axis, without '__MIN' and '__MAX'."""
     first = next(iter(table.columns), "").casefold()
-    if not (first.startswith(_PANEL_AXES) or matching("*step", [first])):
+    if not (first.startswith(_PANEL_AXES) or columns_like("*step", [first])):
         return []
     scores = [name for name in table.columns if _BETWEEN in name and not name.endswith(_EXTREMES)]
     shared = {name: values for name, values in table.columns.items() if _BETWEEN not in name}

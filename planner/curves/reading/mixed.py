@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgets.errors import InputError
-from planner.curves.reading.names import RUNS, matching, resolve
+from planner.curves.reading.names import RUNS, columns_like, resolve
 from planner.curves.reading.table import LISTED, Rows, Table, Vector, listing
 
 # Columns that change when one run is launched again.
@@ -37,7 +37,7 @@ def split(table: Table, by: str | None, scored: Rows, counter: Vector, taken: se
     steps = counter[scored]
     if np.all(np.diff(steps) > 0):
         return [_whole(table)], []
-    obvious = [name for pattern in RUNS for name in matching(pattern, [*table.columns, *table.text])]
+    obvious = [name for pattern in RUNS for name in columns_like(pattern, [*table.columns, *table.text])]
     runs = [name for name in dict.fromkeys(obvious) if _distinct(_codes(table, [name])[scored]) > 1]
     settings = _settings(table, scored, steps, {*taken, *runs})
     for columns in [*([run] for run in runs), runs]:
@@ -85,7 +85,7 @@ def _distinct(codes: Codes) -> int:
 
 def _settings(table: Table, scored: Rows, steps: Vector, without: set[str]) -> list[str]:
     """Find the columns that could be a setting of a run: few values, each over several points, on common ground."""
-    passed_over = without.union(*(matching(name, [*table.columns, *table.text]) for name in _LAUNCHES))
+    passed_over = without.union(*(columns_like(name, [*table.columns, *table.text]) for name in _LAUNCHES))
     found = []
     for name in [*table.text, *table.columns]:
         if name in passed_over:

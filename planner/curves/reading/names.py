@@ -3,10 +3,10 @@
 import difflib
 import re
 from collections.abc import Iterable
-from fnmatch import translate
 
 from budgets.errors import InputError, UnknownNameError
 from planner.curves.reading.table import LISTED, Table, listing
+from planner.logs.series import matching
 
 # Scores from the most to the least trusted: plain names, then validation, then training. Names are those of this
 # project, verl, prime-rl, OpenRLHF, SkyRL, NeMo-RL, open-instruct, transformers and TRL.
@@ -45,21 +45,16 @@ _NOT_SCORES = re.compile(
 _DURATIONS = re.compile(r"tim(e|ing)|perf", re.IGNORECASE)
 
 
-def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names that match a pattern whole, or else those that end in it after a '/', whatever their case.
+def columns_like(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a pattern fits whole, or else those that end in it after a '/', whatever their case.
 
     `time/step` and its like are durations, not the step.
     """
     known = list(names)
-    if found := _whole(pattern, known):
-        return found
     ending = "/" + pattern.casefold()
-    return [name for name in known if name.casefold().endswith(ending) and not _DURATIONS.match(name)]
-
-
-def _whole(pattern: str, names: list[str]) -> list[str]:
-    regex = re.compile(translate(pattern.casefold()))
-    return [name for name in names if regex.match(name.casefold())]
+    return matching(pattern, known) or [
+        name for name in known if name.casefold().endswith(ending) and not _DURATIONS.match(name)
+    ]
 
 
 def resolve(given: str, table: Table, flag: str, *, text: bool = False) -> str:
@@ -93,14 +88,14 @@ def guess_score(table: Table, open_names: list[str]) -> str | None:
     """
     proper = [name for name in open_names if not _NOT_SCORES.search(name)]
     # An unknown prefix comes last: `train/score` must not pass before `eval_reward` because it ends in `score`.
-    for match in (_whole, matching):
+    for match in (matching, columns_like):
         for pattern in SCORES:
             found = match(pattern, proper)
             if len(found) == 1:
                 return found[0]
             if found:
                 raise InputError(f"'{table.name}' has several scores: {listing(found)}; choose one with --y NAME")
-    others = {name for pattern in (*AXES, *RUNS) for name in matching(pattern, open_names)}
+    others = {name for pattern in (*AXES, *RUNS) for name in columns_like(pattern, open_names)}
     rest = [name for name in proper if name not in others]
     return rest[0] if len(rest) == 1 else None
 
@@ -115,9 +110,8 @@ def unguessed(what: str, table: Table) -> InputError:
 
 def _worth_naming(folded: str, names: list[str]) -> list[str]:
     """Keep the nearest names, compared with and without their path, or the first few when none is near."""
-    ends = {name.casefold().rsplit("/", 1)[-1]: name for name in reversed(names)}
     whole = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(folded, whole, n=3, cutoff=0.55)
-    near_ends = difflib.get_close_matches(folded.rsplit("/", 1)[-1], ends, n=3, cutoff=0.7)
-    found = list(dict.fromkeys([*(whole[name] for name in near), *(ends[name] for name in near_ends)]))
-    return found[:3] or names[:LISTED]
+    ends = {name.casefold().rpartition("/")[2]: name for name in reversed(names)}
+    near = [whole[each] for each in difflib.get_close_matches(folded, whole, cutoff=0.55)]
+    near += [ends[each] for each in difflib.get_close_matches(folded.rpartition("/")[2], ends, cutoff=0.7)]
+    return list(dict.fromkeys(near))[:3] or names[:LISTED]

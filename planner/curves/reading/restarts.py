@@ -22,29 +22,6 @@ class Restart:
     step: float
 
 
-def restarts(steps: Vector) -> list[Restart]:
-    """Find where a counter goes back over ground that it then covers again.
-
-    Rows in no order, and stretches that were joined in the wrong order, are not restarts: nothing is repeated.
-    """
-    starts = np.flatnonzero(np.diff(steps) < 0) + 1
-    many = starts.size > MOST_RESTARTS and starts.size > min(MOST_SHARE * steps.size, MOST_EVER)
-    if many or (starts.size > 1 and steps.size < SHORTEST_STRETCH * (starts.size + 1)):
-        return []
-    stretches = np.split(steps, starts)
-    return [
-        Restart(start - 1, start, float(steps[start]))
-        for number, start in enumerate(starts.tolist(), start=1)
-        if any(_covered(earlier, stretches[number]) for earlier in reversed(stretches[:number]))
-    ]
-
-
-def _covered(earlier: Vector, stretch: Vector) -> bool:
-    """Say whether an earlier stretch has a step between the first and the last of this one; both ascend."""
-    next_step = np.searchsorted(earlier, stretch[0])
-    return bool(next_step < earlier.size and earlier[next_step] <= stretch[-1])
-
-
 def newest(table: Table, rows: Rows, placed: Flags, counter: str) -> tuple[Rows, tuple[str, ...]]:
     """Leave out of a run's rows those that a newer attempt replaced, and say so; `placed` are the rows that count."""
     steps = table.columns[counter][rows]
@@ -65,19 +42,39 @@ def splice(steps: Vector, pace: Rows, scored: Rows) -> tuple[Flags, list[Restart
     Restarts are looked for in the rows that set the pace, and apply to all; then among the scores themselves, and apply
     to these. Rows of another kind that come late (an evaluation that finished after two more steps) start nothing.
     """
-    kept = np.ones(steps.size, dtype=bool)
-    found = _located(steps, pace)
-    _drop_between(kept, steps, found)
-    kept &= ~_replaced(steps, found)
+    found = _restarts(steps, pace)
+    kept = ~_replaced(steps, found)
+    for restart in found:  # what the old attempt wrote after its last paced row; an evaluation before the first stays
+        between = slice(restart.last + 1, restart.first)
+        kept[between] &= steps[between] <= restart.step
     alive = scored[kept[scored]]
-    again = _located(steps, alive)
-    late = _replaced(steps, again)
-    kept[alive] &= ~late[alive]
+    again = _restarts(steps, alive)
+    kept[alive] &= ~_replaced(steps, again)[alive]
     return kept, [*found, *again]
 
 
-def _located(steps: Vector, rows: Rows) -> list[Restart]:
-    return [Restart(int(rows[r.last]), int(rows[r.first]), r.step) for r in restarts(steps[rows])]
+def _restarts(steps: Vector, rows: Rows) -> list[Restart]:
+    """Find where a counter goes back, among some rows, over ground that it then covers again.
+
+    Rows in no order, and stretches that were joined in the wrong order, are not restarts: nothing is repeated.
+    """
+    counter = steps[rows]
+    starts = np.flatnonzero(np.diff(counter) < 0) + 1
+    many = starts.size > MOST_RESTARTS and starts.size > min(MOST_SHARE * counter.size, MOST_EVER)
+    if many or (starts.size > 1 and counter.size < SHORTEST_STRETCH * (starts.size + 1)):
+        return []
+    stretches = np.split(counter, starts)
+    return [
+        Restart(int(rows[start - 1]), int(rows[start]), float(counter[start]))
+        for number, start in enumerate(starts.tolist(), start=1)
+        if any(_covered(earlier, stretches[number]) for earlier in reversed(stretches[:number]))
+    ]
+
+
+def _covered(earlier: Vector, stretch: Vector) -> bool:
+    """Say whether an earlier stretch has a step between the first and the last of this one; both ascend."""
+    next_step = np.searchsorted(earlier, stretch[0])
+    return bool(next_step < earlier.size and earlier[next_step] <= stretch[-1])
 
 
 def _replaced(steps: Vector, found: list[Restart]) -> Flags:
@@ -87,10 +84,3 @@ def _replaced(steps: Vector, found: list[Restart]) -> Flags:
         bound[restart.last] = restart.step
     lowest_ahead = np.minimum.accumulate(bound[::-1])[::-1]
     return np.isfinite(lowest_ahead) & (steps >= lowest_ahead)
-
-
-def _drop_between(kept: Flags, steps: Vector, found: list[Restart]) -> None:
-    """Drop what the old attempt wrote after its last paced row; an evaluation before the first new step stays."""
-    for restart in found:
-        between = slice(restart.last + 1, restart.first)
-        kept[between] &= steps[between] <= restart.step
