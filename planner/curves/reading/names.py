@@ -8,18 +8,17 @@ from budgets.errors import InputError, UnknownNameError
 from planner.curves.reading.table import LISTED, Table, listing
 from planner.logs.series import matching
 
-# Scores from the most to the least trusted: plain names, then validation, then training. Names are those of this
-# project, verl, prime-rl, OpenRLHF, SkyRL, NeMo-RL, open-instruct, transformers and TRL.
+# Scores from the most to the least trusted: plain names, then validation, then training. What trainers call them stands
+# in planner/logs/trainers/ and goes before.
 SCORES = (
-    *("metric", "score", "accuracy"),
-    *("val-core/*/mean@*", "val-core/*", "eval/all/avg_score", "eval/*avg@*", "eval/*avg_score", "eval/*pass1"),
+    *("metric", "score", "accuracy", "eval/*avg@*", "eval/*avg_score", "eval/*pass1"),
     *("val:accuracy", "val[-_:/]*accuracy", "val[-_:/]*acc*", "val[-_:/]*score*", "val[-_:/]*reward*"),
     *("validation*accuracy", "validation*acc*", "validation*score*", "validation*reward*"),
     *("test[-_:/]*accuracy", "test[-_:/]*score*", "test[-_:/]*reward*"),
     *("eval[-_:/]accuracy", "eval*accuracy", "eval*score", "eval[-_:/]reward", "eval*[_/]reward", "eval*reward*mean"),
     *("eval*pass@1", "eval*pass@*", "pass@1", "pass_rate", "success_rate", "mean_score"),
-    *("critic/score/mean", "reward/avg_raw_reward", "train/accuracy", "train/score", "train/reward", "reward"),
-    *("mean_reward", "reward_mean", "reward/mean", "critic/rewards/mean", "train*reward*mean", "acc", "value"),
+    *("train/accuracy", "train/score", "train/reward", "reward", "mean_reward", "reward_mean", "reward/mean"),
+    *("train*reward*mean", "acc", "value"),
 )
 
 # Step counters of a whole run come before those that a trainer may begin again in every epoch.
