@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 Values = dict[str, float]  # by the trainer's own names
-Said = tuple[int | None, Values]  # the step, where the line names it, and what it says of it
+StepValues = tuple[int | None, Values]  # the step, where the line names it, and what it says of it
 
 CLOCK = "time"  # seconds since 1970 in every row of prime-rl's
 
@@ -46,7 +46,7 @@ def plain(line: str) -> str:
     return _REPEATED.sub("", _PREFIX.sub("", _COLOURS.sub("", line))).rstrip()
 
 
-def verl_values(line: str) -> Said | None:
+def verl_values(line: str) -> StepValues | None:
     """Return the step and the numbers of a line of verl's console or file logger; None for any other line."""
     text = plain(line)
     if text.startswith("{"):
@@ -62,13 +62,13 @@ def verl_values(line: str) -> Said | None:
     return int(step[1]), {name: value for name, _, said in pieces if name and (value := _number(said)) is not None}
 
 
-def prime_rl_values(line: str) -> Said | None:
+def prime_rl_values(line: str) -> StepValues | None:
     """Return the step and the numbers of a row of prime-rl's metrics.jsonl; None for any other line."""
     row = _row(line)
     return (row.pop("step"), _numbers(row)) if row else None
 
 
-def openrlhf_values(line: str) -> Said | None:
+def openrlhf_values(line: str) -> StepValues | None:
     """Return the step and the numbers of a line of OpenRLHF's; None for any other line."""
     text = plain(line)
     if found := _OPENRLHF_UPDATE.search(text):
@@ -80,7 +80,7 @@ def openrlhf_values(line: str) -> Said | None:
     return None
 
 
-def areal_values(line: str) -> Said | None:
+def areal_values(line: str) -> StepValues | None:
     """Return the step of a line that ends one, or the numbers of a line of its tables, which belong to that step."""
     text = plain(line)
     if found := _AREAL_DONE.search(text):
@@ -94,7 +94,7 @@ def areal_values(line: str) -> Said | None:
     return (None, values) if values else None
 
 
-def trl_values(line: str) -> Said | None:
+def trl_values(line: str) -> StepValues | None:
     """Return the numbers of a dictionary that TRL printed, without a step."""
     text = plain(line)
     begin = text.find("{'")

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 
-from planner.logs.formats import read_printed
+from planner.logs.consoles import read_printed
 from runner.trainers.driver import SAVE_NOW
 from runner.trainers.inside import ordered_problems
 from runner.trainers.openrlhf.driver import OpenRlhfDriver

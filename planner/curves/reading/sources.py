@@ -11,7 +11,7 @@ from planner.curves.reading.delimited import read_delimited
 from planner.curves.reading.events import read_events
 from planner.curves.reading.records import parsed, read_document, read_lines, table_of
 from planner.curves.reading.table import Table, listing
-from planner.logs.formats import read_printed
+from planner.logs.consoles import read_printed
 
 _HEAD = 65_536
 _DEEPEST = 4

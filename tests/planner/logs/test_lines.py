@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.logs.lines import Said, areal_values, openrlhf_values, prime_rl_values, trl_values, verl_values
+from planner.logs.lines import StepValues, areal_values, openrlhf_values, prime_rl_values, trl_values, verl_values
 from tests.planner.logs import printed
 
 LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
@@ -46,6 +46,6 @@ LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
     ],
 )
 def test_a_line_says_its_numbers_or_nothing(
-    values_of: Callable[[str], Said | None], line: str, said: Said | None
+    values_of: Callable[[str], StepValues | None], line: str, said: StepValues | None
 ) -> None:
     assert values_of(line) == said

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from budgets.errors import InputError
 from planner.curves.reading import read_curves, read_table
-from planner.logs.formats import read_printed
+from planner.logs.consoles import read_printed
 from tests.planner.curves.reading_samples import jsonl, noted, only, points, write
 from tests.planner.logs import printed
 from tests.planner.logs.printed import log

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.logs.lines import Said, Values, areal_values, openrlhf_values, trl_values, verl_values
+from planner.logs.lines import StepValues, Values, areal_values, openrlhf_values, trl_values, verl_values
 
 _TRL_BAR = re.compile(r"\b(\d+)/(\d+) \[\d")  # TRL's dictionaries name no step; the progress bar before them does
 _TRL_EVALUATION = "eval_"
 _STEP = "step"
 
-CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], Said | None]]] = {
+CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], StepValues | None]]] = {
     "verl": (re.compile(r"step:\d+ - |Initial validation metrics: \{|\"data\": ?\{"), verl_values),
     "openrlhf": (re.compile(r"Global step \d+: \{|Evaluation completed in "), openrlhf_values),
     "areal": (re.compile(r"Train step \d+/\d+ done|│ \w"), areal_values),
@@ -106,7 +106,7 @@ class _TrlSteps:
             if int(total) >= self._most:
                 self._most, self._bar = int(total), int(done)
 
-    def of(self, said: Said) -> int:
+    def of(self, said: StepValues) -> int:
         """Return the step of what was just read."""
         if any(name.startswith(_TRL_EVALUATION) for name in said[1]):
             return max(self._last, self._bar)
