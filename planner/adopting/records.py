@@ -14,14 +14,14 @@ from planner.curves.reading.names import resolve
 from planner.curves.reading.restarts import newest
 from planner.curves.reading.sources import PRINTED
 from planner.logs.lines import CLOCK
-from planner.logs.series import choose_score, ours_of, trainer_of
+from planner.logs.series import choose_score, matching, ours_of, trainer_of
 from planner.logs.trainers import WHOLE_STEP, Trainer
 
-_STEPS = ("step", "training/global_step", "global_step", "trainer/global_step", "train/global_step")
+_STEPS = ("step", "training/global_step", "global_step", "trainer/global_step", "train/global_step", "_step")
 _CLOCKS = (CLOCK, "seconds", "_timestamp", "_runtime", "at_seconds")
 _PROBLEMS = re.compile(
     r"val(?:-core|-aux)?/(?:test_score/)?(.+?)(?:/(?:acc|reward|score))?(?:/mean@\d+)?$"
-    r"|eval_(.+)_pass\d+$|eval/([^/]+)(?:/.*)?$"
+    r"|(?:eval/)?eval_(.+)_pass\d+$|eval/([^/]+)(?:/.*)?$"
 )
 _SAMPLES = re.compile(r"(?:mean|avg)@(\d+)$")
 LEAST_SECONDS = 1e-9
@@ -100,7 +100,7 @@ def read_run(path: Path, scores: Sequence[str] = ()) -> Run:
     series, why, others = _score(tables, trainer, scores)
     said, notes = [], list(table.notes)
     for each in tables:
-        counter = next((name for name in _STEPS if name in each.columns), None)
+        counter = next((column for name in _STEPS for column in matching(name, each.columns)), None)
         if counter is None:
             raise InputError(f"'{path}' counts no steps: a run that is adopted has a column step")
         placed = np.isfinite(each.columns[counter])

@@ -66,15 +66,22 @@ def load_trainer(name: str) -> Trainer:
 def read_trainer(path: Path) -> Trainer:
     """Read the file of a trainer; ConfigError names the file, what is wrong in it, and what may stand there."""
     given: dict[str, Any] = read_tables(path, "trainer", f"known are {', '.join(trainer_names())}")
-    _require_known(path, "", given, [each.name for each in fields(Trainer) if each.name != "name"])
+    own = [each.name for each in fields(Trainer) if each.name != "name"]
+    _require_known(path, "", given, [*own, "prefixes"])
     if missing := [name for name in ("marks", "validation") if not given.get(name)]:
         raise ConfigError(f"{path} lacks {' and '.join(missing)}: name series of its logs, such as marks = ['loss']")
-    for name in [name for name in ("marks", "validation", "outside") if name in given]:
-        given[name] = _patterns(path, name, given[name])
+    prefixes = ("", *_patterns(path, "prefixes", given.pop("prefixes", [])))
+    for name, before in (("marks", prefixes), ("validation", prefixes), ("outside", ("",))):
+        if name in given:
+            given[name] = _patterns(path, name, given[name], before)
     for table, allowed in _TABLES.items():
         _require_known(path, f"{table}.", given.setdefault(table, {}), allowed)
-    for table, read in (("metrics", _patterns), ("seconds", _parts), ("keys", _patterns)):
-        given[table] = {name: read(path, f"{table}.{name}", value) for name, value in given[table].items()}
+    for table, read, before in (
+        ("metrics", _patterns, prefixes),
+        ("seconds", _parts, prefixes),
+        ("keys", _patterns, ("",)),
+    ):
+        given[table] = {name: read(path, f"{table}.{name}", value, before) for name, value in given[table].items()}
     return Trainer(name=path.stem, **given)
 
 
@@ -85,14 +92,14 @@ def _require_known(path: Path, above: str, table: object, allowed: Sequence[str]
         raise ConfigError(f"{path}: unknown key '{above}{unknown}': {suggest(unknown, allowed)}")
 
 
-def _parts(path: Path, key: str, value: object) -> tuple[Patterns, ...]:
+def _parts(path: Path, key: str, value: object, prefixes: Patterns) -> tuple[Patterns, ...]:
     if isinstance(value, dict) and [*value] == ["sum"] and isinstance(value["sum"], list):
-        return tuple(_patterns(path, f"{key}.sum", part) for part in value["sum"])
-    return (_patterns(path, key, value),)
+        return tuple(_patterns(path, f"{key}.sum", part, prefixes) for part in value["sum"])
+    return (_patterns(path, key, value, prefixes),)
 
 
-def _patterns(path: Path, key: str, value: object) -> Patterns:
+def _patterns(path: Path, key: str, value: object, prefixes: Patterns = ("",)) -> Patterns:
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
-        return tuple(names)
+        return tuple(prefix + name for name in names for prefix in prefixes)
     raise ConfigError(f"{path}: {key} = {value!r} should be a name, or a list of names of which the first found counts")
