@@ -13,7 +13,6 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from budgets.errors import CheckpointError, ClusterLostError, NotFoundError, RlplanError, StoreUnavailableError
-from planner.config.trainer import Patience
 from planner.disk import DISK_IS_FULL
 from planner.store import ReplacedError, Store, open_store
 from planner.store.driving import Driver, LeaseLostError, hold_lease
@@ -155,18 +154,17 @@ class SweepDriver:
         return None
 
     def _save_what_runs(self) -> None:
-        """Have every segment end, saved, as after an interrupt, and wait for that as long as a trainer may take."""
-        running, clock = self._board.running, self._executor.clock
+        """Have every segment end, saved, and wait for that as after an interrupt: until it ends, or hangs."""
+        running = self._board.running
         for segment in running:
-            self._executor.stop(segment)
-        trainer = self._board.spec.training.trainer
-        deadline = clock.seconds() + (trainer.patience if trainer is not None else Patience()).stop_seconds
-        while running and clock.seconds() < deadline:
+            self._dispatcher.stop(segment)
+        while any(segment.worker is not None and not segment.killed for segment in running.values()):
             for event in self._executor.wait(self._tick):
                 with suppress(Exception):  # it may be this event that nobody can take in
                     self._intake.take(event)
             with suppress(Exception):  # or this that cannot be stored; no other driver may think that we are gone
                 self._journal.commit()
+            self._dispatcher.end_hung()
 
     def _turns(self) -> bool:
         """Take turns until the sweep is over; return whether it was interrupted."""

@@ -215,24 +215,41 @@ def test_a_fit_that_fails_ends_nothing_and_is_noted_once(tmp_path: Path) -> None
     assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
 
 
+class Deliberate(SimulatedExecutor):
+    """What is asked to stop takes five minutes until it has saved."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._asked: dict[int, float] = {}
+
+    def stop(self, segment: int) -> None:
+        self._asked.setdefault(segment, self.clock.seconds())
+
+    def wait(self, seconds: float) -> Sequence[Event]:
+        for segment, asked in self._asked.items():
+            if self.clock.seconds() - asked > 300.0:
+                super().stop(segment)
+        return super().wait(seconds)
+
+
 def test_an_error_in_a_turn_saves_what_runs_before_it_ends_the_sweep(tmp_path: Path) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    turns = count(1)
+    """As after an interrupt, a trainer has `pause_seconds` beside its `stop_seconds` for that."""
+    slow = SimulationChoice(costs=COSTS.model_copy(update={"seconds_per_update": 10.0}))
+    given = sweep(tmp_path, room=1000 * ROOM, choice=slow, trainer="standin")
+    executor = Deliberate(None, given.workers)
 
     def failing_at_last() -> bool:
-        if next(turns) == 6:
+        if executor.clock.seconds() > 400.0:
             raise RuntimeError("a mistake of ours")
         return False
 
     with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store, interrupted=failing_at_last)
+        running = given.driver(executor, open_policy("full"), store, interrupted=failing_at_last, tick_seconds=20.0)
         with pytest.raises(RuntimeError, match="a mistake of ours"):
             running.run()
     assert {segment.outcome for segment in rows(given, Segment)} == {SegmentOutcome.COMMITTED}
     (stored,) = rows(given, Sweep)
     assert (stored.status, stored.driver_id) == (SweepStatus.INTERRUPTED, None)
-    given.run(open_policy("full"))
-    assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
 
 
 class Rude(Mortal):
