@@ -14,7 +14,7 @@ _STEP = "step"
 
 CONSOLES: dict[str, tuple[re.Pattern[str], Callable[[str], StepValues | None]]] = {
     "verl": (re.compile(r"step:\d+ - |Initial validation metrics: \{|\"data\": ?\{"), verl_values),
-    "openrlhf": (re.compile(r"Global step \d+: \{|Evaluation completed in "), openrlhf_values),
+    "openrlhf": (re.compile(r"(?:Global step|Eval at step) \d+: \{|Evaluation completed in "), openrlhf_values),
     "areal": (re.compile(r"Train step \d+/\d+ done|│ \w"), areal_values),
     "trl": (re.compile(r"\{'[\w./@ -]+': "), trl_values),
 }

@@ -30,7 +30,7 @@ _VERL_STEP = re.compile(r"(?:^|[^\w])step:(\d+) - ")
 _VERL_BETWEEN = re.compile(r" - (?=\S)")
 _VERL_INITIAL = "Initial validation metrics: {"
 _VERL_OLD_VALIDATION = "test_score/"  # printed without the 'val/' under which it is logged
-_OPENRLHF_UPDATE = re.compile(r"Global step (\d+): (\{.*)")
+_OPENRLHF_UPDATE = re.compile(r"(?:Global step|Eval at step) (\d+): (\{.*)")  # the latter is the asynchronous one's
 _OPENRLHF_VALIDATION = re.compile(
     r"Evaluation completed in (?:(\d+) days?, )?(\d+):(\d+):(\d+), global_step (\d+), eval_metrics: (\{.*)"
 )

@@ -32,6 +32,7 @@ LOGGED = '{"step": 3, "time": 17.5, "optim/lr": 1e-6, "name": "x"}'
             "Evaluation completed in 1 day, 0:01:05, global_step 1, eval_metrics: {'a': 1}",
             (1, {"a": 1, "evaluation_seconds": 86_465}),
         ),
+        (openrlhf_values, "INFO Eval at step 20: {'eval_math_pass1': 0.25}", (20, {"eval_math_pass1": 0.25})),
         (
             trl_values,
             "{'loss': '0.002', \"a\": -2.5e-3, 'b': [1, 2], 'c': 'text', 'd': np.float32(3.0), 'e': inf, 'f': 12",

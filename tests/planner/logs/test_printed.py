@@ -19,6 +19,15 @@ from tests.planner.logs.printed import log
     [
         (printed.VERL, "verl", "val-core/openai/gsm8k/reward/mean@4", [(0, 0.25), (2, 0.4)]),
         (printed.OPENRLHF, "openrlhf", "eval_math_pass1", [(1, 0.31), (2, 0.36)]),
+        (
+            [  # the asynchronous one says a validation after later updates
+                *(f"Global step {step}: {{'policy_loss': 0.1, 'timing/ppo_train': 1.0}}" for step in range(1, 5)),
+                *(f"Eval at step {step}: {{'eval_math_pass1': 0.{step}}}" for step in (1, 3)),
+            ],
+            "openrlhf",
+            "eval_math_pass1",
+            [(1, 0.1), (3, 0.3)],
+        ),
         (printed.TRL, "trl", "eval_rewards/accuracy/mean", [(2, 0.2), (4, 0.4)]),
         (printed.AREAL, "areal", "eval-rollout/reward", [(1, 0.3), (2, 0.4)]),
     ],
