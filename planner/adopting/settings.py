@@ -77,7 +77,7 @@ def settings_of(trainer: str | None, found: Flat) -> Settings:
 def split_of(trainer: str | None, found: Flat, n: int | None, prompts: int | None) -> Split:
     """Return how a configuration uses the GPUs, and how often a batch, by the keys of its trainer."""
     known = _known(trainer, found)
-    generators = _beside(known) or (None if known.get("colocated") else _on_nodes(known, "generator_"))
+    generators = _beside(known) or (None if _take_turns(known) else _on_nodes(known, "generator_"))
     return Split(
         generators or None,
         _whole(known, "engine_gpus") or None,
@@ -134,10 +134,15 @@ def _gpus(known: Flat) -> int | None:
 
 def _beside(known: Flat) -> int:
     """Return the GPUs that only generate, beside those that train; none where all take turns."""
-    if known.get("colocated"):
+    if _take_turns(known):
         return 0
     engines = (_whole(known, "engines") or 0) * (_whole(known, "engine_gpus") or 1)
     return _whole(known, "infer_gpus") or _on_nodes(known, "infer_") or engines
+
+
+def _take_turns(known: Flat) -> bool:
+    """Whether the same GPUs generate and train; where both go on at once, only what trains is colocated."""
+    return bool(known.get("colocated")) and not known.get("asynchronous")
 
 
 def _on_nodes(known: Flat, kind: str) -> int | None:

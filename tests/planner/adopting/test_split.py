@@ -26,6 +26,15 @@ from planner.adopting.settings import Split, settings_of, split_of
             Split(4),
         ),
         (
+            "skyrl",
+            {
+                "generator.inference_engine.num_engines": 4,
+                "trainer.placement.colocate_all": False,
+                "trainer.fully_async.enabled": True,
+            },
+            Split(4, asynchronous=True),
+        ),
+        (
             "nemo-rl",
             {
                 "policy.generation.colocated.enabled": False,
@@ -50,6 +59,12 @@ def test_gpus_that_generate_alone_are_gpus_of_the_run() -> None:
     gpus = settings_of("verl", found).gpus
     assert gpus == 16
     assert split_of("verl", found, 8, 64).of(gpus) == (4, 12, False)
+
+
+def test_an_asynchronous_openrlhf_generates_on_gpus_of_its_own_whatever_it_colocates() -> None:
+    found = {"colocate_all_models": True, "async_train": True, "vllm_num_engines": 4, "actor_num_gpus_per_node": 4}
+    assert settings_of("openrlhf", found).gpus == 8
+    assert split_of("openrlhf", found, 8, 64) == Split(4, asynchronous=True)
 
 
 @pytest.mark.parametrize("gpus", [4, 3])
