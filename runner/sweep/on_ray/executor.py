@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.errors import InputError
-from runner.ports.executor import Began, Ended, Event, Failed, Gone, NoRoomError, Work
-from runner.processes import sweep_orphans
+from runner.ports.executor import Began, Ended, Event, Failed, NoRoomError, Work
 from runner.sweep.on_ray.cluster import Node
-from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.known_workers import Records
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import Link, RayStart, Restarts
+from runner.sweep.on_ray.losses import NOT_NEEDED, Losses
 from runner.sweep.on_ray.messages import Message, event_of
 from runner.sweep.on_ray.placing import (
     HANG,
@@ -35,7 +35,6 @@ _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one
 _LEAVING = 15.0
 _SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
 START_SECONDS = 600.0
-_NOT_NEEDED = "it was no longer needed"
 
 
 class RealClock:
@@ -82,7 +81,6 @@ class RayExecutor:
         self._start_seconds = start_seconds
         self._clock = RealClock()
         self._leases = Leases()
-        self._records = Records(folder)
         self._link: Link | None = None
         self._nodes: tuple[Node, ...] = ()
         self._hangs = Hangs()
@@ -91,6 +89,9 @@ class RayExecutor:
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
+        self._losses = Losses(
+            tag, self._clock, self._leases, Records(folder), self._events, lambda: self._alive, self._send
+        )
         self._closed = False
 
     @property
@@ -181,13 +182,13 @@ class RayExecutor:
         worker.seconds += max(0.0, now - worker.heard_at)  # it was there all along, though it may not have recorded it
         worker.heard_at = now
         self._send({"do": "kill", "worker": worker.name, "node": worker.node, "pid": worker.pid})
-        self._lost(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
+        self._losses.of_lease(lease, {"kind": HANG, "reason": f"{reason}{self._left_out_after(lease)}"})
 
     def release(self) -> None:
         """End the workers that hold no segment."""
         for worker in self._leases.spare():
             self._send({"do": "release", "worker": worker.name})
-            worker.ended_because = _NOT_NEEDED
+            worker.ended_because = NOT_NEEDED
             if worker.lease is not None:
                 worker.lease.closing = True
 
@@ -201,8 +202,7 @@ class RayExecutor:
             if self._events or self._clock.seconds() >= end:
                 break
             self._restarts.check()
-        events, self._events = self._events, []
-        return events
+        return self._new_events()
 
     def close(self) -> Sequence[Event]:
         """End all workers, saving nothing; no process of the sweep is left on this machine."""
@@ -216,8 +216,12 @@ class RayExecutor:
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
-        self._forget_all("the executor was closed")
-        events, self._events = self._events, []
+        self._losses.of_all("the executor was closed")
+        return self._new_events()
+
+    def _new_events(self) -> list[Event]:
+        events = list(self._events)
+        self._events.clear()
         return events
 
     def _launch(self) -> None:
@@ -314,12 +318,15 @@ class RayExecutor:
     def _nodes_are(self, nodes: tuple[Node, ...]) -> None:
         """Take in what the cluster is now; of a worker whose own node is dead Ray tells by itself."""
         names, self._nodes = {node.node: node.host for node in self._nodes}, nodes
-        alive = {node.node for node in nodes}
         for worker in self._leases.workers.values():
-            dead = sorted({names.get(node, node) for node in worker.nodes if node not in alive})
-            if dead and worker.node in alive and worker.ended_because is None:
+            dead = sorted({names.get(node, node) for node in worker.nodes if node not in self._alive})
+            if dead and worker.node in self._alive and worker.ended_because is None:
                 worker.ended_because = f"of its nodes {', '.join(dead)} is gone"
                 self._send({"do": "release", "worker": worker.name})
+
+    @property
+    def _alive(self) -> set[str]:
+        return {node.node for node in self._nodes}
 
     def _host_of(self, node: str) -> str:
         return next((one.host for one in self._nodes if one.node == node), node)
@@ -331,35 +338,8 @@ class RayExecutor:
             return
         if self._leases.reopen(lease, self._clock.seconds()):
             self._open(lease, None)
-        elif lease.work is not None and lease.worker is not None and not lease.worker.is_here:
-            lease.lost = message  # until its worker has recorded its end, or is silent: it may be cut off and train on
         else:
-            self._lost(lease, message)
-
-    def _lost(self, lease: Lease, message: Message) -> None:
-        ours = lease.worker.ended_because if lease.worker is not None else None
-        reason = ours or (_NOT_NEEDED if lease.closing else message["reason"])
-        self._fail(lease, message["kind"], reason)
-        self._leases.close(lease.name)
-        if lease.worker is not None:
-            self._gone(lease.worker, reason)
-
-    def _fail(self, lease: Lease, kind: str, reason: str) -> None:
-        worker, work = lease.worker, lease.work
-        if work is None:
-            return
-        seconds = self._lived(worker, work.reserved_seconds) if worker is not None else 0.0
-        self._events.append(Failed(work.segment, worker.name if worker is not None else None, seconds, kind, reason))
-        lease.work = None
-
-    def _gone(self, worker: KnownWorker, reason: str) -> None:
-        del self._leases.workers[worker.name]
-        self._events.append(Gone(worker.name, self._lived(worker), reason))
-        if worker.is_here:
-            sweep_orphans(self._start.tag, worker.name)
-        alive = {node.node for node in self._nodes}
-        if there := [[worker.name, node] for node in worker.elsewhere if node in alive]:
-            self._send({"do": "sweep", "workers": there})
+            self._losses.broken(lease, message)
 
     def _ray_lost(self) -> None:
         """Report everything under way as lost, clean up, and have another Ray process started after a while."""
@@ -369,19 +349,8 @@ class RayExecutor:
         reason = f"{reason or f'the process that runs Ray ended with exit code {code}'} (see {log})"
         self._last_workers = max(1, self.workers)
         self._link, self._ready = None, False
-        self._forget_all(reason)
+        self._losses.of_all(reason)
         self._restarts.lost(reason, self._clock.seconds())
-
-    def _forget_all(self, reason: str) -> None:
-        for lease in list(self._leases.leases.values()):
-            self._fail(lease, "lost", reason)
-        self._events += [Gone(one.name, self._lived(one), reason) for one in self._leases.workers.values()]
-        self._leases = Leases()
-
-    def _lived(self, worker: KnownWorker, most_seconds: float = math.inf) -> float:
-        now = self._clock.seconds()
-        self._records.read(worker, now)
-        return worker.lived(now, most_seconds)
 
     def _tend(self, now: float) -> None:
         """Do what is due although no message asks for it."""
@@ -393,11 +362,7 @@ class RayExecutor:
         if self._link is not None and not self._ready and now - self._started_at > self._start_seconds:
             self._reason = f"Ray was not ready after {self._start_seconds:g} s ([cluster] start_seconds)"
             self._link.end()  # the end of its messages follows
-        for worker in self._records.ended(self._leases.workers.values(), now):
-            if worker.lease is not None and worker.lease.lost is not None:
-                self._lost(worker.lease, worker.lease.lost)
-            else:
-                self._gone(worker, _NOT_NEEDED)
+        self._losses.look(now)
         for lease in self._leases.under_way:
             if self._ready and lease.worker is None and now - lease.waits_since > _ROOM_AFTER:
                 lease.waits_since = now
@@ -409,7 +374,7 @@ class RayExecutor:
             reason = f"no worker has taken it within {self._start_seconds:g} s ([cluster] start_seconds)"
             for lease in self._leases.forgotten(now - self._start_seconds):
                 self._send({"do": "recall", "lease": lease.name})
-                self._lost(lease, {"kind": "lost", "reason": reason})
+                self._losses.of_lease(lease, {"kind": "lost", "reason": reason})
 
     def _wait_until_ready(self) -> None:
         self.open()

@@ -124,6 +124,11 @@ class Leases:
         lease.worker, worker.lease, lease.begun = worker, lease, True
         return worker
 
+    def clear(self) -> None:
+        """Strike out all leases and workers."""
+        self.leases.clear()
+        self.workers.clear()
+
     def close(self, name: str) -> None:
         """Strike out a lease that is over; its worker may serve another."""
         lease = self.leases.pop(name, None)

@@ -1,0 +1,84 @@
+"""What is lost with a worker, a node or all of Ray: it is reported, charged as recorded, and cleared up after."""
+
+import math
+from collections.abc import Callable, Collection
+
+from runner.ports.executor import Clock, Event, Failed, Gone
+from runner.processes import sweep_orphans
+from runner.sweep.on_ray.known_workers import KnownWorker, Records
+from runner.sweep.on_ray.leases import Lease, Leases
+from runner.sweep.on_ray.messages import Message
+
+NOT_NEEDED = "it was no longer needed"
+
+
+class Losses:
+    """Strikes out leases and workers that are over, and says what became of them."""
+
+    def __init__(
+        self,
+        tag: str,
+        clock: Clock,
+        leases: Leases,
+        records: Records,
+        events: list[Event],
+        alive: Callable[[], Collection[str]],
+        send: Callable[[Message], None],
+    ) -> None:
+        """Add to the events; `alive` returns the nodes that live, `send` speaks to the process that runs Ray."""
+        self._tag, self._clock = tag, clock
+        self._leases, self._records, self._events = leases, records, events
+        self._alive, self._send = alive, send
+
+    def look(self, now: float) -> None:
+        """Report the workers whose records say that they have ended, or that are silent for too long."""
+        for worker in self._records.ended(self._leases.workers.values(), now):
+            if worker.lease is not None and worker.lease.lost is not None:
+                self.of_lease(worker.lease, worker.lease.lost)
+            else:
+                self._of_worker(worker, NOT_NEEDED)
+
+    def broken(self, lease: Lease, message: Message) -> None:
+        """Report a lease that Ray calls over; one whose worker may be cut off and train on waits for its record."""
+        if lease.work is not None and lease.worker is not None and not lease.worker.is_here:
+            lease.lost = message
+        else:
+            self.of_lease(lease, message)
+
+    def of_lease(self, lease: Lease, message: Message) -> None:
+        """Report a lease with its segment and its worker; the message has the kind of the failure, and the reason."""
+        ours = lease.worker.ended_because if lease.worker is not None else None
+        reason = ours or (NOT_NEEDED if lease.closing else message["reason"])
+        self._fail(lease, message["kind"], reason)
+        self._leases.close(lease.name)
+        if lease.worker is not None:
+            self._of_worker(lease.worker, reason)
+
+    def of_all(self, reason: str) -> None:
+        """Report everything under way as lost, and every worker as gone."""
+        for lease in list(self._leases.leases.values()):
+            self._fail(lease, "lost", reason)
+        self._events += [Gone(one.name, self._lived(one), reason) for one in self._leases.workers.values()]
+        self._leases.clear()
+
+    def _fail(self, lease: Lease, kind: str, reason: str) -> None:
+        worker, work = lease.worker, lease.work
+        if work is None:
+            return
+        seconds = self._lived(worker, work.reserved_seconds) if worker is not None else 0.0
+        self._events.append(Failed(work.segment, worker.name if worker is not None else None, seconds, kind, reason))
+        lease.work = None
+
+    def _of_worker(self, worker: KnownWorker, reason: str) -> None:
+        del self._leases.workers[worker.name]
+        self._events.append(Gone(worker.name, self._lived(worker), reason))
+        if worker.is_here:
+            sweep_orphans(self._tag, worker.name)
+        alive = self._alive()
+        if there := [[worker.name, node] for node in worker.elsewhere if node in alive]:
+            self._send({"do": "sweep", "workers": there})
+
+    def _lived(self, worker: KnownWorker, most_seconds: float = math.inf) -> float:
+        now = self._clock.seconds()
+        self._records.read(worker, now)
+        return worker.lived(now, most_seconds)
