@@ -200,12 +200,16 @@ def _took(trainer: Trainer | None, seconds: Mapping[str, float], updates: int) -
     """Return what a step took: its own time, for as many updates as it stands for, and what lies outside of it.
 
     Phases may overlap, as generation and training do in an asynchronous run: their sum serves where no step is timed.
+    Some versions of a trainer hold a phase within the step: where the others leave room for it, it is in there.
     """
     if trainer is None or not seconds:
         return None
-    outside = sum(seconds.get(phase, 0.0) for phase in trainer.outside)
-    phases = sum(took for phase, took in seconds.items() if phase != WHOLE_STEP and phase not in trainer.outside)
-    return seconds.get(WHOLE_STEP, phases) * updates + outside
+    inside = sum(took for phase, took in seconds.items() if phase != WHOLE_STEP and phase not in trainer.outside)
+    whole, beside = seconds.get(WHOLE_STEP, inside), 0.0
+    room = whole - inside if {"generate", "update"} <= seconds.keys() else 0.0
+    for took in sorted((seconds[phase] for phase in trainer.outside if phase in seconds), reverse=True):
+        room, beside = (room - took, beside) if took <= room else (room, beside + took)
+    return whole * updates + beside
 
 
 def _filled(steps: Sequence[Step], usual: float | None = None) -> Sequence[Step]:

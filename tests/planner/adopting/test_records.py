@@ -33,6 +33,20 @@ def test_a_run_of_verl(tmp_path: Path) -> None:
     assert run.phases()["generate"] == 11.0
 
 
+@pytest.mark.parametrize(
+    ("timed", "took"),
+    [
+        ("timing/step:37.5 - timing/testing:20.0 - timing/save_checkpoint:7.0", 37.5),  # as its first versions timed
+        ("timing_s/step:10.5 - timing_s/testing:20.0 - timing_s/save_checkpoint:7.0", 37.5),
+        ("timing_s/step:17.5 - timing_s/testing:20.0 - timing_s/save_checkpoint:7.0", 37.5),  # 0.9: it saves within
+    ],
+)
+def test_a_validation_counts_once_whether_or_not_verls_step_holds_it(tmp_path: Path, timed: str, took: float) -> None:
+    line = f"step:1 - timing_s/gen:5.0 - timing_s/update_actor:5.0 - val-core/x/acc/mean@1:0.1 - {timed}"
+    (step,) = read_run(log(tmp_path / "run.log", [line])).steps
+    assert step.took == took
+
+
 def test_updates_that_are_counted_from_0(tmp_path: Path) -> None:
     lines = [
         "\"Initial validation metrics: {'test_score/openai/gsm8k': 0.1}\"",
