@@ -34,7 +34,7 @@ from planner.experience.teaching import Experienced
 from planner.pooling.pool import Pool
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
-from planner.store.records import NewCandidate, NewPlan, NewSweep, NewTrial
+from planner.store.schema import Candidate, Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Action, Policy
 from planner.sweeping.policies import open_policy
@@ -184,22 +184,29 @@ def stored_sweep(store: Store, policy: str, trials: int, workers: int, seed: int
     )
     spec = sweep_spec(row, choice)
     with store.write() as session:
-        name = create_sweep(session, plan, NewSweep(policy, seed, {}, "", None), now)
+        name = create_sweep(session, plan, Sweep(policy=policy, seed=seed, config={}, config_hash=""), now)
         sweep_named(session, name).config = spec.model_dump(mode="json")
         for number in range(trials):
             planned = row.candidates[number % len(cells)]
             n, B, trial_seed = planned.rollouts_per_prompt, planned.prompts_per_batch, number // len(cells)
             config = spec.trial(n, B, planned.learning_rate, trial_seed).model_dump(mode="json")
-            new = NewTrial(
-                trial_name(n, B, trial_seed), n, B, planned.learning_rate, "grpo", trial_seed, config, planned.id
+            new = Trial(
+                name=trial_name(n, B, trial_seed),
+                rollouts_per_prompt=n,
+                prompts_per_batch=B,
+                learning_rate=planned.learning_rate,
+                recipe="grpo",
+                seed=trial_seed,
+                config=config,
+                candidate_id=planned.id,
             )
             add_trial(session, name, new, now)
     return name, spec
 
 
-def new_plan(pilot: float, workers: int) -> NewPlan:
+def new_plan(pilot: float, workers: int) -> Plan:
     """Return a plan of so many GPU-hours for pilots, and four times as many for the final run."""
-    return NewPlan(
+    return Plan(
         budget_gpu_hours=5 * pilot,
         pilot_gpu_hours=pilot,
         final_gpu_hours=4 * pilot,
@@ -225,9 +232,9 @@ def new_plan(pilot: float, workers: int) -> NewPlan:
     )
 
 
-def candidate(rank: int, n: int, B: int, price: float) -> NewCandidate:
+def candidate(rank: int, n: int, B: int, price: float) -> Candidate:
     """Return a cell with a pilot of four segments."""
-    return NewCandidate(
+    return Candidate(
         rank=rank,
         rollouts_per_prompt=n,
         prompts_per_batch=B,

@@ -5,10 +5,12 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from planner.store import Store, open_store
-from planner.store.records import NewPlan, NewPoint, NewSweep, NewTrial
+from planner.store.records import NewPoint
 from planner.store.results import add_points
+from planner.store.schema import Plan, Sweep, Trial
 from planner.store.sweeps import add_trial, create_sweep
 
 POINTS, TRIALS, RUNS, BAR_SECONDS = 100_000, 100, 5, 2.0
@@ -17,10 +19,14 @@ POINTS, TRIALS, RUNS, BAR_SECONDS = 100_000, 100, 5, 2.0
 def trials(store: Store) -> list[int]:
     """Store a plan, a sweep and its trials."""
     now = datetime.now(UTC)
-    store.save_plan(NewPlan(10.0, 2.0, 8.0, "grpo", "hard", {}, {}, {}, [], [], "0"), [], created_at=now)
+    of: dict[str, Any] = {"recipe": "grpo", "config": {}}
+    hours = {"budget_gpu_hours": 10.0, "pilot_gpu_hours": 2.0, "final_gpu_hours": 8.0}
+    empty: dict[str, Any] = {"workload": {}, "hardware": {}, "assumptions": [], "outlook": []}
+    store.save_plan(Plan(**of, **hours, **empty, difficulty="hard", rlplan_version="0"), [], created_at=now)
     with store.write() as session:
-        sweep = create_sweep(session, None, NewSweep("rlplan", 0, {}, ""), now)
-        new = (NewTrial(f"t{seed}", 8, 64, 1e-6, "grpo", seed, {}) for seed in range(TRIALS))
+        sweep = create_sweep(session, None, Sweep(policy="rlplan", seed=0, config={}, config_hash=""), now)
+        of |= {"rollouts_per_prompt": 8, "prompts_per_batch": 64, "learning_rate": 1e-6, "axes": ()}
+        new = (Trial(**of, name=f"t{seed}", seed=seed) for seed in range(TRIALS))
         return [add_trial(session, sweep, each, now) for each in new]
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from budgets.errors import NotFoundError, StoreError
-from planner.store.records import NewDecision
 from planner.store.results import record_decision
 from planner.store.schema import Request, RequestKind, Sweep, SweepStatus
 from planner.store.sweeps import sweep_named
@@ -95,7 +94,7 @@ def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: date
         request.ended_at = now
         request.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
         reason = f"the {request.kind} that {request.by} asked for at {request.at:%H:%M:%S} UTC was {request.note}"
-        record_decision(session, sweep.name, NewDecision(now, "request", reason))
+        record_decision(session, sweep.name, now, "request", reason)
 
 
 class RequestRefusedError(NotFoundError):

@@ -9,7 +9,11 @@ from planner.store.base import Base, PrimaryKey, child_of, may_refer_to
 
 
 class Final(Base):
-    """The final run of a sweep, with the promise that was made at its launch; the row never changes."""
+    """The final run of a sweep, with the promise that was made at its launch; the row never changes.
+
+    The band holds [share of the run, median, low, high]; the GPU-hours are those of the whole run, without what a pilot
+    has trained of it.
+    """
 
     __tablename__ = "finals"
 
@@ -32,7 +36,10 @@ class Final(Base):
 
 
 class ForecastOfFinal(Base):
-    """What was believed of a final run's end after one of its validations."""
+    """What was believed of a final run's end after one of its validations.
+
+    `probability_below` is that of a notable shortfall. What is left to win is NULL before the run's own curve can tell.
+    """
 
     __tablename__ = "forecasts"
 

@@ -1,6 +1,5 @@
 """Stores final runs and finds them; for the driver one is a sweep whose plan has its allocation alone."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,51 +19,11 @@ SWITCH, STAY = "switch", "stay"
 ENDED = frozenset({SweepStatus.FINISHED, SweepStatus.FAILED})
 
 
-@dataclass(frozen=True)
-class NewFinal:
-    """A final run about to start, and what is promised of it: its score at the end, and along the way.
-
-    The band holds [share of the run, median, low, high]; the GPU-hours are those of the whole run, without what a pilot
-    has trained of it.
-    """
-
-    update_steps: int
-    segment_steps: int
-    gpu_hours_per_step: float
-    start_up_gpu_hours: float
-    from_trial_id: int | None
-    from_step: int
-    stop_when_won: bool
-    promised_score: float
-    promised_low: float
-    promised_high: float
-    promised_gpu_hours: float
-    promised_band: list[Any]
-
-
-@dataclass(frozen=True)
-class NewForecast:
-    """What is believed of the end after a validation; `probability_below` is that of a notable shortfall.
-
-    What is left to win is not told before the run's own curve can tell.
-    """
-
-    made_at: datetime
-    step: int
-    gpu_hours: float
-    score: float
-    end_score: float
-    end_low: float
-    end_high: float
-    probability_below: float
-    expected_gain: float | None = None
-    probability_more: float | None = None
-
-
-def add_final(session: Session, sweep: str, of_sweep: str, final: NewFinal, at: datetime) -> None:
+def add_final(session: Session, sweep: str, of_sweep: str, final: Final, at: datetime) -> None:
     """Note that a stored sweep is the final run of another."""
-    driven, pilots = sweep_named(session, sweep), sweep_named(session, of_sweep)
-    session.add(Final(sweep_id=driven.id, of_sweep_id=pilots.id, launched_at=at, **vars(final)))
+    final.sweep_id, final.of_sweep_id = sweep_named(session, sweep).id, sweep_named(session, of_sweep).id
+    final.launched_at = at
+    session.add(final)
 
 
 def final_of(session: Session, sweep_id: int) -> Final | None:
@@ -105,11 +64,6 @@ def spent_beside(session: Session, plan_id: int, sweep_id: int | None = None) ->
     )
     wanted = select(Sweep.id, Sweep.name, in_segments + in_charges).where(Sweep.plan_id == plan_id).order_by(Sweep.id)
     return {name: spent for id, name, spent in session.execute(wanted) if id not in own and spent > 0}
-
-
-def add_forecast(session: Session, final_id: int, forecast: NewForecast) -> None:
-    """Store what is believed of a final run's end."""
-    session.add(ForecastOfFinal(final_id=final_id, **vars(forecast)))
 
 
 def forecasts_of(session: Session, final_id: int) -> list[ForecastOfFinal]:

@@ -11,23 +11,18 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import InputError, NotFoundError, StoreError
 from planner.store.fresh import RANKED_ALLOCATIONS
-from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewRecommendation, NewSegment, RankedRow
-from planner.store.schema import Charge, Decision, Fit, Point, Ranking, Recommendation, Segment, SegmentOutcome
+from planner.store.records import NewPoint, RankedRow
+from planner.store.schema import Decision, Point, Ranking, Recommendation, Segment, SegmentOutcome
 from planner.store.sweeps import plan_named, sweep_named, trial_with
 
 
-def open_segment(session: Session, trial_id: int, segment: NewSegment, started_at: datetime) -> int:
+def open_segment(session: Session, trial_id: int, segment: Segment, started_at: datetime) -> int:
     """Store a segment with its reservation, in the trial's present attempt, and return its id."""
-    row = Segment(
-        trial_id=trial_id,
-        attempt=trial_with(session, trial_id).attempt,
-        started_at=started_at,
-        outcome=SegmentOutcome.RESERVED,
-        **vars(segment),
-    )
-    session.add(row)
+    segment.trial_id, segment.attempt = trial_id, trial_with(session, trial_id).attempt
+    segment.started_at, segment.outcome = started_at, SegmentOutcome.RESERVED
+    session.add(segment)
     session.flush()
-    return row.id
+    return segment.id
 
 
 def settle_segment(
@@ -73,11 +68,6 @@ def settle_segment(
         trial.checkpoint_path = checkpoint_path
 
 
-def add_charge(session: Session, sweep_id: int, charge: NewCharge) -> None:
-    """Store GPU-hours of a worker that belong to no segment."""
-    session.add(Charge(sweep_id=sweep_id, **vars(charge)))
-
-
 def add_points(session: Session, points: Sequence[NewPoint]) -> int:
     """Store points and return how many were new; of a point sent twice the first is kept."""
     if not points:
@@ -106,40 +96,43 @@ def _row(point: NewPoint) -> dict[str, Any]:
     return row
 
 
-def record_fit(session: Session, fit: NewFit) -> int:
-    """Store what a trial's curve is believed to be, and return the fit's id."""
-    row = Fit(**vars(fit))
-    session.add(row)
-    session.flush()
-    return row.id
-
-
-def record_decision(session: Session, sweep: str, decision: NewDecision) -> int:
-    """Store a decision of a sweep, and return its number, counted from 1."""
+def record_decision(
+    session: Session,
+    sweep: str,
+    at: datetime,
+    action: str,
+    reason: str,
+    *,
+    trial_id: int | None = None,
+    seen: dict[str, Any] | None = None,
+    alternatives: Sequence[Any] = (),
+) -> int:
+    """Store a decision of a sweep with the numbers that it rested on, and return its number, counted from 1."""
     sweep_id = sweep_named(session, sweep).id
-    last = session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id))
-    row = Decision(sweep_id=sweep_id, number=(last or 0) + 1, **vars(decision))
+    number = 1 + (session.scalar(select(func.max(Decision.number)).where(Decision.sweep_id == sweep_id)) or 0)
+    of = {"sweep_id": sweep_id, "number": number, "trial_id": trial_id}
+    row = Decision(**of, at=at, action=action, reason=reason, seen=seen or {}, alternatives=list(alternatives))
     session.add(row)
-    return row.number
+    return number
 
 
 SO_FAR = "so_far"  # in the details of a recommendation that a sweep stored while it was running
 
 
 def save_recommendation(
-    session: Session, sweep: str, recommendation: NewRecommendation, rankings: Sequence[RankedRow]
+    session: Session, sweep: str, recommendation: Recommendation, rankings: Sequence[RankedRow]
 ) -> int:
     """Store a recommendation with the whole ranked list it rests on, in place of one so far, and return its id."""
     sweep_id = sweep_named(session, sweep).id
     wanted = select(Recommendation.id, Recommendation.details).where(Recommendation.sweep_id == sweep_id)
     before = session.execute(wanted.order_by(Recommendation.id.desc()).limit(1)).first()
-    rows = [Ranking(**vars(ranking)) for ranking in rankings]
-    row = Recommendation(sweep_id=sweep_id, rankings=rows, **vars(recommendation))
-    session.add(row)
+    recommendation.sweep_id = sweep_id
+    recommendation.rankings = [Ranking(**vars(ranking)) for ranking in rankings]
+    session.add(recommendation)
     session.flush()  # before the other goes: the new one's id shows that there is something new
     if before is not None and before.details.get(SO_FAR):
         session.execute(delete(Recommendation).where(Recommendation.id == before.id))
-    return row.id
+    return recommendation.id
 
 
 def ranked_allocations(session: Session, sweep: str | None = None, plan: str | None = None) -> list[dict[str, Any]]:

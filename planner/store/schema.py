@@ -77,7 +77,7 @@ class Candidate(Base):
     score_low: Mapped[float | None]
     score_high: Mapped[float | None]
     pilot_reason: Mapped[LongText]
-    notes: Mapped[list[Any]]
+    notes: Mapped[list[Any]] = mapped_column(default=list)
     recipe: Mapped[str | None]
     axes: Mapped[FurtherAxes]
     pilot_gpu_hours_per_step: Mapped[float | None]
@@ -203,23 +203,16 @@ class Request(Base):
     note: Mapped[LongText | None]
 
 
+# A sweep that is launched again names the same trials again; this makes that find them instead of doubling them.
+IDENTITY = ("sweep_id", "rollouts_per_prompt", "prompts_per_batch", "recipe", "learning_rate", "seed", "axes")
+
+
 class Trial(Base):
     """One run of one allocation, with what else tells it from others, with one seed."""
 
     __tablename__ = "trials"
-    # A sweep that is launched again names the same trials again; this makes that find them instead of doubling them.
-    __table_args__ = (
-        UniqueConstraint(
-            "sweep_id",
-            "rollouts_per_prompt",
-            "prompts_per_batch",
-            "recipe",
-            "learning_rate",
-            "seed",
-            "axes",
-            name="uq_trials_identity",  # the generated name would pass PostgreSQL's 63 characters
-        ),
-    )
+    # The generated name would pass PostgreSQL's 63 characters.
+    __table_args__ = (UniqueConstraint(*IDENTITY, name="uq_trials_identity"),)
 
     id: Mapped[PrimaryKey]
     sweep_id: Mapped[int] = mapped_column(child_of("sweeps"))
@@ -354,7 +347,7 @@ class Recommendation(Base):
     probability_best: Mapped[float]
     expected_regret: Mapped[float]
     gpu_hours_to_target: Mapped[float]
-    details: Mapped[dict[str, Any]]
+    details: Mapped[dict[str, Any]] = mapped_column(default=dict)
     axes: Mapped[FurtherAxes]
 
     rankings: Mapped[list["Ranking"]] = relationship(

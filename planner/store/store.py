@@ -13,8 +13,7 @@ from budgets.errors import StoreError
 from planner.store import sweeps
 from planner.store.engine import Engines
 from planner.store.failures import explained
-from planner.store.records import NewCandidate, NewPlan
-from planner.store.schema import CostRecord, Plan
+from planner.store.schema import Candidate, CostRecord, Plan
 
 
 class ReplacedError(StoreError):
@@ -92,7 +91,7 @@ class Store:
         self._engines.fold()
         return saved
 
-    def save_plan(self, plan: NewPlan, candidates: Sequence[NewCandidate], *, created_at: datetime) -> str:
+    def save_plan(self, plan: Plan, candidates: Sequence[Candidate], *, created_at: datetime) -> str:
         """Store a plan with its candidates and return the name it got, such as 'plan-1'."""
         with self.write() as session:
             return sweeps.save_plan(session, plan, candidates, created_at)

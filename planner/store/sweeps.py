@@ -11,19 +11,18 @@ from sqlalchemy.orm.interfaces import ORMOption
 
 from budgets.errors import NotFoundError
 from planner.store.final_tables import Final
-from planner.store.records import NewCandidate, NewCostRecord, NewPlan, NewSweep, NewTrial
-from planner.store.schema import Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
+from planner.store.schema import IDENTITY, Candidate, CostRecord, Plan, Sweep, SweepStatus, Transition, Trial
 from planner.trials import TrialState, move
 
 Row = TypeVar("Row", Plan, Sweep)
 
 
-def save_plan(session: Session, plan: NewPlan, candidates: Sequence[NewCandidate], created_at: datetime) -> str:
+def save_plan(session: Session, plan: Plan, candidates: Sequence[Candidate], created_at: datetime) -> str:
     """Store a plan with its candidates under the next free name, and return the name."""
-    name = next_name("plan", session.scalars(select(Plan.name)))
-    rows = [Candidate(**vars(candidate)) for candidate in candidates]
-    session.add(Plan(name=name, created_at=created_at, candidates=rows, **vars(plan)))
-    return name
+    plan.name, plan.created_at = next_name("plan", session.scalars(select(Plan.name))), created_at
+    plan.candidates = list(candidates)
+    session.add(plan)
+    return plan.name
 
 
 def plan_named(session: Session, name: str | None) -> Plan:
@@ -50,10 +49,11 @@ def _named(session: Session, table: type[Row], kind: str, name: str | None, *opt
     return found
 
 
-def add_cost_records(session: Session, records: Sequence[NewCostRecord]) -> None:
-    """Store measured costs."""
+def add_cost_records(session: Session, records: Sequence[CostRecord]) -> None:
+    """Store copies of measured costs."""
+    columns = [name for name in CostRecord.__table__.columns.keys() if name != "id"]  # noqa: SIM118 (no mapping)
     if records:
-        session.execute(insert(CostRecord), [vars(record) for record in records])
+        session.execute(insert(CostRecord), [{name: getattr(each, name) for name in columns} for each in records])
 
 
 _ALIKE = (  # measured steps that a price must tell apart
@@ -110,36 +110,26 @@ def missing(kind: str, name: str | None, existing: Iterable[str]) -> str:
 
 
 def create_sweep(
-    session: Session, plan: str | None, sweep: NewSweep, created_at: datetime, *, name: str | None = None
+    session: Session, plan: str | None, sweep: Sweep, created_at: datetime, *, name: str | None = None
 ) -> str:
     """Store a sweep of a plan, or of the newest plan, under a name or the next free one, and return the name."""
-    plan_id = plan_named(session, plan).id
-    name = next_name("sweep", session.scalars(select(Sweep.name))) if name is None else name
-    session.add(Sweep(plan_id=plan_id, name=name, created_at=created_at, status=SweepStatus.CREATED, **vars(sweep)))
-    return name
+    sweep.plan_id, sweep.created_at, sweep.status = plan_named(session, plan).id, created_at, SweepStatus.CREATED
+    sweep.name = next_name("sweep", session.scalars(select(Sweep.name))) if name is None else name
+    session.add(sweep)
+    return sweep.name
 
 
-def add_trial(session: Session, sweep: str, trial: NewTrial, at: datetime) -> int:
+def add_trial(session: Session, sweep: str, trial: Trial, at: datetime) -> int:
     """Plan a trial and return its id; one that the sweep already has is found, not doubled, and stays as it is."""
-    sweep_id = sweep_named(session, sweep).id
-    identity = {
-        "sweep_id": sweep_id,
-        "rollouts_per_prompt": trial.rollouts_per_prompt,
-        "prompts_per_batch": trial.prompts_per_batch,
-        "recipe": trial.recipe,
-        "learning_rate": trial.learning_rate,
-        "seed": trial.seed,
-        "axes": trial.axes,
-    }
-    known = session.scalar(select(Trial.id).filter_by(**identity))
+    trial.sweep_id, trial.axes = sweep_named(session, sweep).id, trial.axes or ()
+    known = session.scalar(select(Trial.id).filter_by(**{name: getattr(trial, name) for name in IDENTITY}))
     if known is not None:
         return known
-    state = TrialState.PLANNED
-    row = Trial(sweep_id=sweep_id, state=state, attempt=1, created_at=at, updated_at=at, **vars(trial))
-    session.add(row)
+    trial.state, trial.attempt, trial.created_at, trial.updated_at = TrialState.PLANNED, 1, at, at
+    session.add(trial)
     session.flush()
-    session.add(Transition(trial_id=row.id, from_state=None, to_state=state, at=at, reason="planned"))
-    return row.id
+    session.add(Transition(trial_id=trial.id, from_state=None, to_state=trial.state, at=at, reason="planned"))
+    return trial.id
 
 
 def move_trial(

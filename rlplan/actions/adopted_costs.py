@@ -10,7 +10,8 @@ from budgets.work import Phase
 from planner.adopting.records import Run, Step
 from planner.adopting.together import Entry
 from planner.proposals import Request
-from planner.store.records import WHOLE, NewCostRecord
+from planner.store.records import WHOLE
+from planner.store.schema import CostRecord
 
 MOST_STRETCHES = 10  # of a run: responses grow while it trains
 STRETCH_STEPS = 5  # at least, so that one slow step is not the typical one
@@ -27,7 +28,7 @@ PHASES = {
 OUTSIDE = ("validation", "save")
 
 
-def cost_rows(entry: Entry, request: Request, at: datetime, *, validations: bool) -> list[NewCostRecord]:
+def cost_rows(entry: Entry, request: Request, at: datetime, *, validations: bool) -> list[CostRecord]:
     """Return what typical steps of a run took, by phase and as a whole; none where its log times none.
 
     What a validation took tells of a price only where it is known how many problems it has.
@@ -63,7 +64,7 @@ def whole_seconds(run: Run, steps: Sequence[Step]) -> float | None:
 
 def _row(
     entry: Entry, steps: tuple[Step, ...], request: Request, at: datetime, *, validations: bool
-) -> NewCostRecord | None:
+) -> CostRecord | None:
     run, split = replace(entry.run, steps=steps), entry.split
     gpus = entry.settings.gpus or 1
     generators, trainers, colocated = split.of(gpus)
@@ -81,7 +82,7 @@ def _row(
     n, B = entry.allocation
     measured = run.typical("response_tokens") or entry.run.typical("response_tokens")
     mean = measured or request.workload.responses.mean
-    return NewCostRecord(
+    return CostRecord(
         at=at,
         gpu=request.hardware.gpu.name,
         generator_gpus=generators,

@@ -21,9 +21,9 @@ from planner.proposals import Request, propose
 from planner.store import Store
 from planner.store.costs import replace_costs
 from planner.store.driving import Driver
-from planner.store.records import NewCandidate, NewCostRecord, NewDecision, NewPlan, NewPoint, NewSegment
+from planner.store.records import NewPoint
 from planner.store.results import add_points, open_segment, record_decision, settle_segment
-from planner.store.schema import CostRecord, Plan, SegmentOutcome, SweepStatus
+from planner.store.schema import Candidate, CostRecord, Plan, Segment, SegmentOutcome, SweepStatus
 from planner.store.standing import standing
 from planner.store.sweeps import add_cost_records, add_trial, move_trial, plan_named, save_plan
 from planner.trials import TrialState
@@ -46,7 +46,7 @@ ELSEWHERE = "adopted"  # the worker of their segments, and the task where nothin
 
 def plan_row(
     request: Request, resolved: Resolved, curves: Sequence[Entry], pilot: float, final: float
-) -> tuple[NewPlan, list[NewCandidate]]:
+) -> tuple[Plan, list[Candidate]]:
     """Return the plan whose pilots the runs were: their allocations at the prices that were measured."""
     by_configuration: dict[Configuration, list[Entry]] = {}
     for entry in curves:
@@ -56,7 +56,7 @@ def plan_row(
         for rank, entries in enumerate(sorted(by_configuration.values(), key=lambda each: each[0].allocation), start=1)
     ]
     recipes = dict.fromkeys(variant.traits.name for variant in request.all_variants)
-    plan = NewPlan(
+    plan = Plan(
         budget_gpu_hours=pilot + final,
         pilot_gpu_hours=pilot,
         final_gpu_hours=final,
@@ -72,7 +72,7 @@ def plan_row(
     return plan, candidates
 
 
-def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: float) -> NewCandidate:
+def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: float) -> Candidate:
     """Return the row of one configuration, which several seeds may have."""
     first = entries[0]
     n, B = first.allocation
@@ -81,7 +81,7 @@ def _candidate(rank: int, request: Request, entries: Sequence[Entry], final: flo
     longest = max(entries, key=lambda entry: entry.run.last_step)
     steps = max(1, int(final / price))
     variant = next((v for v in request.all_variants if v.axes == first.axes), request.all_variants[0])
-    return NewCandidate(
+    return Candidate(
         rank=rank,
         rollouts_per_prompt=n,
         prompts_per_batch=B,
@@ -110,7 +110,7 @@ def price_per_step(entry: Entry) -> float:
     return max(totals[-1] - totals[0], 1e-12) / updates
 
 
-def open_candidates(request: Request, taken: Sequence[NewCandidate]) -> list[NewCandidate]:
+def open_candidates(request: Request, taken: Sequence[Candidate]) -> list[Candidate]:
     """Return the cells of the grid that no run had, which a sweep that goes on may try; none without money."""
     known = {(each.rollouts_per_prompt, each.prompts_per_batch, each.axes) for each in taken}
     try:
@@ -118,26 +118,18 @@ def open_candidates(request: Request, taken: Sequence[NewCandidate]) -> list[New
     except (BudgetError, InputError):
         return []
     others = [each for each in proposed if (each.rollouts_per_prompt, each.prompts_per_batch, each.axes) not in known]
-    factor, reason = _dearer(request, taken), "none of the adopted runs had it"
-    return [
-        replace(
-            each,
-            rank=rank,
-            update_steps=max(1, int(each.update_steps / factor)),
-            epochs=each.epochs / factor,
-            gpu_hours_per_step=factor * each.gpu_hours_per_step,
-            gpu_hours_per_step_low=factor * each.gpu_hours_per_step_low,
-            gpu_hours_per_step_high=factor * each.gpu_hours_per_step_high,
-            pilot_gpu_hours_per_step=None,
-            pilot_steps=0,
-            pilot_gpu_hours=0.0,
-            pilot_reason=reason,
-        )
-        for rank, each in enumerate(others, start=len(taken) + 1)
-    ]
+    factor = _dearer(request, taken)
+    for rank, each in enumerate(others, start=len(taken) + 1):
+        each.rank, each.update_steps, each.epochs = rank, max(1, int(each.update_steps / factor)), each.epochs / factor
+        each.gpu_hours_per_step *= factor
+        each.gpu_hours_per_step_low *= factor
+        each.gpu_hours_per_step_high *= factor
+        each.pilot_gpu_hours_per_step, each.pilot_steps, each.pilot_gpu_hours = None, 0, 0.0
+        each.pilot_reason = "none of the adopted runs had it"
+    return others
 
 
-def _dearer(request: Request, taken: Sequence[NewCandidate]) -> float:
+def _dearer(request: Request, taken: Sequence[Candidate]) -> float:
     """Return how many times as dear the runs' steps were as the price model has them, calibrated as it may be."""
     ratios = []
     for each in taken:
@@ -161,9 +153,9 @@ def calibrated(request: Request, known: Sequence[CostRecord]) -> Request:
 
 def store_sweep(
     store: Store,
-    plan: tuple[NewPlan, Sequence[NewCandidate]],
+    plan: tuple[Plan, Sequence[Candidate]],
     choice: SweepChoice,
-    curves: Sequence[tuple[Entry, Sequence[NewCostRecord]]],
+    curves: Sequence[tuple[Entry, Sequence[CostRecord]]],
     problems: int | None,
     ends: SweepStatus,
 ) -> tuple[str, str, list[str]]:
@@ -183,14 +175,16 @@ def store_sweep(
             names.append(planned.name)
             _trained(session, trial, entry, problems, clock.now())
             said = f"{entry.run.path}: {entry.run.score}, {entry.run.why}"
-            record_decision(session, name, NewDecision(clock.now(), "adopt", said, trial_id=trial))
-            store_costs(session, entry, [replace(cost, trial_id=trial) for cost in costs])
+            record_decision(session, name, clock.now(), "adopt", said, trial_id=trial)
+            for cost in costs:
+                cost.trial_id = trial
+            store_costs(session, entry, costs)
         hold(session, sweep, own, driver, clock.now(), store.location)
     _conclude(store, name, own, driver, clock, ends)
     return plan_name, name, names
 
 
-def store_costs(session: Session, entry: Entry, costs: Sequence[NewCostRecord]) -> None:
+def store_costs(session: Session, entry: Entry, costs: Sequence[CostRecord]) -> None:
     """Store what a run's steps took, in place of what was stored of it when it was adopted before."""
     replace_costs(session, source_of(entry))
     add_cost_records(session, costs)
@@ -223,7 +217,7 @@ def _trained(session: Session, trial: int, entry: Entry, problems: int | None, n
     """Have a trial done what its run did, in one segment."""
     totals = gpu_hours(entry.run.steps, entry.settings.gpus or 1)
     move_trial(session, trial, TrialState.RUNNING, now, f"adopted from {entry.run.path}")
-    new = NewSegment(1, 0, entry.run.last_step, totals[-1], ELSEWHERE)
+    new = Segment(number=1, from_step=0, to_step=entry.run.last_step, reserved_gpu_hours=totals[-1], worker=ELSEWHERE)
     segment = open_segment(session, trial, new, now)
     add_points(session, _points(trial, segment, entry, totals, problems))
     settle_segment(session, segment, SegmentOutcome.COMMITTED, totals[-1], now, None, entry.run.last_step, ELSEWHERE)

@@ -24,7 +24,6 @@ from planner.config.layers import DEFAULT
 from planner.config.trainer import BUILTIN
 from planner.proposals import Request
 from planner.store import Store, open_store
-from planner.store.records import NewCostRecord
 from planner.store.schema import CostRecord, SweepStatus
 from rlplan.actions.adopted_costs import cost_rows
 from rlplan.actions.adopted_prices import PhaseRatio, oddities, ratios
@@ -151,8 +150,7 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
             plan, candidates = plan_row(workload, resolved, curves, money.pilot_gpu_hours, money.final_gpu_hours)
             if goes_on:
                 known = store.cost_records(gpu=workload.hardware.gpu.name, model=workload.workload.model.name)
-                own = [CostRecord(**vars(cost)) for each in costs for cost in each]
-                priced = calibrated(workload, [*known, *own])
+                priced = calibrated(workload, [*known, *(cost for each in costs for cost in each)])
                 candidates += open_candidates(priced, candidates)
             choice = SweepChoice(
                 problems=request.problems,
@@ -177,9 +175,9 @@ def _store(request: AdoptRequest, found: Together, database: str) -> Adopted:
     return replace(stored, notes=tuple(notes))
 
 
-def _compared(stored: Adopted, store: Store, request: Request, costs: Sequence[Sequence[NewCostRecord]]) -> Adopted:
+def _compared(stored: Adopted, store: Store, request: Request, costs: Sequence[Sequence[CostRecord]]) -> Adopted:
     """Add how far prices were from what the runs took, and are now that they have learnt of them, and what is odd."""
-    taken = [(e, [CostRecord(**vars(c)) for c in each]) for e, each in zip(stored.entries, costs, strict=True) if each]
+    taken = [(entry, each) for entry, each in zip(stored.entries, costs, strict=True) if each]
     if not taken:
         return stored
     trainers = {entry.run.trainer for entry, _ in taken}

@@ -18,8 +18,8 @@ from planner.recommending.promise import Promise, promise, score_share
 from planner.recommending.prospect import DRAWS
 from planner.store import Store, open_store
 from planner.store.driving import Driver, is_driven
-from planner.store.finals import ENDED, POLICY, NewFinal, add_final, finals_of, spent_beside, switch_of
-from planner.store.records import NewDecision
+from planner.store.final_tables import Final
+from planner.store.finals import ENDED, POLICY, add_final, finals_of, spent_beside, switch_of
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.standing import standing
@@ -289,7 +289,7 @@ def _end(session: Session, sweep: Sweep, name: str, now: datetime) -> None:
     for _, row in finals_of(session, sweep.id):
         if row.status in ENDED:
             continue
-        record_decision(session, row.name, NewDecision(now, "switched", f"another final run gets what is left: {name}"))
+        record_decision(session, row.name, now, "switched", f"another final run gets what is left: {name}")
         for trial in session.scalars(select(Trial).where(Trial.sweep_id == row.id)):
             if trial.state in (TrialState.PLANNED, TrialState.PAUSED):
                 move_trial(session, trial.id, TrialState.PRUNED, now, f"switched to {name}")
@@ -336,9 +336,9 @@ def _store(store: Store, known: Stored, planned: Planned, request: LaunchRequest
     return name
 
 
-def _row(planned: Planned, request: LaunchRequest) -> NewFinal:
+def _row(planned: Planned, request: LaunchRequest) -> Final:
     run, end = planned.run, planned.promise.end
-    return NewFinal(
+    return Final(
         update_steps=run.update_steps,
         segment_steps=run.segment_steps,
         gpu_hours_per_step=run.gpu_hours_per_step,

@@ -10,7 +10,7 @@ from planner.config.layers import DEFAULT
 from planner.experience.experience import Experience
 from planner.proposals import Proposal, propose
 from planner.store import Store, open_store
-from planner.store.schema import Candidate, Plan
+from planner.store.schema import Plan
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
 from rlplan.actions.configuring import absent
 from rlplan.actions.plan_sources import LEARNT, left_in, sources_of
@@ -66,21 +66,17 @@ class _Draft:
         self._proposal, self._assumptions = proposal, assumptions(proposal, resolved)
         values = resolved_values(proposal.request, resolved)
         self._plan = new_plan(proposal, values, self._assumptions, version("rlplan"))
-        self._candidates = new_candidates(proposal)
-        if (named or known) and (learnt := sources_of(self._draft(), named, known)) is not None:
+        self._plan.name, self._plan.candidates = "the plan", new_candidates(proposal)
+        if (named or known) and (learnt := sources_of(self._plan, named, known)) is not None:
             self._assumptions.append(learnt.assumption)
-            assumed = [*self._plan.assumptions, asdict(learnt.assumption)]
-            self._plan = replace(self._plan, config=values | {LEARNT: learnt.plain()}, assumptions=assumed)
+            self._plan.assumptions = [*self._plan.assumptions, asdict(learnt.assumption)]
+            self._plan.config = values | {LEARNT: learnt.plain()}
         if require is not None:
-            require(self._draft())
-
-    def _draft(self) -> Plan:
-        candidates = [Candidate(**vars(each)) for each in self._candidates]
-        return Plan(name="the plan", **vars(self._plan), candidates=candidates)
+            require(self._plan)
 
     def stored(self, store: Store) -> StoredPlan:
         """Store it."""
-        name = store.save_plan(self._plan, self._candidates, created_at=datetime.now(UTC))
+        name = store.save_plan(self._plan, self._plan.candidates, created_at=datetime.now(UTC))
         return StoredPlan(name, self._proposal, self._assumptions, list(store.notices))
 
 

@@ -19,7 +19,6 @@ from planner.checking import explained
 from planner.store import Store, open_store
 from planner.store.driving import Driver, end_lease, is_driven, take_lease
 from planner.store.finals import at_work
-from planner.store.records import NewDecision, NewSweep
 from planner.store.results import record_decision
 from planner.store.schema import Plan, Sweep, SweepStatus, Trial
 from planner.store.sweeps import add_trial, create_sweep, move_trial, plan_named, sweep_named
@@ -226,7 +225,7 @@ def _go_on(
             move_trial(session, trial, TrialState.PLANNED, now, "to be run again")
         if changes:
             reason = f"went on although its {' and '.join(changes)} had changed"
-            record_decision(session, row.name, NewDecision(now, "accept-changes", reason))
+            record_decision(session, row.name, now, "accept-changes", reason)
     seat = replace(_telling(store, seat, home.note), silent_since=silent_since)
     return finished(row.name, drive(store, row.name, here, plan, seat))
 
@@ -250,7 +249,7 @@ def _telling(store: Store, seat: DriversSeat, note: str | None) -> DriversSeat:
         seat.began(sweep)
         if note is not None:
             with store.write() as session:
-                record_decision(session, sweep, NewDecision(datetime.now(UTC), "folder", note))
+                record_decision(session, sweep, datetime.now(UTC), "folder", note)
 
     return replace(seat, began=began)
 
@@ -315,7 +314,8 @@ def create(
     name: str | None = None,
 ) -> tuple[Sweep, SweepSpec]:
     """Make the row of a sweep that has no trials yet, with a folder and a place of storage of its own."""
-    new = NewSweep(spec.policy, spec.seed, {}, "", code_fingerprint(spec.training.trainer))
+    code = code_fingerprint(spec.training.trainer)
+    new = Sweep(policy=spec.policy, seed=spec.seed, config={}, config_hash="", code_hash=code)
     row = sweep_named(session, create_sweep(session, plan, new, now, name=name))
     place = storage and f"{storage}/{row.name}-{token_of(row)[:8]}"
     own = spec.model_copy(update={"folder": str(new_folder(above, row.name)), "storage": place})

@@ -7,7 +7,7 @@ from typing import Any
 from planner.axes import LEARNING_RATE, values_by_axis
 from planner.config import Assumption
 from planner.proposals import Candidate, Doubt, Outlook, PricedCell, Proposal, Request, Sharing
-from planner.store.records import NewCandidate, NewPlan
+from planner.store import schema
 from planner.view import Configuration
 
 # Of a stored candidate, by the names that `propose` prints too.
@@ -28,14 +28,14 @@ STORED = (
 
 def new_plan(
     proposal: Proposal, config: dict[str, Any], taken_for_granted: list[Assumption], rlplan_version: str
-) -> NewPlan:
+) -> schema.Plan:
     """Return the row of a plan."""
     known = plan_data("", proposal, taken_for_granted)
-    names = [name for name in NewPlan.__dataclass_fields__ if name in known]
-    return NewPlan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
+    names = [name for name in schema.Plan.__table__.columns.keys() if name in known]  # noqa: SIM118 (no mapping)
+    return schema.Plan(config=config, rlplan_version=rlplan_version, **{name: known[name] for name in names})
 
 
-def new_candidates(proposal: Proposal) -> list[NewCandidate]:
+def new_candidates(proposal: Proposal) -> list[schema.Candidate]:
     """Return the rows of a plan's candidates."""
     return [_new_candidate(candidate) for candidate in proposal.candidates]
 
@@ -216,11 +216,12 @@ def best_data(best: PricedCell | None) -> dict[str, Any]:
     return {**asdict(best.allocation), "expected_score": asdict(best.expected_score)}
 
 
-def _new_candidate(candidate: Candidate) -> NewCandidate:
+def _new_candidate(candidate: Candidate) -> schema.Candidate:
     known = candidate_data(candidate)
     score = known.pop("expected_score")
-    names = [name for name in NewCandidate.__dataclass_fields__ if name in known and name != "axes"]
-    return NewCandidate(
+    columns = schema.Candidate.__table__.columns.keys()
+    names = [name for name in columns if name in known and name != "axes"]
+    return schema.Candidate(
         expected_score=score["median"],
         score_low=score["low"],
         score_high=score["high"],

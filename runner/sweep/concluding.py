@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +15,9 @@ from planner.pooling.priors import NONE
 from planner.recommending.answer import FinalAnswer, answer_data
 from planner.recommending.prospect import DRAWS
 from planner.store.experiences import save_experience
-from planner.store.records import NewFit, NewRecommendation, RankedRow
-from planner.store.results import SO_FAR, record_fit, save_recommendation
+from planner.store.records import RankedRow
+from planner.store.results import SO_FAR, save_recommendation
+from planner.store.schema import Fit, Recommendation
 from planner.sweeping.beliefs import LEVEL, beliefs_of
 from planner.view import has_curve
 from runner.ports.executor import Clock
@@ -62,7 +62,8 @@ class Conclusions:
         known = beliefs_of(self._pool.worlds(board.view(0)), seen)
         took = 1000 * (time.perf_counter() - began) / len(known)
         for trial, belief in known.items():
-            fit = NewFit(
+            journal.add_row(
+                Fit,
                 trial_id=trial,
                 made_at=clock.now(),
                 model=MODEL,
@@ -77,7 +78,6 @@ class Conclusions:
                 fit_milliseconds=took,
                 probability_best=belief.probability_best,
             )
-            journal.add(partial(record_fit, fit=fit))
             scores = len(board.trials[trial].scores)
             self._known += scores - self._fitted.get(trial, 0)
             self._fitted[trial] = scores
@@ -100,16 +100,16 @@ class Conclusions:
         except (NotFoundError, BudgetError):
             return
         chosen = found.chosen
-        row = NewRecommendation(
-            made_at=clock.now(),
-            expected_regret=chosen.expected_regret,
-            gpu_hours_to_target=chosen.gpu_hours,
-            details=details(found) | ({SO_FAR: True} if so_far else {}),
+        row: dict[str, Any] = {
+            "made_at": clock.now(),
+            "expected_regret": chosen.expected_regret,
+            "gpu_hours_to_target": chosen.gpu_hours,
+            "details": details(found) | ({SO_FAR: True} if so_far else {}),
             **{name: getattr(chosen, name) for name in CHOSEN},
-        )
+        }
         rows = rankings(found)
         sweep = board.sweep
-        journal.add(lambda session: save_recommendation(session, sweep, row, rows))
+        journal.add(lambda session: save_recommendation(session, sweep, Recommendation(**row), rows))
         if so_far:
             return
         if weights := self._pool.source_weights():

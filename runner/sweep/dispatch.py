@@ -10,8 +10,7 @@ from budgets.hardware import SECONDS_PER_HOUR
 from planner.axes import rate_factor
 from planner.config.trainer import BUILTIN, Patience
 from planner.store import results, sweeps
-from planner.store.records import NewSegment
-from planner.store.schema import Trial
+from planner.store.schema import Segment, Trial
 from planner.sweeping.actions import Action, Advance, Finish, Policy, Propose, Prune, Stop
 from planner.sweeping.grants import Grant, time_limit
 from planner.trials import TrialState
@@ -188,9 +187,14 @@ class Dispatcher:
         )
         self._board.ledger.reserve(_key(segment), granted.gpu_hours)
         self._starting.append(segment)
-        row = NewSegment(segment.number, from_step, granted.to_step, granted.gpu_hours)
 
         def store(session: Session) -> None:
+            row = Segment(
+                number=segment.number,
+                from_step=from_step,
+                to_step=granted.to_step,
+                reserved_gpu_hours=granted.gpu_hours,
+            )
             segment.id = results.open_segment(session, trial, row, segment.started_at)
 
         self._journal.add(store)
@@ -205,10 +209,10 @@ class Dispatcher:
         candidate = self._board.candidate(asked)
         # The candidate's rate has the candidate's factor on the rule.
         rate = candidate.learning_rate * rate_factor(asked.axes) / rate_factor(candidate.axes)
-        new = new_trial(self._board.spec, candidate, asked.axes, rate, seed)
         now = self._executor.clock.now()
 
         def store(session: Session) -> None:
+            new = new_trial(self._board.spec, candidate, asked.axes, rate, seed)
             self._planned[new.name] = session.get_one(Trial, sweeps.add_trial(session, self._sweep, new, now))
 
         self._journal.add(store)

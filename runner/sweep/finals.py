@@ -10,9 +10,9 @@ from budgets.errors import BudgetError
 from planner.axes import named_configuration
 from planner.store import results
 from planner.store.finals import POLICY
-from planner.store.records import NewPoint, NewSegment, NewTrial
+from planner.store.records import NewPoint
 from planner.store.results import add_points
-from planner.store.schema import Point, SegmentOutcome, Sweep, Trial
+from planner.store.schema import Point, Segment, SegmentOutcome, Sweep, Trial
 from planner.store.standing import newest_points
 from planner.store.sweeps import next_name
 from planner.sweeping.grants import MARGIN, MOST_IDLE_SHARE, idle_gpu_hours
@@ -150,7 +150,7 @@ def spec_of_final(spec: SweepSpec, run: FinalRun) -> SweepSpec:
     return spec.model_copy(update=changes)
 
 
-def trial_of_final(board: Board, run: FinalRun) -> NewTrial:
+def trial_of_final(board: Board, run: FinalRun) -> Trial:
     """Return the trial of a final run: its pilot's, or one like those of the sweep, on the final run's layout."""
     spec = board.spec
     n, B, axes = run.configuration
@@ -167,7 +167,7 @@ def trial_of_final(board: Board, run: FinalRun) -> NewTrial:
     often = {"every_rollouts": n * B * run.segment_steps, "triggered": config.trainer is None}
     machine = config.machine if run.is_again else run.layout.machine(config.machine)
     config = config.model_copy(update={"validation": config.validation.model_copy(update=often), "machine": machine})
-    return NewTrial(
+    return Trial(
         name=trial_name(n, B, config.seed, axes),
         rollouts_per_prompt=n,
         prompts_per_batch=B,
@@ -189,7 +189,8 @@ def name_of_final(sweep: str, taken: list[str]) -> str:
 def take_over(session: Session, sweep: Sweep, trial: Trial, pilot: FromPilot) -> None:
     """Have a final run's trial stand where its pilot does, with the pilot's curve, and charge nothing for it again."""
     now = sweep.created_at
-    segment = results.open_segment(session, trial.id, NewSegment(1, 0, pilot.step, 0.0), now)
+    new = Segment(number=1, from_step=0, to_step=pilot.step, reserved_gpu_hours=0.0)
+    segment = results.open_segment(session, trial.id, new, now)
     path = str(Path(sweep.config["folder"]) / trial.name)
     results.settle_segment(session, segment, SegmentOutcome.COMMITTED, 0.0, now, path, pilot.step)
     columns = [name for name in Point.__table__.columns.keys() if name not in ("trial_id", "attempt", "segment_id")]  # noqa: SIM118

@@ -1,7 +1,6 @@
 """Holds a final run against its promise while it is driven: a forecast, a line and warnings after each validation."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -9,7 +8,7 @@ from sqlalchemy.orm import Session
 from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
 from planner.recommending.promise import BROKEN, Asked, Outlook, Rival, outlook
-from planner.store.final_tables import Final
+from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import (
     BEST,
     CLEARED,
@@ -20,8 +19,6 @@ from planner.store.finals import (
     VALIDATION,
     WARNING,
     WON,
-    NewForecast,
-    add_forecast,
     forecasts_of,
     switch_of,
 )
@@ -177,8 +174,7 @@ class HeldAgainst:
         left = left_of(run) if run.step < run.most_steps else None
         journal.note(VALIDATION, None, self._line(scored[-1], run, seen), step=int(scored[-1].x))
         if seen is not None:
-            row = _forecast(run, seen, left, journal.clock)
-            journal.add(partial(add_forecast, final_id=self._promised.final, forecast=row))
+            self._store(seen, left, run, journal)
             self._hold(seen, journal)
             self._replan(seen.rival, board, journal)
         self._rule(fall(scored), journal)
@@ -256,6 +252,23 @@ class HeldAgainst:
             advice += f"; {self._promised.remedy}"
         self._warn_of(warned.rule, warned.evidence, advice, journal)
 
+    def _store(self, seen: Outlook, left: Left | None, run: TrialView, journal: Journal) -> None:
+        now = run.scores[-1]
+        journal.add_row(
+            ForecastOfFinal,
+            final_id=self._promised.final,
+            made_at=journal.clock.now(),
+            step=now.step,
+            gpu_hours=now.gpu_hours,
+            score=now.score,
+            end_score=seen.end.score,
+            end_low=seen.end.low,
+            end_high=seen.end.high,
+            probability_below=seen.probability_below,
+            expected_gain=None if left is None else left.expected,
+            probability_more=None if left is None else left.chance,
+        )
+
     def _warn_of(self, rule: str, evidence: str, advice: str, journal: Journal) -> None:
         if rule in self._warned:
             return
@@ -265,22 +278,6 @@ class HeldAgainst:
     def _clear(self, rule: str, why: str, journal: Journal) -> None:
         self._warned.discard(rule)
         journal.note(CLEARED, None, f"{rule}: {why}", rule=rule)
-
-
-def _forecast(run: TrialView, seen: Outlook, left: Left | None, clock: Clock) -> NewForecast:
-    now = run.scores[-1]
-    return NewForecast(
-        made_at=clock.now(),
-        step=now.step,
-        gpu_hours=now.gpu_hours,
-        score=now.score,
-        end_score=seen.end.score,
-        end_low=seen.end.low,
-        end_high=seen.end.high,
-        probability_below=seen.probability_below,
-        expected_gain=None if left is None else left.expected,
-        probability_more=None if left is None else left.chance,
-    )
 
 
 def _scored(points: list[Point], board: Board) -> list[Scored]:

@@ -10,9 +10,9 @@ from sqlalchemy import update
 from budgets.errors import RlplanError
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
-from planner.store.records import NewCharge, NewPoint
+from planner.store.records import NewPoint
+from planner.store.schema import Charge, SegmentOutcome
 from planner.store.schema import Segment as SegmentRow
-from planner.store.schema import SegmentOutcome
 from planner.store.standing import RETRY
 from planner.store.sweeps import add_cost_records
 from planner.sweeping.actions import Why
@@ -166,8 +166,8 @@ class Intake:
         if gpu_hours <= 0:
             return
         self._board.account.charge_idle(worker, gpu_hours)
-        charge = NewCharge(self._clock.now(), worker, "idle", gpu_hours)
-        self._journal.add(lambda session: results.add_charge(session, self._journal.sweep_id, charge))
+        of = {"sweep_id": self._journal.sweep_id, "worker": worker}
+        self._journal.add_row(Charge, **of, at=self._clock.now(), kind="idle", gpu_hours=gpu_hours)
 
     def _late(self, event: Began | Progress | Ended | Failed) -> None:
         """Pass over what a worker reports of a segment that was given up; its trial may be in other hands."""

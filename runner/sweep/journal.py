@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from budgets.errors import StoreError, StoreUnavailableError
 from planner.store import Store
+from planner.store.base import Base
 from planner.store.driving import Driver, end_lease, hold_lease
 from planner.store.records import NewPoint
 from planner.store.results import add_points
@@ -63,6 +64,10 @@ class Journal:
         """Have a write done with the next commit; it may be called again when a commit fails."""
         self._writes.append(write)
 
+    def add_row(self, table: type[Base], **columns: Any) -> None:
+        """Have a row stored with the next commit, made anew when one fails."""
+        self.add(lambda session: session.add(table(**columns)))
+
     def add_points(self, points: Sequence[NewPoint]) -> None:
         """Have points stored with the next commit, all in one go: there are many of them."""
         self._points += points
@@ -70,17 +75,17 @@ class Journal:
     def decided(self, action: str, trial: int | None, why: Why) -> None:
         """Have a decision stored, with what it rested on."""
         self.decisions += 1
-        row: dict[str, Any] = {
-            "sweep_id": self.sweep_id,
-            "number": self.decisions,
-            "at": self.clock.now(),
-            "action": action,
-            "trial_id": trial,
-            "reason": why.reason,
-            "seen": why.seen,
-            "alternatives": why.alternatives,
-        }
-        self.add(lambda session: session.add(Decision(**row)))
+        self.add_row(
+            Decision,
+            sweep_id=self.sweep_id,
+            number=self.decisions,
+            at=self.clock.now(),
+            action=action,
+            trial_id=trial,
+            reason=why.reason,
+            seen=why.seen,
+            alternatives=why.alternatives,
+        )
 
     def note(self, action: str, trial: int | None, reason: str, **seen: Any) -> None:
         """Have what a reader of the sweep should know stored among the decisions, though nobody decided it."""

@@ -8,8 +8,8 @@ from typing import Any
 from budgets.work import Phase
 from planner.axes import MODEL, text_of
 from planner.config.trainer import STANDIN
-from planner.store.records import WHOLE, NewCostRecord
-from planner.store.schema import Segment, SegmentOutcome
+from planner.store.records import WHOLE
+from planner.store.schema import CostRecord, Segment, SegmentOutcome
 from planner.view import Axes, TrialView
 from runner.ports.backend import Point
 from runner.sweep.spec import SweepSpec
@@ -22,7 +22,7 @@ FEWEST_UPDATES = 3  # the first ones of a process are slower than the rest
 
 def cost_record(
     spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
-) -> NewCostRecord | None:
+) -> CostRecord | None:
     """Return the typical seconds of each phase over a segment's updates; None when they tell too little."""
     if spec.training.trainer is not None:
         return _of_outside(spec, workload, trial, points, at)
@@ -33,7 +33,7 @@ def cost_record(
     prompts = updates[-1].get("prompts_per_batch", trial.prompts_per_batch)
     updates = [each for each in updates if each.get("prompts_per_batch", trial.prompts_per_batch) == prompts]
     seconds = {phase.value: _typical(updates, phase.value) for phase in Phase}
-    return NewCostRecord(
+    return CostRecord(
         at=at,
         gpu=spec.resources.gpu,
         generator_gpus=spec.resources.slots,
@@ -58,7 +58,7 @@ def cost_record(
 
 def _of_outside(
     spec: SweepSpec, workload: dict[str, Any], trial: TrialView, points: Sequence[Point], at: datetime
-) -> NewCostRecord | None:
+) -> CostRecord | None:
     """Return the typical seconds of whole updates of a trainer from outside, which cuts phases in its own way.
 
     Left out are updates with a validation or a save, and the first of a segment. Told is nothing by a stand-in, where
@@ -75,7 +75,7 @@ def _of_outside(
         return None
     n, B, slots = trial.rollouts_per_prompt, trial.prompts_per_batch, spec.resources.slots
     mean = _mean(updates, "response_tokens")
-    return NewCostRecord(
+    return CostRecord(
         at=at,
         gpu=spec.resources.gpu,
         generator_gpus=slots,

@@ -12,8 +12,7 @@ from planner.config import embedded_tasks
 from planner.config.layers import DEFAULT
 from planner.config.trainer import COMMAND, TrainerChoice, chosen_trainer
 from planner.recipes import load_recipe
-from planner.store.records import NewTrial
-from planner.store.schema import Candidate, Plan
+from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes
 from runner.sweep.planned import (
     CPU,
@@ -141,19 +140,19 @@ def _require_pilots(plan: Plan) -> None:
     )
 
 
-def new_trials(spec: SweepSpec, plan: Plan) -> list[NewTrial]:
+def new_trials(spec: SweepSpec, plan: Plan) -> list[Trial]:
     """Return a trial for every cell of the plan that gets a pilot, in the order of their rank."""
     return [new_trial(spec, each, each.axes, each.learning_rate) for each in plan.candidates if each.pilot_steps]
 
 
 def new_trial(
     spec: SweepSpec, candidate: Candidate, axes: Axes, learning_rate: float, seed: int | None = None
-) -> NewTrial:
+) -> Trial:
     """Return a trial of a candidate, whose axes and rate are its own unless the rate is searched for."""
     seed = spec.seed if seed is None else seed
     n, B = candidate.rollouts_per_prompt, candidate.prompts_per_batch
     config = spec.trial(n, B, learning_rate, seed, axes)
-    return NewTrial(
+    return Trial(
         name=trial_name(n, B, seed, axes),
         rollouts_per_prompt=n,
         prompts_per_batch=B,

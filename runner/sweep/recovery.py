@@ -7,8 +7,7 @@ from sqlalchemy.orm import Session
 
 from budgets.hardware import SECONDS_PER_HOUR
 from planner.store import results, sweeps
-from planner.store.records import NewCharge
-from planner.store.schema import Segment, SegmentOutcome, Trial
+from planner.store.schema import Charge, Segment, SegmentOutcome, Trial
 from planner.store.standing import Standing, committed_step, standing
 from planner.trials import TrialState
 from runner.ports.executor import Clock
@@ -48,7 +47,8 @@ def recover(
     for record in found.values():
         rest = record.gpu_hours - charged.get(record.worker, 0.0)
         if rest > 0:
-            results.add_charge(session, before.sweep.id, NewCharge(clock.now(), record.worker, "lost", rest))
+            of = {"sweep_id": before.sweep.id, "worker": record.worker}
+            session.add(Charge(**of, at=clock.now(), kind="lost", gpu_hours=rest))
     return notes
 
 

@@ -1,7 +1,5 @@
 """Measured costs are known by where they came from, and can be taken back, on every database."""
 
-from dataclasses import replace
-
 import pytest
 
 from budgets.errors import InputError, NotFoundError
@@ -15,14 +13,13 @@ from tests.planner.store import samples
 def trial(store: Store) -> int:
     """Two records of a/verl.log, one each of b/verl.log and c/other, two of a trial, one of nobody knows."""
     own = samples.started_trial(store)
-    record = samples.cost_record()
     of_runs = [
-        replace(record, source=f"/runs/{name}") for name in ("a/verl.log", "a/verl.log", "b/verl.log", "c/other")
+        samples.cost_record(source=f"/runs/{name}") for name in ("a/verl.log", "a/verl.log", "b/verl.log", "c/other")
     ]
-    adopted = [replace(of_runs[0], trial_id=own)]  # a run that became a trial too
+    adopted = [samples.cost_record(source="/runs/a/verl.log", trial_id=own)]  # a run that became a trial too
     samples.put(store, add_cost_records, [*of_runs[:1], *adopted, *of_runs[2:]])
-    samples.put(store, add_cost_records, [replace(record, trial_id=own)] * 2)
-    samples.put(store, add_cost_records, [record])
+    samples.put(store, add_cost_records, [samples.cost_record(trial_id=own)] * 2)
+    samples.put(store, add_cost_records, [samples.cost_record()])
     return own
 
 
@@ -75,12 +72,12 @@ def test_a_run_that_is_adopted_again_replaces_its_costs(store: Store) -> None:
 
 
 def test_of_many_records_some_of_each_kind_are_read(store: Store) -> None:
-    often, once = samples.cost_record(), replace(samples.cost_record(), prompts_per_batch=7)
+    often, once = samples.cost_record(), samples.cost_record(prompts_per_batch=7)
     samples.put(store, add_cost_records, [*[often] * 40, once])
     read = [record.id for record in store.cost_records(most=10)]
     assert read == [1, 9, 17, 25, 33, 41], "those made alike evenly over time, and the only one of its kind"
     assert len(store.cost_records(most=41)) == 41
-    samples.put(store, add_cost_records, [replace(once, gpu="a100")])
+    samples.put(store, add_cost_records, [samples.cost_record("a100", prompts_per_batch=7)])
     assert [record.id for record in store.cost_records(most=1, gpu="a100")] == [42]
     assert [tuple(row) for row in samples.look(store, counted_costs, once.gpu, once.model)] == [
         (None, None, 8, 8, True, 41)

@@ -7,7 +7,6 @@ import pytest
 from budgets.errors import StoreError
 from planner.store import Store, results, sweeps
 from planner.store.driving import GRACE, Driver, LeaseLostError, end_lease, hold_lease, take_lease
-from planner.store.records import NewCharge
 from planner.store.schema import Charge, SegmentOutcome, Sweep, SweepStatus
 from planner.store.standing import Scored, Trained, committed_step, failures_since_success, standing
 from planner.store.sweeps import sweep_named
@@ -102,7 +101,7 @@ def test_how_a_sweep_stands(store: Store) -> None:
     )
     samples.put(store, results.open_segment, trial, samples.segment(2, from_step=8, to_step=16, worker="w2"), at(3))
     with store.write() as session:
-        results.add_charge(session, row(store).id, NewCharge(at(3), "w1", "idle", 0.25))
+        session.add(Charge(sweep_id=row(store).id, at=at(3), worker="w1", kind="idle", gpu_hours=0.25))
 
     with store.read() as session:
         stands = standing(session, "sweep-1")

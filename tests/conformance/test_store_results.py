@@ -22,9 +22,9 @@ def recommended(store: Store, *rankings: RankedRow) -> int:
 def test_decisions_are_numbered_within_their_sweep(store: Store) -> None:
     trial_id = samples.started_trial(store)
     second = samples.put(store, sweeps.create_sweep, None, samples.sweep(), NOON)
-    assert samples.put(store, results.record_decision, "sweep-1", samples.decision(trial_id=trial_id)) == 1
-    assert samples.put(store, results.record_decision, "sweep-1", samples.decision("continue")) == 2
-    assert samples.put(store, results.record_decision, second, samples.decision()) == 1
+    assert samples.decide(store, trial_id=trial_id) == 1
+    assert samples.decide(store, action="continue") == 2
+    assert samples.decide(store, second) == 1
     with store.read() as session:
         first = session.scalars(select(Decision).order_by(Decision.id)).first()
         assert first is not None

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from budgets.errors import StoreError
 from planner.store import Store, open_store, results, sweeps
@@ -64,8 +65,8 @@ def test_deleting_a_plan_takes_all_that_hangs_on_it(store: Store) -> None:
     trial_id = samples.started_trial(store)
     segment = samples.put(store, results.open_segment, trial_id, samples.segment(), NOON)
     samples.put(store, results.add_points, [samples.point(trial_id, 1, segment_id=segment)])
-    samples.put(store, results.record_fit, samples.fit(trial_id))
-    samples.put(store, results.record_decision, "sweep-1", samples.decision(trial_id=trial_id))
+    samples.put(store, Session.add, samples.fit(trial_id))
+    samples.decide(store, trial_id=trial_id)
     samples.put(store, results.save_recommendation, "sweep-1", samples.recommendation(), [samples.ranking(1, 8)])
     samples.put(store, sweeps.add_cost_records, [samples.cost_record()])
     with store.write() as session:

@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from planner.store import Store, open_store, results, sweeps
 from planner.store.driving import Driver, end_lease, take_lease
-from planner.store.records import NewCharge, NewDecision, NewFit, NewPoint, NewSegment
-from planner.store.results import add_charge
-from planner.store.schema import SegmentOutcome, SweepStatus
+from planner.store.records import NewPoint
+from planner.store.schema import Charge, Fit, SegmentOutcome, SweepStatus
 from planner.store.sweeps import sweep_named
 from planner.trials import TrialState
 from tests.planner.store import samples
@@ -75,13 +76,13 @@ class Seeder:
         samples.put(self.store, sweeps.move_trial, trial, state, self.now(), reason, **failure)
 
     def decide(self, action: str, reason: str, trial: int | None = None) -> None:
-        decision = NewDecision(at=self.now(), action=action, reason=reason, trial_id=trial, seen={"p": 0.5})
-        samples.put(self.store, results.record_decision, self.sweep, decision)
+        of = {"trial_id": trial, "seen": {"p": 0.5}}
+        samples.put(self.store, results.record_decision, self.sweep, self.now(), action, reason, **of)
 
     def begin(self, trial: int, from_step: int) -> int:
         """Reserve a segment and let it run."""
         number = self.segments[trial] = self.segments.get(trial, 0) + 1
-        new = NewSegment(number, from_step, from_step + STEPS, reserved_gpu_hours=HOURS, worker="w1")
+        new = samples.segment(number, from_step=from_step, to_step=from_step + STEPS, reserved_gpu_hours=HOURS)
         verb, (n, B) = ("continue" if from_step else "start"), self.sizes[trial]
         moves = f"goes on from step {from_step} to" if from_step else "starts, up to"
         reason = f"n={n}, B={B} {moves} step {from_step + STEPS} for 29 GPU-hours: it gains most by the GPU-hour"
@@ -111,8 +112,8 @@ class Seeder:
     def fit(self, trial: int, mean: float, probability_best: float | None) -> None:
         samples.put(
             self.store,
-            results.record_fit,
-            NewFit(
+            Session.add,
+            Fit(
                 trial_id=trial,
                 made_at=self.now(),
                 model="sigmoid",
@@ -131,7 +132,8 @@ class Seeder:
 
     def charge(self, kind: str, gpu_hours: float) -> None:
         with self.store.write() as session:
-            add_charge(session, sweep_named(session, self.sweep).id, NewCharge(self.now(), "w1", kind, gpu_hours))
+            of = {"sweep_id": sweep_named(session, self.sweep).id, "worker": "w1"}
+            session.add(Charge(**of, at=self.now(), kind=kind, gpu_hours=gpu_hours))
 
     def recommend(self) -> None:
         answer = samples.recommendation(

@@ -18,7 +18,6 @@ from planner.adopting.together import Entry
 from planner.config import build_request, resolve
 from planner.config.layers import flag_layer
 from planner.proposals import Request
-from planner.store.records import NewCostRecord
 from planner.store.schema import CostRecord
 from rlplan.actions.adopted_costs import cost_rows
 from rlplan.actions.adopted_prices import oddities
@@ -56,7 +55,7 @@ def entry(
     return Entry(run, settings, split=split)
 
 
-def rows(request: Request, each: Entry, **more: Any) -> list[NewCostRecord]:
+def rows(request: Request, each: Entry, **more: Any) -> list[CostRecord]:
     return cost_rows(each, request, NOW, **({"validations": False} | more))
 
 
@@ -83,10 +82,9 @@ def test_a_log_that_has_nothing_but_the_time_of_steps_has_a_price(request_: Requ
     assert rows(request_, replace(bare, run=untimed)) == []
 
 
-def calibrated(found: list[NewCostRecord], request: Request) -> Any:
-    records = [CostRecord(**vars(row)) for row in found]
+def calibrated(found: list[CostRecord], request: Request) -> Any:
     return calibration_of(
-        records, request.workload, request.hardware.gpu, request.traits, request.coefficients
+        found, request.workload, request.hardware.gpu, request.traits, request.coefficients
     ).coefficients
 
 
@@ -95,7 +93,7 @@ def test_waiting_for_rollouts_is_no_phase_and_the_slower_side_counts(request_: R
     (row, *_) = rows(request_, entry(split=apart))
     assert Phase.GENERATE.value not in row.seconds
     assert (row.generator_gpus, row.trainer_gpus, row.colocated, row.asynchronous) == (4, 4, False, True)
-    (step,) = measured_steps([CostRecord(**vars(row))], request_.traits)
+    (step,) = measured_steps([row], request_.traits)
     assert step.traits.asynchronous
     assert step.traits.updates_per_batch == 2
     assert step.placement.engine_gpus == 2
@@ -116,7 +114,7 @@ def test_the_passes_of_a_run_are_those_that_it_timed(
     request_: Request, trainer: str, seconds: dict[str, float], reference: bool, together: bool
 ) -> None:
     (row, *_) = rows(request_, entry(seconds=seconds, trainer=trainer))
-    (step,) = measured_steps([CostRecord(**vars(row))], request_.traits)
+    (step,) = measured_steps([row], request_.traits)
     assert step.traits.reference_pass == reference
     assert bool(step.together) == together
 
@@ -127,7 +125,7 @@ def test_the_passes_of_a_run_are_those_that_it_timed(
 def test_the_mean_response_is_that_of_the_later_steps(
     request_: Request, lengths: tuple[float, float], expected: float
 ) -> None:
-    records = [CostRecord(**vars(row)) for row in rows(request_, entry(lengths=lengths))]
+    records = rows(request_, entry(lengths=lengths))
     found = calibration_of(records, request_.workload, request_.hardware.gpu, request_.traits)
     assert found.mean_response == pytest.approx(expected, rel=0.05)
     growing = [each for each in oddities(records, request_, request_.coefficients) if each.startswith("responses grow")]
@@ -144,7 +142,7 @@ def prior_of(request: Request) -> Coefficients:
 def slow(request: Request, **times: float) -> Entry:
     """A run whose phases took so many times their prices; `rest` is added to the step."""
     (record,) = rows(request, entry(1, seconds=TIMED))
-    (step,) = measured_steps([CostRecord(**vars(record))], request.traits)
+    (step,) = measured_steps([record], request.traits)
     phases = priced_phases(request.workload, request.hardware.gpu, step, prior_of(request))
     names = {"generate": Phase.GENERATE, "logprob": Phase.OLD_LOG_PROBS, "update": Phase.TRAIN, "sync": Phase.SYNC}
     seconds = {name: times.get(name, 1.0) * total(phases[phase]) for name, phase in names.items()}
@@ -162,7 +160,7 @@ def slow(request: Request, **times: float) -> Entry:
     ],
 )
 def test_what_is_odd_of_a_run_is_told(request_: Request, times: dict[str, float], says: str | None) -> None:
-    records = [CostRecord(**vars(row)) for row in rows(request_, slow(request_, **times))]
+    records = rows(request_, slow(request_, **times))
     found = oddities(records, request_, request_.coefficients)
     assert len(found) == (says is not None)
     assert says is None or re.fullmatch(says, found[0])

@@ -20,9 +20,7 @@ from sqlalchemy import select
 
 import rlplan
 from planner.store import open_store
-from planner.store.records import NewCharge
-from planner.store.results import add_charge
-from planner.store.schema import Sweep, SweepStatus, Trial
+from planner.store.schema import Charge, Sweep, SweepStatus, Trial
 from planner.sweeping.policies import open_policy
 from rlplan.web.report import write_report
 from runner.ports.simulation import SimulationChoice
@@ -65,7 +63,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         _tell_real(path)
     with open_store(made["overrun"]) as store, store.write() as session:
         sweep = session.scalars(select(Sweep)).one()
-        add_charge(session, sweep.id, NewCharge(START, "w1", "idle", given.spec.pilot_gpu_hours / 7))
+        of = {"sweep_id": sweep.id, "at": START, "worker": "w1", "kind": "idle"}
+        session.add(Charge(**of, gpu_hours=given.spec.pilot_gpu_hours / 7))
     return made
 
 
@@ -296,9 +295,8 @@ def _ranked(html: str) -> Iterator[Said]:
 def _page(html: str) -> Iterator[Said]:
     yield from _ranked(html)
     text = re.sub(r"<[^>]+>", " ", html)
-    yield from _said(rf"for M= ?{NUMBER} updates", text, "update_steps")
-    yield from _said(rf"its score is expected to be {NUMBER}, for", text, "expected_score")
-    yield from _said(r"; P\(best\) ([\d.<>]+\d)", text, "probability_best")
+    yield from _said(rf"for {NUMBER} steps at learning", text, "update_steps")
+    yield from _said(rf"Expected score {NUMBER} \(", text, "expected_score")
     yield from _said(rf"the pilots have spent {NUMBER},? ", text, "spent")
     yield from _said(rf"{NUMBER} of \S+ GPU-hours spent", text, "spent")
 

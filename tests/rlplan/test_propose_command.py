@@ -2,7 +2,6 @@ import json
 import math
 import re
 import sqlite3
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +175,9 @@ def test_measured_steps_say_how_long_responses_are_unless_that_is_given(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_store(tmp_path / "rlplan.db") as store:
-        record = replace(samples.cost_record(), source="/runs/verl.log", steps=40)
-        growing = [replace(record, mean_response_tokens=tokens) for tokens in (500.0, 600, 1400, 1450, 1500, 1550)]
+        lengths = (500.0, 600.0, 1400.0, 1450.0, 1500.0, 1550.0)
+        of = {"source": "/runs/verl.log", "steps": 40}
+        growing = [samples.cost_record(**of, mean_response_tokens=tokens) for tokens in lengths]
         samples.put(store, sweeps.add_cost_records, growing)
 
     def assumed(*flags: str) -> dict[str, Any]:
@@ -216,8 +216,7 @@ def test_a_recipe_of_ones_own_is_priced_as_its_file_says(run: Run, tmp_path: Pat
 
 
 def measured(recipe: str) -> CostRecord:
-    values = asdict(samples.cost_record()) | {"recipe": recipe, "seconds": {"generate": 30.0, "train": 10.0}}
-    return CostRecord(**values)
+    return samples.cost_record(recipe=recipe, seconds={"generate": 30.0, "train": 10.0})
 
 
 def test_a_measured_step_counts_as_its_own_recipe_and_an_unknown_one_as_the_requested() -> None:

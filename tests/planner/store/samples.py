@@ -6,21 +6,9 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from planner.store import Store, sweeps
-from planner.store.records import (
-    NewCandidate,
-    NewCostRecord,
-    NewDecision,
-    NewFit,
-    NewPlan,
-    NewPoint,
-    NewRecommendation,
-    NewSegment,
-    NewSweep,
-    NewTrial,
-    RankedRow,
-)
-from planner.store.schema import Point
+from planner.store import Store, results, sweeps
+from planner.store.records import NewPoint, RankedRow
+from planner.store.schema import Candidate, CostRecord, Fit, Plan, Point, Recommendation, Segment, Sweep, Trial
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -29,7 +17,7 @@ def at(minutes: float) -> datetime:
     return NOON + timedelta(minutes=minutes)
 
 
-def plan(**changes: Any) -> NewPlan:
+def plan(**changes: Any) -> Plan:
     values = {
         "budget_gpu_hours": 5000.0,
         "pilot_gpu_hours": 1000.0,
@@ -43,10 +31,10 @@ def plan(**changes: Any) -> NewPlan:
         "outlook": [{"budget_gpu_hours": 500, "rollouts_per_prompt": 8}],
         "rlplan_version": "0.1.0",
     }
-    return NewPlan(**{**values, **changes})
+    return Plan(**{**values, **changes})
 
 
-def candidate(rank: int = 1, n: int = 8, B: int = 64, **changes: Any) -> NewCandidate:
+def candidate(rank: int = 1, n: int = 8, B: int = 64, **changes: Any) -> Candidate:
     values = {
         "rank": rank,
         "rollouts_per_prompt": n,
@@ -64,18 +52,18 @@ def candidate(rank: int = 1, n: int = 8, B: int = 64, **changes: Any) -> NewCand
         "pilot_reason": "among the best four",
         "notes": ["a note"],
     }
-    return NewCandidate(**{**values, **changes})
+    return Candidate(**{**values, **changes})
 
 
-def candidates() -> list[NewCandidate]:
+def candidates() -> list[Candidate]:
     return [candidate(2, 16, 32), candidate(1, 8, 64, expected_score=0.5, score_low=0.4, score_high=0.6)]
 
 
-def sweep(**changes: Any) -> NewSweep:
-    return NewSweep(**{"policy": "rlplan", "seed": 2**40, "config": {"a": 1}, "config_hash": "c0ffee", **changes})
+def sweep(**changes: Any) -> Sweep:
+    return Sweep(**{"policy": "rlplan", "seed": 2**40, "config": {"a": 1}, "config_hash": "c0ffee", **changes})
 
 
-def trial(n: int = 8, B: int = 64, seed: int = 1, **changes: Any) -> NewTrial:
+def trial(n: int = 8, B: int = 64, seed: int = 1, **changes: Any) -> Trial:
     values = {
         "name": f"n{n}-B{B}-s{seed}",
         "rollouts_per_prompt": n,
@@ -85,12 +73,12 @@ def trial(n: int = 8, B: int = 64, seed: int = 1, **changes: Any) -> NewTrial:
         "seed": seed,
         "config": {"kl": 0.0},
     }
-    return NewTrial(**{**values, **changes})
+    return Trial(**{**values, **changes})
 
 
-def segment(number: int = 1, **changes: Any) -> NewSegment:
+def segment(number: int = 1, **changes: Any) -> Segment:
     values = {"number": number, "from_step": 0, "to_step": 10, "reserved_gpu_hours": 5.0, "worker": "w1"}
-    return NewSegment(**{**values, **changes})
+    return Segment(**{**values, **changes})
 
 
 def point(trial_id: int, step: int, attempt: int = 1, **changes: Any) -> NewPoint:
@@ -100,8 +88,8 @@ def point(trial_id: int, step: int, attempt: int = 1, **changes: Any) -> NewPoin
     )
 
 
-def fit(trial_id: int) -> NewFit:
-    return NewFit(
+def fit(trial_id: int) -> Fit:
+    return Fit(
         trial_id=trial_id,
         made_at=NOON,
         model="sigmoid",
@@ -117,10 +105,9 @@ def fit(trial_id: int) -> NewFit:
     )
 
 
-def decision(action: str = "prune", trial_id: int | None = None) -> NewDecision:
-    return NewDecision(
-        at=NOON, action=action, trial_id=trial_id, reason="It cannot win.", seen={"p": 0.01}, alternatives=["continue"]
-    )
+def decide(store: Store, sweep: str = "sweep-1", action: str = "prune", trial_id: int | None = None) -> int:
+    seen = {"trial_id": trial_id, "seen": {"p": 0.01}, "alternatives": ["continue"]}
+    return put(store, results.record_decision, sweep, NOON, action, "It cannot win.", **seen)
 
 
 def ranking(rank: int, n: int, **changes: Any) -> RankedRow:
@@ -142,7 +129,7 @@ def ranking(rank: int, n: int, **changes: Any) -> RankedRow:
     return RankedRow(**{**values, **changes})
 
 
-def recommendation(**changes: Any) -> NewRecommendation:
+def recommendation(**changes: Any) -> Recommendation:
     values = {
         "made_at": NOON,
         "rollouts_per_prompt": 16,
@@ -158,27 +145,28 @@ def recommendation(**changes: Any) -> NewRecommendation:
         "gpu_hours_to_target": 3900.0,
         "details": {"equivalent": []},
     }
-    return NewRecommendation(**{**values, **changes})
+    return Recommendation(**{**values, **changes})
 
 
-def cost_record(gpu: str = "h100", model: str = "qwen3-8b", minutes: float = 0.0) -> NewCostRecord:
-    return NewCostRecord(
-        at=at(minutes),
-        gpu=gpu,
-        generator_gpus=8,
-        trainer_gpus=8,
-        colocated=True,
-        model=model,
-        recipe="grpo",
-        rollouts_per_prompt=8,
-        prompts_per_batch=64,
-        generated_rollouts=512,
-        trained_rollouts=512,
-        mean_prompt_tokens=200.0,
-        mean_response_tokens=900.0,
-        longest_response_tokens=4000.0,
-        seconds={"rollout": 30.0, "train": 10.0},
-    )
+def cost_record(gpu: str = "h100", model: str = "qwen3-8b", minutes: float = 0.0, **changes: Any) -> CostRecord:
+    values = {
+        "at": at(minutes),
+        "gpu": gpu,
+        "generator_gpus": 8,
+        "trainer_gpus": 8,
+        "colocated": True,
+        "model": model,
+        "recipe": "grpo",
+        "rollouts_per_prompt": 8,
+        "prompts_per_batch": 64,
+        "generated_rollouts": 512,
+        "trained_rollouts": 512,
+        "mean_prompt_tokens": 200.0,
+        "mean_response_tokens": 900.0,
+        "longest_response_tokens": 4000.0,
+        "seconds": {"rollout": 30.0, "train": 10.0},
+    }
+    return CostRecord(**{**values, **changes})
 
 
 def started_sweep(store: Store) -> str:

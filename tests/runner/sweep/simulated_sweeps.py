@@ -11,8 +11,7 @@ from planner.pooling.pool import Pool
 from planner.proposals import propose
 from planner.store import Store, open_store
 from planner.store.driving import Driver, take_lease
-from planner.store.records import NewSweep
-from planner.store.schema import Plan
+from planner.store.schema import Plan, Sweep
 from planner.store.sweeps import add_trial, create_sweep, sweep_named
 from planner.sweeping.actions import Policy
 from rlplan.actions.configuring import load_configuration
@@ -69,7 +68,9 @@ class SimulatedSweep:
             spec = sweep_spec(self.plan, choice)
             self.spec = spec.model_copy(update={"pilot_gpu_hours": self.room * spec.pilot_gpu_hours})
             with store.write() as session:
-                self.name = create_sweep(session, plan, NewSweep(self.policy, 0, {}, "", None), START)
+                self.name = create_sweep(
+                    session, plan, Sweep(policy=self.policy, seed=0, config={}, config_hash=""), START
+                )
                 sweep_named(session, self.name).config = self.spec.model_dump(mode="json")
                 for trial in new_trials(self.spec, self.plan):
                     add_trial(session, self.name, trial, START)

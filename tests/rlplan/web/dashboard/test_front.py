@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 
 from planner.store import open_store, sweeps
 from planner.store.driving import Driver, take_lease
-from planner.store.records import NewSweep
 from tests.planner.store import samples
 from tests.rlplan.recommend_sweeps import ended
 from tests.rlplan.sweep_rows import Seeder
@@ -49,7 +48,7 @@ def test_it_follows_the_sweep_live(visitor: TestClient) -> None:
 
 
 def test_the_sweep_that_runs_comes_before_a_newer_one(sweep: Seeder, visitor: TestClient) -> None:
-    samples.put(sweep.store, sweeps.create_sweep, None, NewSweep("full", 1, {}, ""), datetime(2026, 3, 2, tzinfo=UTC))
+    samples.put(sweep.store, sweeps.create_sweep, None, samples.sweep(policy="full"), datetime(2026, 3, 2, tzinfo=UTC))
     with sweep.store.write() as session:
         take_lease(session, "sweep-1", Driver("driver-1", "node-7", 4711), datetime.now(UTC))
     assert '<a href="/sweeps/sweep-1">' in front(visitor.get("/").text)

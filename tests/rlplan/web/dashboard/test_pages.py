@@ -7,7 +7,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from planner.store import open_store, sweeps
-from planner.store.records import NewSweep
 from rlplan.web.dashboard import snapshots
 from rlplan.web.dashboard.snapshots import ALL, LARGE
 from tests.planner.store import samples
@@ -26,7 +25,11 @@ def test_the_list_has_each_sweep_with_its_state_and_its_money(visitor: TestClien
 def test_a_long_list_comes_in_parts(sweep: Seeder, visitor: TestClient) -> None:
     for number in range(60):
         samples.put(
-            sweep.store, sweeps.create_sweep, None, NewSweep("full", number, {}, ""), datetime(2026, 3, 2, tzinfo=UTC)
+            sweep.store,
+            sweeps.create_sweep,
+            None,
+            samples.sweep(policy="full", seed=number),
+            datetime(2026, 3, 2, tzinfo=UTC),
         )
     first = visitor.get("/").text
     assert first.count('<th scope="row"><a href="/sweeps/') == 50
