@@ -21,6 +21,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 from sqlalchemy.orm import DeclarativeBase, mapped_column
+from sqlalchemy.types import TypeEngine
 
 from budgets.errors import InputError
 from planner.axes import as_text, from_text
@@ -69,16 +70,13 @@ def _finite(value: Any) -> Any:
     raise ValueError(f"{value} is no finite number")
 
 
-def _whole(value: Any) -> Any:
-    if value is None or value.__class__ is int:
-        return value
-    raise ValueError(f"{value!r} is no whole number")
+def _is(kind: type, name: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if value is None or value.__class__ is kind:
+            return value
+        raise ValueError(f"{value!r} is no {name}")
 
-
-def _text(value: Any) -> Any:
-    if value is None or value.__class__ is str:
-        return value
-    raise ValueError(f"{value!r} is no text")
+    return check
 
 
 class Strict(TypeDecorator[Any]):
@@ -89,41 +87,19 @@ class Strict(TypeDecorator[Any]):
 
     impl: Any = String
     cache_ok = True
-    check: Callable[[Any], Any] = staticmethod(_text)
+
+    def __init__(self, kind: type[TypeEngine[Any]], check: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.kind, self.check = kind, check
+        self.impl = kind()
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """Return the check."""
         return self.check
 
 
-class Number(Strict):
-    """A finite number."""
-
-    impl = Double
-    cache_ok = True
-    check = staticmethod(_finite)
-
-
-class Whole(Strict):
-    """A whole number."""
-
-    impl = Integer
-    cache_ok = True
-    check = staticmethod(_whole)
-
-
-class LargeWhole(Whole):
-    """A count that a long run on a large cluster takes beyond 2³¹, or a seed."""
-
-    impl = BigInteger
-    cache_ok = True
-
-
-class Long(Strict):
-    """A text of any length."""
-
-    impl = Text
-    cache_ok = True
+whole, text = _is(int, "whole number"), _is(str, "text")
+NAME, NUMBER, WHOLE = Strict(String, text), Strict(Double, _finite), Strict(Integer, whole)
 
 
 class Document(TypeDecorator[Any]):
@@ -157,17 +133,17 @@ class Base(DeclarativeBase):
     )
     type_annotation_map = {  # noqa: RUF012 (SQLAlchemy wants a plain class attribute)
         datetime: UtcTime,
-        float: Number,
-        int: Whole,
-        str: Strict,
+        float: NUMBER,
+        int: WHOLE,
+        str: NAME,
         dict[str, Any]: Document(dict),
         list[Any]: Document(list),
     }
 
 
 PrimaryKey = Annotated[int, mapped_column(primary_key=True)]
-Large = Annotated[int, mapped_column(LargeWhole)]
-LongText = Annotated[str, mapped_column(Long)]
+Large = Annotated[int, mapped_column(Strict(BigInteger, whole))]  # a count beyond 2³¹, or a seed
+LongText = Annotated[str, mapped_column(Strict(Text, text))]
 FurtherAxes = Annotated[Axes, mapped_column(AxesText, default=(), server_default="{}")]
 
 

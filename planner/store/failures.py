@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -111,19 +112,12 @@ def _damage(connection: Connection) -> str | None:
 
     Everything is read for it: this is for when reading has failed already.
     """
-    found = (_of_table(connection, table) for table in Base.metadata.sorted_tables)
-    return next((each for each in found if each is not None), None)
-
-
-def _of_table(connection: Connection, table: Table) -> str | None:
-    for column in table.columns:
-        wrong = _first_unreadable(connection, table, column)
-        if wrong is not None:
-            return wrong
-    for reference in sorted(table.foreign_keys, key=lambda each: each.parent.name):
-        orphan = _first_orphan(connection, table, reference)
-        if orphan is not None:
-            return orphan
+    for table in Base.metadata.sorted_tables:
+        references = sorted(table.foreign_keys, key=lambda each: each.parent.name)
+        unreadable = (_first_unreadable(connection, table, column) for column in table.columns)
+        orphans = (_first_orphan(connection, table, reference) for reference in references)
+        if found := next(filter(None, chain(unreadable, orphans)), None):
+            return found
     return None
 
 

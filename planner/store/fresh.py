@@ -3,16 +3,16 @@
 from sqlalchemy import Connection, column, table
 
 from planner.store import experiences, final_tables  # noqa: F401 (their tables are made with the others)
-from planner.store.base import Base, Strict
+from planner.store.base import NAME, Base
 from planner.store.schema import Ranking
 
 _RANKED = [each for each in Ranking.__table__.columns if each.name not in ("recommendation_id", "axes")]
 RANKED_ALLOCATIONS = table(
     "ranked_allocations",
-    column("sweep", Strict()),
+    column("sweep", NAME),
     *(column(each.name, each.type) for each in _RANKED),
-    column("plan", Strict()),
-    column("axes", Strict()),  # as text, unlike those of a ranking
+    column("plan", NAME),
+    column("axes", NAME),  # as text, unlike those of a ranking
 )
 COLUMNS = tuple(RANKED_ALLOCATIONS.c.keys())
 

@@ -1,12 +1,12 @@
 """Opens a database: refuses what is not ours, makes what is not there, upgrades what is older."""
 
 import os
-import re
 import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from sqlalchemy import Connection, Engine, inspect
 
 from budgets.errors import NotFoundError, StoreError
@@ -25,35 +25,16 @@ NETWORK = frozenset({
 })
 # fmt: on
 
-MOUNTINFO = Path("/proc/self/mountinfo")
 
-
-def mounted() -> str:
-    """Read what is mounted; empty where the system does not say."""
-    try:
-        return MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ""
-
-
-def filesystem_of(path: Path, mountinfo: str) -> str:
+def filesystem_of(path: Path) -> str:
     """Return the type of the file system that holds an absolute path, such as 'ext4' or 'nfs4'; '' when unknown."""
-    best, kind = Path(), ""
-    for line in mountinfo.splitlines():
-        left, separator, right = line.partition(" - ")
-        fields = left.split(" ")
-        if not separator or len(fields) < 5:
-            continue
-        mount = Path(_unescaped(fields[4]))
-        # ≥: of two mounts on the same directory the later one covers the earlier.
-        if path.is_relative_to(mount) and len(mount.parts) >= len(best.parts):
-            best, kind = mount, right.split(" ")[0]
-    return kind
-
-
-def _unescaped(field: str) -> str:
-    """Undo the octal escapes of blanks, tabs, newlines and backslashes in a mount point."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
+    try:
+        mounts = [each for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint)]
+    except OSError:  # the system does not tell
+        return ""
+    # Of two mounts on the same directory the later one covers the earlier.
+    nearest = max(reversed(mounts), key=lambda each: len(Path(each.mountpoint).parts), default=None)
+    return "" if nearest is None else str(nearest.fstype)
 
 
 LOCK_TIMEOUT_SECONDS = 30.0
@@ -115,7 +96,7 @@ def _check_file(path: Path, read_only: bool) -> None:
     The file itself is left to SQLite, also to say that it is no database: whoever opens and closes it in another way
     drops every lock that this process has on it, and another process then takes the write-ahead log away.
     """
-    kind = filesystem_of(path.resolve(), mounted())
+    kind = filesystem_of(path.resolve())
     if kind in NETWORK:
         raise StoreError(
             f"{path.resolve()} lies on a network file system ({kind}), where SQLite can lose data. "

@@ -17,7 +17,7 @@ from planner.store import open_store
 from planner.store.driving import is_driven
 from planner.store.engine import locate, masked
 from planner.store.fresh import HEAD
-from planner.store.opening import NETWORK, OutdatedError, filesystem_of, mounted
+from planner.store.opening import NETWORK, OutdatedError, filesystem_of
 from planner.store.schema import Sweep, SweepStatus
 from rlplan.doctor.finding import Finding, bad, mind, ok
 from rlplan.doctor.machine import GIB, Disk, disk_of, size
@@ -64,7 +64,7 @@ def probe(database: str) -> Storage:
     shown = str(place) if isinstance(place, Path) else masked(place.set(drivername="postgresql").render_as_string())
     if isinstance(place, Path):
         folder = place.parent
-        filesystem = filesystem_of(place.resolve(), mounted())
+        filesystem = filesystem_of(place.resolve())
         writable = os.access(folder, os.W_OK | os.X_OK) and (not place.exists() or os.access(place, os.R_OK | os.W_OK))
     state, said, sweeps, running = _within(ANSWER_SECONDS, lambda: _read(database))
     where = None if folder is None else str(folder)
