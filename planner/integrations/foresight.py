@@ -6,6 +6,7 @@ is kept on a grid of its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -33,23 +34,12 @@ class Foreseen:
     probability_best: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """P(score ≤ value) at ascending values; 0 before the first and 1 beyond the last."""
+class Distribution(NamedTuple):
+    """P(score ≤ value) at ascending values, 0 before the first and 1 beyond the last; median, ends and expectation."""
 
     value: Vector
     below: Vector
-
-    def quantile(self, level: float) -> float:
-        """Return the value at a level."""
-        return float(np.interp(level, self.below, self.value))
-
-    @property
-    def mean(self) -> float:
-        """The expectation, each stretch counting at its middle."""
-        mass = np.diff(self.below, prepend=0.0, append=1.0)
-        middle = np.concatenate([self.value[:1], (self.value[1:] + self.value[:-1]) / 2, self.value[-1:]])
-        return float(mass @ middle)
+    summary: Vector
 
 
 class EachAlone:
@@ -75,7 +65,9 @@ class EachAlone:
             found = self._distributions([curves[row] for row in rows], target)
             self._known.update((keys[row], each) for row, each in zip(rows, found, strict=True))
         self._known = {key: self._known[key] for key in keys}
-        return foreseen([self._known[key] for key in keys])
+        found = [self._known[key] for key in keys]
+        median, low, high, mean = np.stack([each.summary for each in found], axis=1)
+        return Foreseen(median, low, high, mean, probability_best(found))
 
     def _key(self, curve: Curve, target: float) -> tuple[object, ...]:
         scale = 0.0 if curve.bounded else self._least_scale
@@ -96,7 +88,9 @@ class EachAlone:
         coarse = ends[1] - width * np.linspace(1, 0, COARSE)
         at_coarse = below(coarse)
         value = np.stack([_spread(*each, KNOTS) for each in zip(coarse, at_coarse, strict=True)])
-        return [Distribution(*each) for each in zip(value, np.maximum.accumulate(below(value), axis=1), strict=True)]
+        summary = [*(mixtures.quantile(level) for level in (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)), mixtures.average()]
+        rising = np.maximum.accumulate(below(value), axis=1)
+        return [Distribution(*each) for each in zip(value, rising, np.stack(summary, axis=1), strict=True)]
 
 
 def common_scale(prepared: Prepared) -> float:
@@ -119,14 +113,6 @@ def at_least_on(prepared: Prepared, least: float) -> Prepared:
         variance=prepared.variance * (noise / prepared.noise_sd)[:, None] ** 2,
         noise_sd=noise,
     )
-
-
-def foreseen(distributions: Sequence[Distribution]) -> Foreseen:
-    """Summarise distributions that are independent of each other."""
-    levels = (0.5, (1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    median, low, high = (np.array([each.quantile(level) for each in distributions]) for level in levels)
-    mean = np.array([each.mean for each in distributions])
-    return Foreseen(median, low, high, mean, probability_best(distributions))
 
 
 def probability_best(distributions: Sequence[Distribution]) -> Vector:

@@ -107,6 +107,12 @@ def test_curves_of_several_files_are_one_table_where_a_law_goes_across_runs(run:
     assert {name for name in fit["parameters"] if name.startswith("E")} == {"E[500M]", "E[3B]", "E[14B]", "E[72B]"}
 
 
+def test_a_size_that_is_no_number_is_refused_with_how_to_write_it(run: Run, tmp_path: Path) -> None:
+    path = table(tmp_path / "sizes.csv", "parameters,compute,accuracy", [("7B", 1, 0.2), ("large", 1, 0.3)])
+    said = refused(run, path, "--law", "model-size")
+    assert "'large' in column 'parameters' of 'sizes' is no number: write it as 7000000000, 7e9 or 7B" in said
+
+
 @pytest.mark.parametrize(("law", "make"), [("sigmoid", rising), ("group-size", groups), ("value-based", updates)])
 def test_laws_are_drawn(run: Run, tmp_path: Path, law: str, make: Callable[[Path], str]) -> None:
     path = make(tmp_path / "data.csv")
