@@ -21,9 +21,10 @@ from rlplan.reading.sweep_reading import granted, read_picture
 Row = dict[str, Any]
 CELL = ("trial", "rollouts_per_prompt", "prompts_per_batch", "seed")
 MEASURED = ("rollouts", "tokens", "seconds", "gpu_hours", "compared_gpu_hours", "score", "score_standard_error")
+POINT = ("attempt", "step", "counts", *MEASURED)
 MOST_SHAPES = 1000  # of metrics that are remembered
-_WORDS = frozenset({"null", "true", "false"})  # values in JSON that are neither numbers nor in quotation marks
-_BETWEEN = " \t\r\n:,{}"  # signs around the numbers of a JSON document
+_NO_NUMBERS = frozenset({"null", "true", "false", ""})  # what may stand between the commas of a JSON document
+_AROUND = b" \t\r\n:{}"  # the numbers of a JSON document, beside commas
 _NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
 
@@ -43,8 +44,9 @@ class PointRows:
         self._present = {name: (attempt, grants.start_of(number, attempt)) for name, attempt, number in trials}
         columns: dict[str, None] = {}
         shapes: set[Hashable] = set()
-        for self._count, (trial, point) in enumerate(every_point(session, sweep.id, as_text=True), start=1):
-            name, further, metrics = trial["trial"], point[-2], point[-1]
+        documents: Iterable[tuple[Any, Any]] = every_point(session, sweep.id, as_text=True, measured=False)
+        for self._count, (trial, (further, metrics)) in enumerate(documents, start=1):
+            name = trial["trial"]
             shape = (name, further and tuple(_further(further)), _shape(metrics)[0])
             if shape not in shapes:
                 if len(shapes) == MOST_SHAPES:  # texts that differ from point to point
@@ -52,7 +54,7 @@ class PointRows:
                 shapes.add(shape)
                 head = {"sweep": sweep.name, **{each: trial[each] for each in CELL}, **axis_cells(trial["axes"])}
                 self._heads[name] = head
-                columns.update(dict.fromkeys(self._row({}, trial, point, counts=True) | _metrics(metrics)))
+                columns.update(dict.fromkeys((*head, *POINT, *_further(further), *_metrics(metrics))))
         self.columns = tuple(columns)
 
     def __len__(self) -> int:
@@ -67,17 +69,24 @@ class PointRows:
     def cells(self) -> Iterator[Sequence[Any]]:
         """Yield the cells of each row under the columns, for text: numbers among the metrics are as they are stored."""
         empty = dict.fromkeys(self.columns)
-        names: dict[Hashable, Sequence[str]] = {}  # by the shape of the metrics
+        known: dict[Hashable, tuple[tuple[str, ...], bool]] = {}  # by trial and shape: names, and whether it has all
         for trial, point, counts in self._marked():
-            row = self._row(empty.copy(), trial, point, counts=counts)
             shape, between = _shape(point[-1])
-            if shape not in names:
-                if len(names) == MOST_SHAPES:
-                    names.clear()
-                names[shape] = tuple(_metrics(point[-1]))
-            numbers = [number for part in between if (number := part.strip(_BETWEEN))]
-            plain = len(names[shape]) == len(numbers) and _WORDS.isdisjoint(numbers)
-            row.update(zip(names[shape], numbers, strict=True) if plain else _metrics(point[-1]))
+            key, head = (trial["trial"], shape), self._heads[trial["trial"]]
+            if key not in known:
+                if len(known) == MOST_SHAPES:
+                    known.clear()
+                names = tuple(_metrics(point[-1]))
+                known[key] = names, (*head, *POINT, *names) == self.columns
+            names, whole = known[key]
+            numbers = between.translate(None, _AROUND).decode().split(",")
+            plain = len(names) == len(numbers) and _NO_NUMBERS.isdisjoint(numbers)
+            if plain and whole:  # nearly all are
+                attempt, step, *measured, _, _ = point
+                yield (*head.values(), attempt, step, counts, *measured, *numbers)
+                continue
+            row = self._row(empty.copy(), trial, point, counts=counts)
+            row.update(zip(names, numbers, strict=True) if plain else _metrics(point[-1]))
             yield tuple(row.values())
 
     def _marked(self) -> Iterator[tuple[Mapping[str, Any], Sequence[Any], bool]]:
@@ -229,15 +238,14 @@ def _metrics(document: str | None) -> Row:
     return {f"metrics.{name}": value for name, value in flattened(json.loads(document) if document else {})}
 
 
-def _shape(document: str | None) -> tuple[Hashable, Sequence[str]]:
+def _shape(document: str | None) -> tuple[Hashable, bytes]:
     """Return what documents with the same columns have in common, and what stands between the names, unread as JSON.
 
     To read millions of numbers and to write them again takes most of the time of an export. Names and texts alone are
     in quotation marks, and documents with other texts have other shapes.
     """
     if document is None or "\\" in document or "[" in document:
-        return tuple(_metrics(document)), ()
+        return tuple(_metrics(document)), b""
     parts = document.split('"')
-    between = parts[::2]
-    braces = "".join(between).encode().translate(None, _NO_BRACES)
-    return (braces, *parts[1::2]), between
+    between = "".join(parts[::2]).encode()
+    return (between.translate(None, _NO_BRACES), *parts[1::2]), between

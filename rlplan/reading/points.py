@@ -83,12 +83,13 @@ def remember_scores(
 
 
 def every_point(
-    session: Session, sweep_id: int, *, as_text: bool = False
+    session: Session, sweep_id: int, *, as_text: bool = False, measured: bool = True
 ) -> Iterator[tuple[dict[str, Any], Row[*tuple[Any, ...]]]]:
     """Yield every point, behind what is known of its trial, by trial, step and attempt; also of attempts given up.
 
     A sweep may have millions: they are read a few at a time, one trial after the other, in the order of their key. Its
-    documents, the further scores and the metrics, come as they are stored where they are wanted `as_text`.
+    documents, the further scores and the metrics, come as they are stored where they are wanted `as_text`, and alone
+    without what was `measured`.
     """
     of_trial = (Trial.name.label("trial"), Trial.rollouts_per_prompt, Trial.prompts_per_batch, Trial.seed, Trial.axes)
     trials = session.execute(select(Trial.id, *of_trial).where(Trial.sweep_id == sweep_id).order_by(Trial.id)).all()
@@ -96,19 +97,19 @@ def every_point(
     documents: list[ColumnElement[Any]] = [point.further_scores, point.metrics]
     if as_text:
         documents = [sql_cast(each, Text) for each in documents]
+    columns: list[ColumnElement[Any]] = [
+        point.attempt,
+        point.optimizer_step.label("step"),
+        point.rollouts,
+        point.tokens,
+        point.seconds,
+        point.gpu_hours,
+        func.coalesce(point.compared_gpu_hours, point.gpu_hours).label("compared_gpu_hours"),
+        point.score,
+        point.score_standard_error,
+    ]
     wanted = (
-        select(
-            point.attempt,
-            point.optimizer_step.label("step"),
-            point.rollouts,
-            point.tokens,
-            point.seconds,
-            point.gpu_hours,
-            func.coalesce(point.compared_gpu_hours, point.gpu_hours).label("compared_gpu_hours"),
-            point.score,
-            point.score_standard_error,
-            *documents,
-        )
+        select(*(columns if measured else ()), *documents)
         .where(point.trial_id == bindparam("trial_id"))
         .order_by(point.optimizer_step, point.attempt)
     )

@@ -145,7 +145,7 @@ class _Lines:
 
     def write(self, line: str) -> int:
         """Write one row."""
-        return self._file.write(line.removesuffix(_END) + "\n")
+        return self._file.write(f"{line[: -len(_END)]}\n")
 
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:

@@ -134,6 +134,14 @@ def test_metrics_of_any_kind_are_the_same_as_text_and_as_values(run: Run, databa
     assert run("export", "-").out == written.getvalue()
 
 
+def test_metrics_in_another_order_stand_in_their_own_columns(run: Run, database: str) -> None:
+    with open_store(database) as store, store.write() as session:
+        for number, point in enumerate(session.scalars(select(Point))):
+            point.metrics, point.further_scores = {"a": 1, "b": 2} if number % 2 else {"b": 2, "a": 1}, None
+    rows = list(csv.DictReader(io.StringIO(run("export", "-").out)))
+    assert {(row["metrics.a"], row["metrics.b"]) for row in rows} == {("1", "2")}
+
+
 def _text(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
