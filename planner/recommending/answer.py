@@ -8,7 +8,7 @@ from planner.axes import named_configuration
 from planner.recommending.cautions import Caution, cautions
 from planner.recommending.choice import Choice, Choices
 from planner.recommending.evidence import SEED_SD
-from planner.recommending.facts import Facts, alike, require_choice
+from planner.recommending.facts import Facts, alike, percent, require_choice
 from planner.recommending.prospect import RUNGS_PER_OCTAVE, Joint, Prospect, beats
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
@@ -44,21 +44,23 @@ class RunnerUp:
     def sentence(self) -> str:
         """How likely it is to end higher."""
         name = named_configuration(self.choice.configuration)
-        return f"Runner-up: {name}, {100 * self.probability_wins:.0f} % likely to end higher"
+        return f"Runner-up: {name}, {percent(self.probability_wins)} likely to end higher"
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
     """What is recommended at the target, and everything that it rests on.
 
-    `equivalent` leaves the chosen one out. `ranked` has every configuration that can be run, the chosen one first and
-    then by expectation; `left_out` has the others: what has failed, or is too dear for one update.
+    Any of `level` will do, for all of them are likely within 0.02 of the best; `equivalent` are those that the evidence
+    does not tell from the best, without the chosen one. `ranked` has every configuration that can be run, the chosen
+    one first and then by expectation; `left_out` has the others: what has failed, or is too dear for one update.
     """
 
     target_gpu_hours: float
     chosen: Choice
     why: str
     runner_up: RunnerUp | None = field(repr=False)
+    level: tuple[Configuration, ...] = field(repr=False)
     equivalent: tuple[Choice, ...] = field(repr=False)
     ranked: tuple[Choice, ...] = field(repr=False)
     left_out: Facts = field(repr=False)
@@ -97,38 +99,36 @@ class FinalAnswer:
     def what(self) -> str:
         """What to run, in a sentence, and what it is expected to score, in another."""
         chosen = self.chosen
-        equals = alike(1 + len(self.equivalent), chosen.probability_within_002)
+        equals = alike(len(self.level), 1 + len(self.equivalent))
         take = f"{equals[:1].upper()}{equals[1:]}; take" if equals else "Run"
-        name = named_configuration(chosen.configuration)
         return (
-            f"{take} {name} for M={chosen.update_steps:,} updates at learning rate "
-            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. After {chosen.gpu_hours:.3g} GPU-hours its score "
-            f"is expected to be {chosen.expected_score:.3f}, for a new run between {chosen.score_low:.3f} and "
-            f"{chosen.score_high:.3f} with 90 % probability."
+            f"{take} {named_configuration(chosen.configuration)} for {chosen.update_steps:,} steps at learning rate "
+            f"{chosen.learning_rate:.2g} with recipe {chosen.recipe}. Expected score {chosen.expected_score:.3f} "
+            f"({chosen.score_low:.3f}–{chosen.score_high:.3f}) after {chosen.gpu_hours:.3g} GPU-hours."
         )
 
     @property
     def how_sure(self) -> str:
-        """The chances, and why it was taken among equals."""
+        """The chances, and why it was taken."""
         chosen = self.chosen
         return (
-            f"P(within {NEAR:g} of the best) is {chosen.probability_within_002:.2f}, P(within 0.01) "
-            f"{chosen.probability_within_001:.2f}, P(best) {chosen.probability_best:.2f}; it is expected to fall "
-            f"{chosen.expected_regret:.3f} short of the best in hindsight. It was taken because {self.why}."
+            f"It is {percent(chosen.probability_within_002)} likely within {NEAR:g} of the best choice and "
+            f"{percent(chosen.probability_best)} likely the best; on average it ends {chosen.expected_regret:.3f} "
+            f"below the best. {self.why[:1].upper()}{self.why[1:]}."
         )
 
     @property
     def valued(self) -> str:
-        """Whether what was compared is the pilot's own run, which the final run can go on from, or the configuration.
+        """Whether the forecast is of the pilot's own run, which the final run can go on from, or of the configuration.
 
         A pilot's luck is in its checkpoint: as long as nothing says that it passes, it counts for the run that has it.
         """
         seeds = self.chosen.seeds_seen
         if seeds == 1:
-            return "Compared is the run that its pilot began, as it would go on, luck included."
+            return "The forecast is for continuing its pilot, not for a fresh run."
         if seeds > 1:
-            return f"Compared is the mean of the {seeds} runs that its pilots began, as they would go on."
-        return "Compared is the configuration, by what any run of it is expected to score: it has no pilot."
+            return f"The forecast is the mean of its {seeds} pilots, each continued."
+        return "It has no pilot: the forecast rests on its neighbours."
 
 
 def answer(
@@ -148,21 +148,22 @@ def answer(
     prospect = Prospect.of(joint, facts, target_gpu_hours)
     choices = Choices(prospect, seed_sd)
     rung = prospect.rung(0)
-    settled = choices.settled(rung)
+    chosen = choices.chosen(rung)
     by_expectation = sorted(range(len(prospect.configurations)), key=lambda row: -prospect.expected[rung, row])
-    able = [row for row in by_expectation if prospect.able[rung, row] and row != settled.row]
+    able = [row for row in by_expectation if prospect.able[rung, row] and row != chosen.row]
     return FinalAnswer(
         target_gpu_hours=target_gpu_hours,
         chosen=choices.choice(rung),
-        why=settled.reason,
-        runner_up=_runner_up(choices, settled.row, able),
-        equivalent=tuple(choices.described(rung, row) for row in settled.equivalent if row != settled.row),
-        ranked=tuple(choices.described(rung, row) for row in (settled.row, *able)),
+        why=chosen.reason,
+        runner_up=_runner_up(choices, chosen.row, able),
+        level=tuple(prospect.configurations[row] for row in chosen.level),
+        equivalent=tuple(choices.described(rung, row) for row in chosen.undecided if row != chosen.row),
+        ranked=tuple(choices.described(rung, row) for row in (chosen.row, *able)),
         left_out={
             prospect.configurations[row]: prospect.facts[row] for row in by_expectation if not prospect.able[rung, row]
         },
         frontier=tuple(_frontier(choices)),
-        cautions=cautions(choices, settled.row, len(settled.equivalent), prompt_set_size),
+        cautions=cautions(choices, chosen.row, len(chosen.undecided), prompt_set_size),
         seed_sd=seed_sd,
         draws=prospect.scores.shape[1],
     )
@@ -197,6 +198,7 @@ def answer_data(answer: FinalAnswer) -> dict[str, Any]:
         "why": answer.why,
         "valued": answer.valued,
         "runner_up": rival and choice_data(rival.choice) | _own(rival) | {"sentence": rival.sentence},
+        "level": [configuration_data(each) for each in answer.level],
         "equivalent": [choice_data(each) for each in answer.equivalent],
         "budgets": [_with_choice(each) for each in answer.budgets],
         "frontier": [_with_choice(each) for each in answer.frontier],
@@ -250,6 +252,7 @@ def _answer(document: Document, left_out: Facts) -> FinalAnswer:
         chosen=_choice(document["recommendation"]),
         why=document["why"],
         runner_up=rival and _made(RunnerUp, rival, choice=_choice(rival)),
+        level=tuple(_configuration(each) for each in document["level"]),
         equivalent=tuple(map(_choice, document["equivalent"])),
         ranked=tuple(map(_choice, document["ranking"])),
         left_out=left_out,
@@ -268,6 +271,10 @@ def _made(kind: type[Record], values: Document, **others: Any) -> Record:
 
 def _choice(values: Document) -> Choice:
     return _made(Choice, values, axes=tuple(values["axes"].items()))
+
+
+def _configuration(values: Document) -> Configuration:
+    return Configuration(values["rollouts_per_prompt"], values["prompts_per_batch"], tuple(values["axes"].items()))
 
 
 def _chosen(values: Document) -> Choice | None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from planner.axes import named_configuration
 from planner.proposals.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choice import Choice, Choices
-from planner.recommending.equivalent import octaves_between
-from planner.recommending.facts import ConfigurationFacts
+from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect
 from planner.sweeping.chances import NEAR
 
@@ -25,8 +24,8 @@ class Caution:
     text: str
 
 
-def cautions(choices: Choices, chosen: int, equivalent: int, prompt_set_size: int | None) -> tuple[Caution, ...]:
-    """Return the warnings about the chosen configuration at the target; `equivalent` counts it too."""
+def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int | None) -> tuple[Caution, ...]:
+    """Return the warnings about the chosen configuration at the target, with which so many are not told apart."""
     prospect = choices.prospect
     choice = choices.described(prospect.rung(0), chosen)
     return (
@@ -34,7 +33,7 @@ def cautions(choices: Choices, chosen: int, equivalent: int, prompt_set_size: in
         *_data(choice, prompt_set_size),
         *_edges(prospect, chosen),
         *_stability(prospect, chosen, choice),
-        *_separation(prospect, choice, equivalent, choices.seed_sd),
+        *_separation(prospect, choice, undecided, choices.seed_sd),
         *_failures(prospect),
     )
 
@@ -97,7 +96,7 @@ def _stability(prospect: Prospect, chosen: int, choice: Choice) -> Iterator[Caut
         yield Caution("collapse", f"about {choice.collapse_risk:.0%} of runs near it collapse or decline{seen}")
 
 
-def _separation(prospect: Prospect, choice: Choice, equivalent: int, seed_sd: float) -> Iterator[Caution]:
+def _separation(prospect: Prospect, choice: Choice, undecided: int, seed_sd: float) -> Iterator[Caution]:
     if seed_sd > NEAR:
         yield Caution(
             "noise",
@@ -107,8 +106,8 @@ def _separation(prospect: Prospect, choice: Choice, equivalent: int, seed_sd: fl
         count = int(prospect.able[prospect.rung(0)].sum())
         yield Caution(
             "unsure",
-            f"P(within {NEAR:g} of the best) is {choice.probability_within_002:.2f}, and {equivalent} of {count} "
-            "configurations cannot be told apart: more pilot GPU-hours may (the last decision says why they ended)",
+            f"P(within {NEAR:g} of the best) is {choice.probability_within_002:.2f}, and {undecided} of {count} "
+            "configurations are not told apart: more pilot GPU-hours may (the last decision says why they ended)",
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-from planner.recommending.equivalent import Settled, collapse_risks, settle
+from planner.recommending.choosing import Chosen, choose
 from planner.recommending.prospect import Prospect, interval, odds
 from planner.view import Axes, Configuration
 
@@ -40,20 +40,19 @@ class Choice:
 
 
 class Choices:
-    """Settles choices at every compute of a prospect, each once."""
+    """Makes the choices at every compute of a prospect, each once."""
 
-    settled: Callable[[int], Settled]  # what is taken at a compute, and why
+    chosen: Callable[[int], Chosen]  # what is taken at a compute, and why
     described: Callable[[int, int], Choice]  # at a compute, any configuration by its row
 
     def __init__(self, prospect: Prospect, seed_sd: float) -> None:
         self.prospect, self.seed_sd = prospect, seed_sd
-        self.settled, self.described = cache(partial(settle, prospect)), cache(self._described)
+        self.chosen, self.described = cache(partial(choose, prospect)), cache(self._described)
         self._odds = cache(partial(odds, prospect))
-        self._risks = collapse_risks(prospect.configurations, prospect.facts)
 
     def choice(self, rung: int) -> Choice:
         """Return what is taken at a compute, in full."""
-        return self.described(rung, self.settled(rung).row)
+        return self.described(rung, self.chosen(rung).row)
 
     def _described(self, rung: int, row: int) -> Choice:
         prospect, chances = self.prospect, self._odds(rung)
@@ -75,7 +74,7 @@ class Choices:
             probability_within_001=float(chances.within_nearly[row]),
             probability_within_002=float(chances.within_near[row]),
             expected_regret=float(chances.regret[row]),
-            collapse_risk=float(self._risks[row]),
+            collapse_risk=float(prospect.risks[row]),
             status=facts.status,
             gpu_hours_spent=facts.gpu_hours_spent,
             reached_gpu_hours=facts.reached_gpu_hours,

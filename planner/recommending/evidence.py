@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.curves.verdicts import State
-from planner.recommending.facts import ConfigurationFacts, Facts
+from planner.recommending.facts import LAST_PART, ConfigurationFacts, Facts
 from planner.sweeping.beliefs import states_of
 from planner.trials import TrialState
 from planner.view import Configuration, Seen, TrialView, View, by_configuration, has_curve
@@ -39,6 +39,13 @@ def facts_of(view: View, planned: Facts) -> dict[Configuration, ConfigurationFac
     return {each: _facts(terms, runs.get(each, ()), states) for each, terms in planned.items()}
 
 
+def facts_in(view: View) -> dict[Configuration, ConfigurationFacts]:
+    """Return what a view says of its configurations, without learning rates and recipes, on which no choice rests."""
+    prices = {each: cell.compared_per_step for each, cell in view.open_cells.items()}
+    prices |= {trial.configuration: trial.compared_per_step for trial in view.trials.values()}
+    return facts_of(view, {each: ConfigurationFacts(0.0, "", price) for each, price in prices.items()})
+
+
 def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Mapping[int, State]) -> ConfigurationFacts:
     seen = [trial for trial in trials if trial.trial in states]
     judged = [states[trial.trial] for trial in seen]
@@ -50,10 +57,17 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
         reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in seen), default=0.0),
         seeds_seen=len(seen),
+        ends=tuple(_end(trial.scores) for trial in seen),
         collapsed_runs=sum(each.collapsed for each in judged),
         declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
         failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),
     )
+
+
+def _end(scores: Sequence[Seen]) -> tuple[tuple[float, float], ...]:
+    """Return the last tenth of a run: GPU-hours and scores, as pass rates."""
+    begins = (1 - LAST_PART) * scores[-1].gpu_hours
+    return tuple((seen.gpu_hours, min(1.0, max(0.0, seen.score))) for seen in scores if seen.gpu_hours >= begins)
 
 
 SEED_SD = 0.01  # asymptotes of repeated runs lie within ±0.02 in ScaleRL (arXiv 2510.13786, A.6)

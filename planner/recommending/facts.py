@@ -1,13 +1,17 @@
 """What is known of each configuration beside its curve: its price, what was seen of it, what became of its runs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
 
 from budgets.errors import BudgetError, NotFoundError
 from planner.view import Configuration
 
-GO_AHEAD = 0.5  # P(within 0.02 of the best), from which on what is equivalent is as good as the best
+LAST_PART = 0.1  # of a run, whose scores say where it has ended
 FORGIVEN = 1e-9  # of a step: quotients of floats
 
 
@@ -22,6 +26,7 @@ class ConfigurationFacts:
     gpu_hours_spent: float = 0.0
     reached_gpu_hours: float = 0.0  # by its longest run that has a curve; 0 without one
     seeds_seen: int = 0  # runs with a curve
+    ends: tuple[tuple[tuple[float, float], ...], ...] = ()  # of each: GPU-hours and score of its last tenth
     collapsed_runs: int = 0
     declining_runs: int = 0
     failed: bool = False  # every run of it has failed, so that a final of it would
@@ -31,6 +36,13 @@ class ConfigurationFacts:
         """Whether it has a curve of its own."""
         return self.reached_gpu_hours > 0
 
+    def ended_at(self, gpu_hours: float) -> float | None:
+        """Return the mean score of the runs that have come to a compute, up to a tenth, and no farther."""
+        near = (LAST_PART + FORGIVEN) * gpu_hours
+        ended = [run for run in self.ends if abs(run[-1][0] - gpu_hours) <= near]
+        levels = [fmean(score for at, score in run if at >= gpu_hours - near) for run in ended]
+        return fmean(levels) if levels else None
+
     def steps(self, gpu_hours: float) -> int:
         """Return the whole update steps that GPU-hours pay for."""
         return math.floor(gpu_hours / self.gpu_hours_per_step + FORGIVEN)
@@ -39,13 +51,18 @@ class ConfigurationFacts:
 Facts = Mapping[Configuration, ConfigurationFacts]
 
 
-def alike(count: int, probability_near: float) -> str:
-    """Say what so many equivalent choices mean: that each is good, or that it is not known yet which is."""
-    if count == 1:
-        return ""
-    if probability_near < GO_AHEAD:
-        return f"{'two' if count == 2 else count} cannot be told apart yet"
-    return "either of two will do" if count == 2 else f"any of {count} will do"
+def alike(level: int, undecided: int) -> str:
+    """Say that any of so many level ones will do, or else that so many are not told apart; nothing of one."""
+    if level > 1:
+        return "either of two will do" if level == 2 else f"any of {level} will do"
+    return f"{'two' if undecided == 2 else undecided} are not told apart yet" if level == 0 and undecided > 1 else ""
+
+
+def percent(probability: float) -> str:
+    """Write a probability as a person reads it; one near 0 or 1 as a bound, since it is neither."""
+    if 0.005 <= probability < 0.995:
+        return f"{100 * probability:.0f} %"
+    return "under 1 %" if probability < 0.5 else "over 99 %"
 
 
 def require_choice(facts: Facts, target_gpu_hours: float) -> None:
@@ -67,3 +84,33 @@ def require_choice(facts: Facts, target_gpu_hours: float) -> None:
             f"{target_gpu_hours:.3g} GPU-hours do not pay for one update step of any configuration: the cheapest takes "
             f"{cheapest:.3g}"
         )
+
+
+PRIOR_RISK = 0.02  # of a run of which nothing near is known
+PRIOR_RUNS = 2.0  # how many runs that counts as
+REACH = 1.0  # octaves of n and of B within which runs tell of each other
+OWN = 3.0  # how much a run of the configuration itself counts
+OTHER_AXES = 0.5  # how much a run with another recipe, model or learning rate counts
+
+
+def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[ConfigurationFacts]) -> NDArray[np.float64]:
+    """Return for each configuration the share of runs near it that collapsed; a run that declines counts half.
+
+    A run d octaves away has the weight exp(−d²/2), its own run more, and a few imagined runs stand for nothing known.
+    """
+    place = np.log2([(each.rollouts_per_prompt, each.prompts_per_batch) for each in configurations])
+    distance = ((place[:, None, :] - place[None, :, :]) ** 2).sum(axis=2)
+    same = np.array([[one.axes == other.axes for other in configurations] for one in configurations])
+    weight = np.exp(-distance / (2 * REACH**2)) * np.where(same, 1.0, OTHER_AXES)
+    np.fill_diagonal(weight, OWN)
+    runs = np.array([each.seeds_seen for each in facts], dtype=float)
+    bad = np.array([each.collapsed_runs + each.declining_runs / 2 for each in facts])
+    return np.asarray((weight @ bad + PRIOR_RUNS * PRIOR_RISK) / (weight @ runs + PRIOR_RUNS))
+
+
+def octaves_between(one: Configuration, other: Configuration) -> float:
+    """Return how far two configurations lie apart in n and B."""
+    return math.hypot(
+        math.log2(one.rollouts_per_prompt / other.rollouts_per_prompt),
+        math.log2(one.prompts_per_batch / other.prompts_per_batch),
+    )

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from planner.pooling.draws import Worlds
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
-from planner.recommending.prospect import LEVEL, interval
+from planner.recommending.choosing import by_worth
+from planner.recommending.evidence import facts_in
+from planner.recommending.prospect import LEVEL, Prospect, interval
 from planner.sweeping.chances import NEAR
-from planner.trials import TrialState
 from planner.view import Configuration, TrialView, View
 from planner.watching.promised import Foretold
 
@@ -107,7 +108,8 @@ def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
     run = asked.run
     trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
-    worlds = pool.worlds(replace(known, trials=trials), draws)
+    seen = replace(known, trials=trials)
+    worlds = pool.worlds(seen, draws)
     place, curve = np.array([worlds.place[run.configuration]]), np.array([worlds.run_of[run.trial]])
     share = asked.end_gpu_hours / worlds.target
     scores = np.clip(worlds.observed(place, curve, np.array([[share]]))[:, 0, 0], 0.0, 1.0)
@@ -115,22 +117,16 @@ def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     below = float((scores <= asked.promised - NEAR).mean())
     end = Foretold(expected, float(low), float(high))
-    return Outlook(end, below, _rival(known, worlds, asked, end.score))
+    return Outlook(end, below, _rival(seen, worlds, asked, end.score))
 
 
-def _rival(known: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None:
-    """Return the configuration that is expected to end highest, of those that can be run with what is left."""
-    prices = {trial.configuration: trial.compared_per_step for trial in known.trials.values()}
-    failed = {each.configuration for each in known.trials.values()}
-    failed -= {each.configuration for each in known.trials.values() if each.state is not TrialState.FAILED}
-    prices |= {configuration: cell.compared_per_step for configuration, cell in known.open_cells.items()}
-    able = [
-        column
-        for column, each in enumerate(worlds.configurations)
-        if each != asked.run.configuration and each not in failed and prices.get(each, np.inf) <= asked.left_gpu_hours
-    ]
-    if not able:
+def _rival(seen: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None:
+    """Return what would be chosen beside the run's own configuration with what is left, where that pays for a step."""
+    if not asked.left_gpu_hours > 0:
         return None
-    expected = worlds.scores([asked.left_gpu_hours])[:, able, 0].mean(axis=0)
-    best = int(np.argmax(expected))
-    return Rival(worlds.configurations[able[best]], float(expected[best]) - end)
+    prospect = Prospect.of(worlds, facts_in(seen), asked.left_gpu_hours, octaves=(0, 0))
+    rung = prospect.rung(0)
+    for row in by_worth(prospect, rung):
+        if prospect.configurations[row] != asked.run.configuration:
+            return Rival(prospect.configurations[row], float(prospect.expected[rung, row]) - end)
+    return None

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from budgets.errors import InputError
 from planner.pooling.draws import shares_of_best
-from planner.recommending.facts import ConfigurationFacts, Facts
+from planner.recommending.facts import ConfigurationFacts, Facts, collapse_risks
 from planner.sweeping.chances import NEAR
 from planner.view import Configuration
 
@@ -38,39 +38,43 @@ Mask = NDArray[np.bool_]
 
 DRAWS = 2000  # that a recommendation rests on
 RUNGS_PER_OCTAVE = 3
-OCTAVES = (-6, 3)  # of the ladder: from 1/64 to 8 × the target
+OCTAVES = (-6, 2)  # of the ladder: from 1/64 to 4 × the target, and a rung more at either end
+UNTRAINED = 1e-9  # of the target
 LEVEL = 0.90
 
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """Draws of the mean scores: (computes, draws, configurations), the target among the computes."""
+    """Draws of the mean scores: (computes, draws, configurations), the target among the computes.
+
+    `base` has the scores before any training, `octaves` where the ladder of computes begins and ends.
+    """
 
     configurations: tuple[Configuration, ...]
     facts: tuple[ConfigurationFacts, ...]
     target_gpu_hours: float
     gpu_hours: Vector
     scores: Vector
+    base: Vector
+    octaves: tuple[int, int] = OCTAVES
 
     @classmethod
-    def of(cls, joint: Joint, facts: Facts, target_gpu_hours: float) -> "Prospect":
+    def of(cls, joint: Joint, facts: Facts, target_gpu_hours: float, octaves: tuple[int, int] = OCTAVES) -> "Prospect":
         """Ask a joint distribution for its scores along the ladder."""
         configurations = tuple(joint.configurations)
         if not target_gpu_hours > 0:
             raise InputError(f"a final run of {target_gpu_hours:g} GPU-hours: give more than 0")
-        low, high = (octave * RUNGS_PER_OCTAVE for octave in OCTAVES)
+        low, high = octaves[0] * RUNGS_PER_OCTAVE - 1, octaves[1] * RUNGS_PER_OCTAVE + 1
         gpu_hours = target_gpu_hours * np.exp2(np.arange(low, high + 1) / RUNGS_PER_OCTAVE)
         gpu_hours[-low] = target_gpu_hours
-        scores = np.ascontiguousarray(np.moveaxis(joint.scores(gpu_hours.tolist()), 2, 0))
-        return cls(configurations, tuple(facts[each] for each in configurations), target_gpu_hours, gpu_hours, scores)
+        drawn = np.moveaxis(joint.scores([UNTRAINED * target_gpu_hours, *gpu_hours.tolist()]), 2, 0)
+        known = tuple(facts[each] for each in configurations)
+        scores = np.ascontiguousarray(drawn[1:])
+        return cls(configurations, known, target_gpu_hours, gpu_hours, scores, drawn[0], octaves)
 
     def rung(self, octaves: float) -> int:
         """Return the index of the compute that lies so many octaves from the target."""
-        return round((octaves - OCTAVES[0]) * RUNGS_PER_OCTAVE)
-
-    def rungs(self, low: float, high: float) -> list[int]:
-        """Return the indices of the computes from so many octaves to so many that pay for a step of anything."""
-        return [rung for rung in range(self.rung(low), self.rung(high) + 1) if self.able[rung].any()]
+        return round((octaves - self.octaves[0]) * RUNGS_PER_OCTAVE) + 1
 
     @cached_property
     def able(self) -> Mask:
@@ -88,9 +92,21 @@ class Prospect:
         return np.asarray(self.scores.mean(axis=1))
 
     @cached_property
-    def expected_best(self) -> Vector:
-        """The highest expectation among those that can be run at each compute, −∞ for none."""
-        return np.asarray(np.where(self.able, self.expected, -np.inf).max(axis=1))
+    def risks(self) -> Vector:
+        """The risk of each configuration's run to collapse."""
+        return collapse_risks(self.configurations, self.facts)
+
+    def risks_ahead(self, rung: int) -> Vector:
+        """Return the risks on the part of the way to a compute that is still ahead of each one's longest run."""
+        reached = np.array([each.reached_gpu_hours for each in self.facts])
+        return np.asarray(self.risks * np.clip(1 - reached / self.gpu_hours[rung], 0.0, 1.0))
+
+    def ended_above(self, rung: int) -> Vector:
+        """Return by how much the runs that have ended at one compute score more than expected; 0 without one."""
+        ended = [each.ended_at(float(self.gpu_hours[rung])) for each in self.facts]
+        return np.array(
+            [0.0 if level is None else level - each for level, each in zip(ended, self.expected[rung], strict=True)]
+        )
 
     def best(self, rung: int) -> Vector:
         """Return the best score of each draw at one compute."""

@@ -6,9 +6,10 @@ from typing import Final
 import numpy as np
 
 from planner.pooling.pool import Pool
-from planner.replaying.recorded import AROUND, ROUNDING
-from planner.sweeping.chances import NEAR, choosable
-from planner.view import Configuration, TrialView, View, by_configuration, has_curve
+from planner.recommending.choosing import by_worth
+from planner.recommending.evidence import facts_in
+from planner.recommending.prospect import DRAWS, Prospect
+from planner.view import Configuration, TrialView, View, has_curve
 
 Chooser = Callable[[View], Configuration | None]  # None while nothing was seen that speaks for any
 
@@ -39,42 +40,21 @@ def highest_of_the_longest(view: View) -> Configuration | None:
     )
 
 
-class HighestExpected:
-    """Chooses by the expected score at the target, given what all curves say together.
+def highest_expected(pool: Pool) -> Chooser:
+    """Return what a sweep recommends by: the worth at the target, given what all curves say together.
 
-    Those whose every trial failed or was given up are left out; configurations without a curve can be chosen as well.
-    Runs that have come to the target and lie within 0.02 of the best expectation are told apart by what they score
-    there: expectations are off by as much, and a run that has ended is what it is.
+    Configurations without a curve can be chosen as well; the highest last score decides while nothing has a curve.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def __call__(self, view: View) -> Configuration | None:
-        """Return the choice; None while nothing was seen."""
+    def chosen(view: View) -> Configuration | None:
         if not any(has_curve(trial) for trial in view.trials.values()):
             return highest_seen(view)
-        worlds = self._pool.worlds(view)
-        rows = choosable(view, worlds)
-        configurations: list[Configuration] = [worlds.configurations[row] for row in rows]
-        expected = worlds.at_target[:, rows].mean(axis=0)
-        leader = int(expected.argmax())
-        runs = by_configuration(view.trials.values())
-        alike = np.flatnonzero(expected >= expected[leader] - NEAR).tolist()
-        levels = ((place, _at_target(runs.get(configurations[place], ()), view)) for place in alike)
-        ended = {place: level for place, level in levels if level is not None}
-        return configurations[max(ended, key=ended.__getitem__) if leader in ended else leader]
+        worlds = pool.worlds(view, DRAWS)
+        prospect = Prospect.of(worlds, facts_in(view), view.target_gpu_hours, octaves=(0, 0))
+        order = by_worth(prospect, prospect.rung(0))
+        return prospect.configurations[order[0]] if order else highest_seen(view)
 
-
-def _at_target(trials: Iterable[TrialView], view: View) -> float | None:
-    """Return the mean score in the last tenth before the target over the runs that have come there; None of none."""
-    least = (1 - AROUND) * view.target_gpu_hours * (1 - ROUNDING)
-    levels = [
-        np.mean([seen.score for seen in trial.scores if seen.gpu_hours >= least])
-        for trial in trials
-        if trial.scores and trial.scores[-1].gpu_hours >= least
-    ]
-    return float(np.mean(levels)) if levels else None
+    return chosen
 
 
 def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
@@ -84,4 +64,4 @@ def _highest(scored: Iterable[tuple[TrialView, float]]) -> Configuration | None:
 
 def open_chooser(policy: str, pool: Pool) -> Chooser:
     """Return what a policy of that name chooses by: rlplan by what it believes, the others by what they have seen."""
-    return HighestExpected(pool) if policy == "rlplan" else highest_seen
+    return highest_expected(pool) if policy == "rlplan" else highest_seen

@@ -32,7 +32,7 @@ class Answer:
     sentence = Read[str]("found.what", "What to run and what it is expected to score, in one sentence.")
     certainty = Read[str]("found.how_sure", "How sure that is, in one sentence.")
     runner_up = Read[RunnerUp | None]("found.runner_up", "The next best, and how likely it is to end higher.")
-    equivalent = Read[tuple[Choice, ...]]("found.equivalent", "What is as good, as far as one can tell.")
+    equivalent = Read[tuple[Choice, ...]]("found.equivalent", "What the evidence does not tell from the best.")
     cautions = Read[tuple[Caution, ...]]("found.cautions", "What to mind.")
     command = Read[str | None]("recommended.launch.line", "The line that runs it; None where there is none.")
 

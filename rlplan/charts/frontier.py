@@ -34,7 +34,7 @@ HEIGHT, HEIGHT_SEEN = 620, 420
 BEHIND = 40, 10, 3_000  # points of a trial that are drawn faintly, at most and at least, and of all trials
 TAKEN = ACCENT
 CHOICE_HOVER = (
-    "<b>%{customdata[0]}</b>, M=%{customdata[1]:,}<br>%{x:.4~g} GPU-hours<br>expected %{y:.3f}, a new run "
+    "<b>%{customdata[0]}</b>, M=%{customdata[1]:,}<br>%{x:.4~g} GPU-hours<br>expected %{y:.3f}, 90 % "
     "%{customdata[2]:.3f} to %{customdata[3]:.3f}<br>P(best) %{customdata[4]}<extra></extra>"
 )
 
@@ -101,7 +101,7 @@ def _behind(story: Story) -> Iterator[Trace]:
 def _taken(taken: Sequence[tuple[float, Choice]]) -> Iterator[Trace]:
     x, choices = [spend for spend, _ in taken], [choice for _, choice in taken]
     low, high = [choice.score_low for choice in choices], [choice.score_high for choice in choices]
-    yield from band(x, low, high, TAKEN, name="a new run of it, 90 %")
+    yield from band(x, low, high, TAKEN, name="its 90 % interval")
     yield {
         "type": "scatter", "name": "what to take, expected", "mode": "lines+markers",
         "x": x, "y": [choice.expected_score for choice in choices],

@@ -49,8 +49,7 @@ def _whole(found: Recommended, canvas: Canvas) -> Iterator[Part]:
     yield ""
     yield from canvas.lines(
         f"From {found.sweep}{state}: {found.origin}. {aligned_hours(found.spent_gpu_hours)} of "
-        f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %, for the score "
-        "of a new run.",
+        f"{hours(found.pilot_gpu_hours)} pilot GPU-hours are spent{beyond}; the intervals are of 90 %.",
         "dim",
     )
 
@@ -62,12 +61,12 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     yield from canvas.lines(answer.how_sure)
     yield from canvas.lines(answer.valued)
     yield ""
-    yield canvas.line("The chosen one, what is equivalent to it, and the runner-up", "bold")
+    yield canvas.line("The choice, what is not told from the best, and the runner-up", "bold")
     yield _alike(answer, canvas)
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
-        yield from canvas.lines(f"{more} equivalent: {rest} lists all", "dim")
+        yield from canvas.lines(f"{more} not told from the best: {rest} lists all", "dim")
     if answer.runner_up is not None:
         yield from _listed(canvas, [answer.runner_up.sentence])
     yield ""

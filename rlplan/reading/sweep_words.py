@@ -44,8 +44,8 @@ def sentence(answer: StoredAnswer) -> str:
     """Say what a sweep recommends."""
     expected = f"{answer.expected_score:.2f} ({answer.score_low:.2f} to {answer.score_high:.2f})"
     axes = f" with {said(answer.axes)}" if answer.axes else ""
-    chosen = answer.details.get("recommendation") or {}
-    equals = alike(1 + len(answer.details.get("equivalent") or ()), chosen.get("probability_within_002", 1.0))
+    level, others = (len(answer.details.get(name) or ()) for name in ("level", "equivalent"))
+    equals = alike(level, 1 + others)
     take = f"{equals}; take " if equals else ""
     return (
         f"{_recommended(answer)} for the remaining {hours(answer.gpu_hours_to_target)} GPU-hours: {take}"

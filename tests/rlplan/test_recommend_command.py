@@ -39,8 +39,8 @@ def test_the_table_has_all_parts_and_fits(run: Run, tmp_path: Path, width: int) 
     ran = run("recommend", width=width)
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
-    assert re.match(r"\d+ cannot be told apart yet; take n=\d+, B=\d+ for M=", text)
-    for heading in ("The chosen one, what is equivalent", "Other final runs", "Mind", "To run it"):
+    assert re.match(r"\d+ are not told apart yet; take n=\d+, B=\d+ for ", text)
+    for heading in ("The choice, what is not told from the best", "Other final runs", "Mind", "To run it"):
         assert heading in text
     assert "rlplan train --task sum-easy" in text
     assert f"It starts from the base model; the folder {tmp_path / 'trials'} is not there." in text.replace("- ", "-")
@@ -125,7 +125,7 @@ def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(
 def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path, use: Use) -> None:
     """The printed command is run as it is, over a backend that trains nothing."""
     ended(tmp_path / "rlplan.db", saved=True)
-    found = document(run, "--target", "0.6")
+    found = document(run, "--target", "1")
     launch, steps = found["launch"], found["recommendation"]["update_steps"]
     pilot = launch["continues"]
     chosen = found["recommendation"]

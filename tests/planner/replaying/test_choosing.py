@@ -1,9 +1,7 @@
-from dataclasses import replace
-
 import pytest
 
 from planner.pooling.pool import Pool
-from planner.replaying.choosing import HighestExpected, highest_of_the_longest, highest_seen, open_chooser
+from planner.replaying.choosing import highest_expected, highest_of_the_longest, highest_seen, open_chooser
 from planner.trials import TrialState
 from planner.view import Configuration, Seen, TrialView, View
 
@@ -27,25 +25,9 @@ def test_expected_scores_are_those_at_the_target() -> None:
     flat, rising = [0.1, 0.3, 0.38, *[0.4] * 7], [0.1 + 0.03 * place for place in range(10)]
     seen = view(trial(1, 8, *flat), trial(2, 16, *rising))
     assert highest_seen(seen) == Configuration(8, 4)
-    assert HighestExpected(Pool())(seen) == Configuration(16, 4)
-    pruned = trial(1, 8, *[0.8] * 8, state=TrialState.PRUNED)
-    assert HighestExpected(Pool())(view(pruned, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
-
-
-def test_runs_that_have_ended_are_told_apart_by_what_they_score_there() -> None:
-    rising = [0.1, 0.4, 0.6, 0.68, 0.72, 0.74, 0.75, 0.76, 0.76, 0.765]
-    better, worse = [*rising, 0.765, 0.765], [*rising, 0.765, 0.75]
-    for first, second in ((better, worse), (worse, better)):
-        seen = replace(
-            view(trial(1, 8, *first), trial(2, 16, *second), trial(3, 32, 0.1, 0.2, 0.25, 0.27)), target_gpu_hours=11.0
-        )
-        assert HighestExpected(Pool())(seen) == Configuration(8 if first is better else 16, 4)
-
-
-def test_an_ended_run_is_not_taken_for_its_score_where_another_is_expected_to_be_better() -> None:
-    flat, rising = [0.1, 0.3, 0.38, *[0.4] * 8], [0.1 + 0.04 * place for place in range(9)]
-    seen = replace(view(trial(1, 8, *flat), trial(2, 16, *rising)), target_gpu_hours=10.0)
-    assert HighestExpected(Pool())(seen) == Configuration(16, 4)
+    assert highest_expected(Pool())(seen) == Configuration(16, 4)
+    failed = trial(1, 8, *[0.8] * 8, state=TrialState.FAILED)
+    assert highest_expected(Pool())(view(failed, trial(2, 16, *[0.3] * 8))) == Configuration(16, 4)
 
 
 @pytest.mark.parametrize("name", ["rlplan", "asha"])

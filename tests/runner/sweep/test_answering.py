@@ -4,11 +4,15 @@ from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sqlalchemy import select
 
 from budgets.errors import NotFoundError
-from planner.pooling.pool import joint_of
+from planner.pooling.pool import Pool, joint_of
+from planner.replaying.choosing import open_chooser
+from planner.replaying.play import play
+from planner.replaying.recorded import RecordedRun
 from planner.store.schema import Fit, Ranking, Recommendation, SweepStatus
 from planner.sweeping.beliefs import beliefs_of
 from planner.sweeping.policies import open_policy
@@ -18,6 +22,7 @@ from runner.ports.simulation import SimulationChoice
 from runner.sweep.answering import answer_of, planned_of, stored_board
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 from tests.runner.sweep.test_driver import COSTS, failing, sweep
+from tests.runner.sweep.test_played_as_driven import InOrder
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +114,43 @@ def test_another_target_asks_for_another_run_and_changes_no_belief(ended: Simula
     assert then is not None
     assert then.update_steps == now.update_steps
     assert then.expected_score == pytest.approx(now.expected_score, abs=1e-6)
+
+
+SIX_PILOTED = {
+    "grid.fewest_rollouts_per_prompt": ("", 4),
+    "grid.most_rollouts_per_prompt": ("", 16),
+    "grid.fewest_prompts_per_batch": ("", 8),
+    "grid.most_prompts_per_batch": ("", 16),
+    "grid.fewest_rollouts_per_step": ("", 32),
+    "proposal.baseline": ("", "n=8,B=16"),
+    "pilot.cells": ("", "all"),
+    "pilot.fraction": ("", 0.5),
+}
+
+
+def test_a_replay_of_a_sweeps_rows_chooses_what_the_sweep_recommends(tmp_path: Path) -> None:
+    given = SimulatedSweep(tmp_path / "rlplan.db", choice=SimulationChoice(seed=5), flags=SIX_PILOTED)
+    given.run(open_policy("full"))
+    with given.store() as store, store.read() as session:
+        board = stored_board(session, given.name)
+    view, target = board.view(0), given.spec.target_gpu_hours
+    runs = []
+    for each in view.trials.values():
+        columns = zip(*((seen.gpu_hours, seen.score, seen.standard_error) for seen in each.scores), strict=True)
+        runs.append(RecordedRun(each.name, each.configuration, each.seed, *map(np.array, columns)))
+    recorded = InOrder(tuple(runs))
+    played = play(
+        recorded,
+        open_policy("full"),
+        budget=2 * recorded.full_cost(target),
+        target=target,
+        seed=view.seed,
+        chooser=open_chooser("rlplan", Pool()),
+        trace=False,
+        foretold=view.foretold,
+    )
+    assert len(recorded.configurations) == len(planned_of(board)) == 6
+    assert played.chosen == answer_of(board, None, target).chosen.configuration
 
 
 def test_what_fails_is_ranked_last_without_a_score(tmp_path: Path) -> None:

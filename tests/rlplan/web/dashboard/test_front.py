@@ -30,7 +30,7 @@ def test_a_sweep_is_shown_with_its_answer_its_money_its_curves_and_its_ranks(dat
     ended(database)
     with visiting(database) as client:
         began = datetime.now(UTC)
-        while "P(within" not in (shown := front(client.get("/").text)):
+        while "likely within" not in (shown := front(client.get("/").text)):
             assert (datetime.now(UTC) - began).total_seconds() < PATIENCE_SECONDS
     assert re.search(r"take n=\d+, B=\d+", shown)
     assert re.search(r"<b>[\d.]+</b> of [\d.]+ GPU-hours for pilots spent", shown)

@@ -1,0 +1,97 @@
+"""The one rule that chooses a configuration, and which others the evidence does not tell from it.
+
+Recommendations, final runs under way, replays, previews and benches all choose by `by_worth`. In a draw of the belief a
+run's worth is its score at the target, averaged over what a GPU-hour may turn out to buy, less what it loses to the
+base model's score at its risk to collapse on the way that is left; a run that has ended is worth what it scored. The
+highest mean over the draws is taken.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.axes import named_configuration
+from planner.recommending.prospect import Prospect, Vector, beats
+from planner.sweeping.chances import NEAR
+
+PRICES = ((-1, 0.25), (0, 0.5), (1, 0.25))  # rungs, thirds of an octave: a quarter more or less is bought, with weights
+TOSS_UP = 0.25  # P(it beats the best), from which on the two cannot be told apart
+LEVEL_CHANCE = 0.8  # P(all of a set are within 0.02 of the best), from which on any of it will do
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The configuration to take at one compute, by its index, and the others that may be as good; the worthiest first.
+
+    Of `level` all are likely within 0.02 of the best, so that any will do. Of `undecided`, the chosen one among them,
+    each is worth within 0.02 of it or beats it at odds of 1 to 3 or better: it may be better, and need not be good.
+    """
+
+    row: int
+    level: tuple[int, ...]
+    undecided: tuple[int, ...]
+    reason: str
+
+
+def worth(prospect: Prospect, rung: int) -> Vector:
+    """Return draws × configurations of what a run at one compute is worth."""
+    scores = _at_any_price(prospect, rung) + prospect.ended_above(rung)
+    return np.asarray(scores - prospect.risks_ahead(rung) * np.maximum(scores - prospect.base, 0.0))
+
+
+def _at_any_price(prospect: Prospect, rung: int) -> Vector:
+    return np.asarray(sum(weight * prospect.scores[rung + step] for step, weight in PRICES))
+
+
+def by_worth(prospect: Prospect, rung: int) -> list[int]:
+    """Return those that can be run, the worthiest first; equals in the order of their planning."""
+    return _ordered(prospect, rung, worth(prospect, rung))
+
+
+def choose(prospect: Prospect, rung: int) -> Chosen:
+    """Take the worthiest at one compute."""
+    worths = worth(prospect, rung)
+    order = _ordered(prospect, rung, worths)
+    reason = _reason(prospect, rung, order[0], worths)
+    return Chosen(order[0], _level(prospect, rung, order), _undecided(worths, order), reason)
+
+
+def _ordered(prospect: Prospect, rung: int, draws: Vector) -> list[int]:
+    return [int(row) for row in np.argsort(-draws.mean(axis=0), kind="stable") if prospect.able[rung, row]]
+
+
+def _level(prospect: Prospect, rung: int, order: list[int]) -> tuple[int, ...]:
+    """Return as many of an order as are likely all within 0.02 of the best."""
+    worst = np.minimum.accumulate(prospect.scores[rung][:, order], axis=1)
+    chances = (worst >= prospect.best(rung)[:, None] - NEAR).mean(axis=0)
+    return tuple(order[: int((chances >= LEVEL_CHANCE).sum())])
+
+
+def _undecided(worths: Vector, order: list[int]) -> tuple[int, ...]:
+    chosen, expected = order[0], worths.mean(axis=0)
+    return tuple(
+        row
+        for row in order
+        if row == chosen or expected[chosen] - expected[row] <= NEAR or beats(worths, row, chosen) >= TOSS_UP
+    )
+
+
+def _reason(prospect: Prospect, rung: int, row: int, worths: Vector) -> str:
+    """Say why the highest expectation was not taken, by what costs it most beside the chosen one."""
+    expected, risks = prospect.expected[rung], prospect.risks_ahead(rung)
+    leader = _ordered(prospect, rung, prospect.scores[rung])[0]
+    if row == leader:
+        return "no other is expected to score higher"
+    bought, ended = _at_any_price(prospect, rung).mean(axis=0) - expected, prospect.ended_above(rung)
+    gains = {
+        f"its risk to collapse is {risks[leader]:.1%}, not {risks[row]:.1%}": worths.mean(axis=0)
+        - expected
+        - bought
+        - ended,
+        "not where the GPU-hours buy a quarter more or less": bought,
+        "not by the scores at which runs have ended": ended,
+    }
+    cause = max(gains, key=lambda each: float(gains[each][row] - gains[each][leader]))
+    name = named_configuration(prospect.configurations[leader])
+    gap = f"{expected[leader] - expected[row]:.3f}"
+    return f"{name} is expected {f'{gap} higher' if float(gap) else 'to score as high'}, but {cause}"
