@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.pooling.draws import Worlds
+from planner.pooling.draws import LASTING, Worlds
 from planner.pooling.points import pass_rate_variance
 from planner.pooling.pool import Pool
 from planner.recommending.choosing import by_worth
@@ -44,17 +44,15 @@ def promise(
     """Return what a final run of so many GPU-hours promises.
 
     One that goes on from a trial is that very run: its curve is known so far, and its seed with it. Any other is a new
-    run of the configuration, as the recommendation speaks of it. The interval is for the score of one validation, which
-    is what the run is held against, so that its error is in it: `score_share` is its variance as share of p(1 − p).
+    run of the configuration, which has not the luck of the runs before it. The interval is for the score of one
+    validation, which is what the run is held against, so that its error is in it: `score_share` is its variance as
+    share of p(1 − p).
     """
     shares = [part / PARTS for part in range(1, PARTS + 1)]
-    place, at = worlds.place[configuration], [share * gpu_hours for share in shares]
-    if going_on is not None and going_on in worlds.run_of:
-        along = np.array([at]) / worlds.target
-        draws = worlds.observed(np.array([place]), np.array([worlds.run_of[going_on]]), along)[:, 0, :]
-        draws, seed_sd = np.clip(draws, 0.0, 1.0), 0.0
-    else:
-        draws = worlds.scores(at)[:, place, :]
+    along = np.array([[share * gpu_hours for share in shares]]) / worlds.target
+    run = -1 if going_on is None else worlds.run_of.get(going_on, -1)
+    draws = worlds.observed(np.array([worlds.place[configuration]]), np.array([run]), along, LASTING)[:, 0, :]
+    draws, seed_sd = np.clip(draws, 0.0, 1.0), seed_sd if run < 0 else 0.0
     band = tuple((share, *_interval(each, seed_sd, score_share)) for share, each in zip(shares, draws.T, strict=True))
     return Promise(Foretold(*band[-1][1:]), band)
 

@@ -38,6 +38,15 @@ def test_a_run_that_goes_on_is_promised_by_its_own_curve() -> None:
     assert of_this_run.end.high - of_this_run.end.low < of_the_cell.end.high - of_the_cell.end.low
 
 
+def test_a_new_run_is_not_promised_the_luck_of_its_pilot() -> None:
+    lucky = trial(7, TrialState.PAUSED, step=60, cell=CELL, asymptote=0.85)
+    others = {k: trial(k, TrialState.PAUSED, step=60, cell=(n, 32)) for k, n in enumerate((4, 8, 32, 64))}
+    worlds = Pool().worlds(replace(VIEW, trials={**others, 7: lucky}))
+    anew, going_on = (promise(worlds, lucky.configuration, 100.0, 0.01, going_on=run).end for run in (None, 7))
+    assert others[0].scores[-1].score < anew.score < going_on.score - 0.01
+    assert anew.high - anew.low > going_on.high - going_on.low
+
+
 def test_the_error_of_one_validation_is_in_the_promise() -> None:
     level = trial(7, step=1, seen=[Seen(0, 0.0, 0.5, 0.05), Seen(1, 1.0, 0.5, 0.05), Seen(2, 2.0, 0.5, None)])
     assert score_share([level]) == pytest.approx(0.05**2 / 0.25)
