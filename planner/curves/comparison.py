@@ -12,9 +12,8 @@ from planner.curves.families.draws import CannotTellError, LawDraws, interval
 from planner.curves.families.one_curve import draw_sigmoid
 from planner.curves.fitting import LEVEL, Interval
 from planner.curves.laws import averaged
+from planner.metrics import EQUIVALENCE_MARGIN
 
-# Three runs of one recipe differed by up to 0.015 in A; the study calls differences within 0.02 noise.
-ASYMPTOTE_MARGIN = 0.02
 _ROUNDING = 1e-6  # fits are no more exact than this: 0.610 and 0.590 are a tie
 _DRAWS = 4000
 
@@ -71,7 +70,7 @@ def compare(curves: Mapping[str, Sequence[Curve]], *, level: float = LEVEL) -> C
             "a comparison needs two at least"
         )
     every = [run for runs in curves.values() for run in runs]
-    margin = ASYMPTOTE_MARGIN
+    margin = EQUIVALENCE_MARGIN
     if not all(run.bounded for run in every):
         margin *= max(float(run.y.max()) for run in every) - min(float(run.y.min()) for run in every)
     many = {name: len(curves[name]) for name in drawn}

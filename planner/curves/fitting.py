@@ -9,7 +9,8 @@ from budgets.errors import InputError
 from planner.curves.curve import Curve, Vector
 from planner.curves.mixtures import Mixtures
 from planner.curves.posterior import Posterior, over_chunks
-from planner.curves.verdicts import NOTABLE, Verdict, judge, states
+from planner.curves.verdicts import Verdict, judge, states
+from planner.metrics import EQUIVALENCE_MARGIN
 
 LEVEL = 0.90
 
@@ -78,7 +79,7 @@ def _fit_chunk(
     start = _intervals(posterior.initial_score(), level)
     exponent, midpoint = _grid_intervals(posterior, level)
     now = posterior.predict(last).average()
-    chance_of_more = 1 - posterior.predict(2 * last).cdf(now + NOTABLE * scale)
+    chance_of_more = 1 - posterior.predict(2 * last).cdf(now + EQUIVALENCE_MARGIN * scale)
     # A verdict does not depend on the level that was asked for.
     _, lower, upper = asymptote if level == LEVEL else _intervals(posterior.asymptote(), LEVEL)
     width = (upper - lower) / scale

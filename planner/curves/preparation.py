@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from planner.curves.curve import Curve, Vector
@@ -134,20 +135,19 @@ def _bin_variance(score: Vector, weight: Vector, noise: Vector, bounded: NDArray
     neighbourhood and drawn towards the middle, so that neither one lucky score nor a row of zeros passes for certainty.
     """
     near = np.clip(score, 0, 1)
-    number, sums = weight, weight * near
-    for shift in range(1, NEIGHBOURS + 1):
-        for array, into in ((weight, "number"), (weight * near, "sums")):
-            moved = np.pad(array[:, shift:], ((0, 0), (0, shift))) + np.pad(array[:, :-shift], ((0, 0), (shift, 0)))
-            if into == "number":
-                number = number + moved
-            else:
-                sums = sums + moved
+    number, sums = (_around(values) for values in (weight, weight * near))
     p = (sums + 0.5) / (number + 1.0)
     pass_rate = p * (1 - p)
     mean = (weight * pass_rate).sum(axis=1, keepdims=True) / np.maximum(weight.sum(axis=1, keepdims=True), 1.0)
     relative = np.where(bounded[:, None], BINOMIAL_SHARE * pass_rate / mean + 1 - BINOMIAL_SHARE, 1.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(weight > 0, noise[:, None] ** 2 * relative / weight, np.inf))
+
+
+def _around(values: Vector) -> Vector:
+    """Return the sum of each bin and its neighbours."""
+    padded = np.pad(values, ((0, 0), (NEIGHBOURS, NEIGHBOURS)))
+    return np.asarray(sliding_window_view(padded, 2 * NEIGHBOURS + 1, axis=1).sum(axis=-1))
 
 
 def _scale(owner: NDArray[np.intp], y: Vector, noise: Vector, bounded: NDArray[np.bool_], curves: int) -> Vector:

@@ -11,6 +11,7 @@ from enum import StrEnum
 import numpy as np
 
 from planner.curves.preparation import Prepared
+from planner.metrics import EQUIVALENCE_MARGIN
 
 
 class Verdict(StrEnum):
@@ -24,7 +25,6 @@ class Verdict(StrEnum):
     NOT_IDENTIFIABLE = "not-identifiable"
 
 
-NOTABLE = 0.02  # of the scale: differences of asymptotes within ±0.02 are seed noise in the best study there is
 SIGNIFICANT = 3.0  # standard errors
 MOST_OF_THE_SCALE = 0.6
 FEWEST_BINS = 5
@@ -60,11 +60,11 @@ class State:
 
     def risen(self) -> bool:
         """Whether the rise so far is notable and more than noise."""
-        return self.rise > max(NOTABLE, SIGNIFICANT * float(np.hypot(self.start_error, self.now_error)))
+        return self.rise > max(EQUIVALENCE_MARGIN, SIGNIFICANT * float(np.hypot(self.start_error, self.now_error)))
 
     def fallen(self) -> bool:
         """Whether the fall from the peak is notable and more than noise; a peak is the luckiest of many levels."""
-        return self.fall > max(NOTABLE, (SIGNIFICANT + 1) * float(np.hypot(self.peak_error, self.now_error)))
+        return self.fall > max(EQUIVALENCE_MARGIN, (SIGNIFICANT + 1) * float(np.hypot(self.peak_error, self.now_error)))
 
 
 def before_collapse(scores: Sequence[float], errors: Sequence[float] | None = None) -> int:
@@ -97,7 +97,7 @@ def judge(state: State, chance_of_more: float, asymptote_width: float, scale_spa
     `chance_of_more` is the probability of a notable rise by twice the compute, `asymptote_width` that of the 90 %
     interval of A, and `scale_span` what the scale spans, in the same units.
     """
-    more = f"P(rise of {NOTABLE:g} of the scale by twice the compute) = {chance_of_more:.2f}"
+    more = f"P(rise of {EQUIVALENCE_MARGIN:g} of the scale by twice the compute) = {chance_of_more:.2f}"
     width = f"the 90 % interval of A is {asymptote_width:.2g} of the scale wide"
     rose = f"rose by {round(state.rise, 6) + 0.0:.3g} of the scale"
     late = "a late start would look the same until it comes: " if chance_of_more > UNLIKELY else ""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from planner.curves.curve import Curve, Vector
 from planner.curves.fitting import Interval
 from planner.curves.preparation import prepare
-from planner.curves.verdicts import NOTABLE, State, before_collapse, judge, states
+from planner.curves.verdicts import State, before_collapse, judge, states
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.draws import Worlds, shares_of_best
 from planner.sweeping.chances import OUT
 from planner.view import TrialView
@@ -85,7 +86,7 @@ def _chances_of_more(worlds: Worlds, trials: Sequence[TrialView]) -> Vector:
     """Return each trial's probability of a notable rise by twice its compute."""
     reached = np.array([trial.scores[-1].gpu_hours for trial in trials]) / worlds.target
     scores = worlds.observed(*_rows(worlds, trials), np.stack([reached, 2 * reached], axis=1))
-    return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > NOTABLE).mean(axis=0))
+    return np.asarray((np.diff(np.clip(scores, 0.0, 1.0))[:, :, 0] > EQUIVALENCE_MARGIN).mean(axis=0))
 
 
 def _rows(worlds: Worlds, trials: Sequence[TrialView]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

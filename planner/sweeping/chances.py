@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.curves.curve import Vector
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.draws import Worlds, shares_of_best
 from planner.trials import TrialState
 from planner.view import Configuration, View, by_configuration
@@ -15,7 +16,7 @@ ALPHA = 0.02
 # Among many that are equal all have little chance: the bar is α for up to so many, and falls with their number beyond.
 MANY = 10
 FINALIST = 0.2  # chance to be near the best, from which on another seed may be worth its price
-NEAR = 0.02  # of the best: the same, for seeds differ by as much
+NEAR = EQUIVALENCE_MARGIN  # of the best: the same
 
 
 class Chances:

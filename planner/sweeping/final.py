@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.store.finals import POLICY
 from planner.sweeping.actions import Action, Advance, Finish, Stop, Why
 from planner.sweeping.beliefs import curve_of
 from planner.sweeping.table import next_boundary
 from planner.trials import TrialState
 from planner.view import TrialView, View
-from planner.watching.left import CHANCE, WORTH, Left, left_to_win
+from planner.watching.left import CHANCE, Left, left_to_win
 
 
 class FinalPolicy:
@@ -59,5 +60,5 @@ def said_of_won(left: Left) -> str:
     """Say that nothing is left to win, with the numbers that it rests on."""
     return (
         f"{left.share:.0%} of the GPU-hours are left; they are expected to bring {left.expected:.3f}, and more than "
-        f"{WORTH:g} with a probability of {left.chance:.2f}, below {CHANCE:g}: nothing is left to win"
+        f"{EQUIVALENCE_MARGIN:g} with a probability of {left.chance:.2f}, below {CHANCE:g}: nothing is left to win"
     )

@@ -10,8 +10,8 @@ import numpy as np
 from planner.curves.curve import Curve
 from planner.curves.fitting import Prediction, fit_curves
 from planner.curves.posterior import chance_above
+from planner.metrics import EQUIVALENCE_MARGIN
 
-WORTH = 0.02  # of score: what makes a run worth going on with
 CHANCE = 0.15  # of winning that much, below which it is not
 FROM = 0.25  # of the run: before, a forecast says little
 RISEN = 2.0  # noise standard deviations that it must have risen by: a flat curve may rise late
@@ -23,7 +23,7 @@ class Left:
 
     share: float  # of the x axis
     expected: float  # of score
-    chance: float  # of more than WORTH
+    chance: float  # of more than the margin within which scores are equivalent
     now: Prediction
     end: Prediction
 
@@ -42,5 +42,5 @@ def left_to_win(curve: Curve, end_x: float) -> Left | None:
     now, end = fit.predictions
     if now.mean - float(np.min(curve.y[: max(1, curve.y.size // 4)])) < RISEN * fit.noise_sd:
         return None
-    chance = chance_above(curve, end_x, now.mean + WORTH)
+    chance = chance_above(curve, end_x, now.mean + EQUIVALENCE_MARGIN)
     return Left(1 - float(curve.x[-1]) / end_x, max(0.0, end.mean - now.mean), chance, now, end)

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from budgets.errors import BudgetError, InputError
 from planner.experience.teaching import Experienced
+from planner.metrics import EQUIVALENCE_MARGIN
 from planner.pooling.pool import Pool
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import play
@@ -28,7 +29,6 @@ FRACTIONS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 NO_PILOTS: Final = 0.0
 FEWEST_DRAWS, MOST_DRAWS = 3, 40  # where their number is not given
 PATIENCE_SECONDS: Final = 12.0  # after which no further world is begun then
-NEAR: Final = 0.02  # differences within it are seed noise in the best study there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Preview:
             pilot_wall_hours=Estimate.of([one.wall_hours for one in outcomes]),
             score=Estimate.of([one.score for one in outcomes]),
             regret=Estimate.of([one.regret for one in outcomes]),
-            probability_near_best=Estimate.of([float(one.regret <= NEAR) for one in outcomes]),
+            probability_near_best=Estimate.of([float(one.regret <= EQUIVALENCE_MARGIN) for one in outcomes]),
             gain_over_first_ranked=Estimate.of([one.score - none.first_ranked for one, none in pairs]),
         )
 

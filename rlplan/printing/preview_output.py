@@ -5,7 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from planner.axes import named_configuration
-from rlplan.actions.previewing import NEAR, NO_PILOTS, Estimate, FractionSummary, Preview
+from planner.metrics import EQUIVALENCE_MARGIN
+from rlplan.actions.previewing import NO_PILOTS, Estimate, FractionSummary, Preview
 from rlplan.printing.replay_output import chosen_data
 from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
@@ -44,7 +45,7 @@ def preview_data(preview: Preview) -> dict[str, Any]:
             "random": {"score": chance},
             "best": {"score": best},
         },
-        "near_best_within": NEAR,
+        "near_best_within": EQUIVALENCE_MARGIN,
         "assumptions": list(preview.assumptions),
     }
 
@@ -76,7 +77,7 @@ def _drawn(preview: Preview, canvas: Canvas) -> Iterator[Part]:
         Column("they take", lambda each: duration(each.pilot_wall_hours.mean)),
         Column("final score", lambda each: _told(each.score)),
         Column("regret", lambda each: _told(each.regret)),
-        Column(f"within {NEAR:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
+        Column(f"within {EQUIVALENCE_MARGIN:g}", lambda each: f"{each.probability_near_best.mean:.0%}"),
     )
     yield table_of(preview.summaries, columns, canvas)
     yield ""
