@@ -1,15 +1,22 @@
 """A whole sweep from its start or from where it stands: a program for tests that kill it and what it starts."""
 
+import os
 import sys
+from itertools import count
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from rlplan.actions.sweep_request import SweepRequest
 from rlplan.actions.sweeping import resume, start
 from rlplan.actions.train_signals import Interrupts
 from runner.ports.simulation import Costs, SimulationChoice
+from runner.sweep import concluding
 
 UPDATE_SECONDS = 0.02
 TRAINER = "trainer.toml"  # beside the database
+FAILING_FIT = "RLPLAN_TEST_FAILING_FIT"  # which of the driver's fits has no end
 SIMULATION = SimulationChoice(
     costs=Costs(
         seconds_per_update=UPDATE_SECONDS, seconds_per_rollout=1e-6, seconds_per_answer=0.0, start_up_seconds=0.0
@@ -46,9 +53,23 @@ def request(
     )
 
 
+def fail_a_fit(number: int) -> None:
+    """Have one fit of this process fail, as a Cholesky may."""
+    fits, beliefs_of = count(1), concluding.beliefs_of
+
+    def failing(*given: Any, **options: Any) -> Any:
+        if next(fits) == number:
+            raise np.linalg.LinAlgError("Singular matrix")
+        return beliefs_of(*given, **options)
+
+    concluding.beliefs_of = failing
+
+
 def main(what: str, database: str, ray_address: str | None = None, storage: str | None = None) -> int:
     """Run until the end or an interrupt, and return the exit code that the command line would."""
     ray_address = ray_address or None
+    if FAILING_FIT in os.environ:
+        fail_a_fit(int(os.environ[FAILING_FIT]))
     with Interrupts() as interrupts:
 
         def began(_: str) -> None:

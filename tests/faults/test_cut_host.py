@@ -8,11 +8,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runner.sweep.worker_records import worker_records
-from tests.faults.torment import ROOT, Tormented, check, undisturbed
+from tests.faults.sweeper import FAILING_FIT
+from tests.faults.torment import PATIENCE, ROOT, Tormented, check, undisturbed
 from tests.namespaces import ip, joined
 
 pytestmark = [
@@ -56,20 +58,56 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_worker_that_is_cut_off_costs_what_it_has_recorded(
-    address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+def there(sweep: Tormented, process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Wait for a segment on the second host, and return it with its worker."""
+    assert sweep.trains(process), (sweep.folder / "driver.log").read_text()
+    query = "SELECT id, worker FROM segments WHERE outcome = 'reserved' AND worker LIKE 'rlp-two-%'"
+    while not (found := sweep.rows(query)):
+        assert process.poll() is None, (sweep.folder / "driver.log").read_text()
+        time.sleep(0.1)
+    segment, worker = found[0]
+    return int(segment), str(worker)
+
+
+def test_a_link_that_is_down_and_a_folder_that_is_away_for_seconds_cost_nothing_nor_does_a_fit_that_fails(
+    address: str, tmp_path: Path, calm: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calm = undisturbed(tmp_path_factory.mktemp("undisturbed"))
+    monkeypatch.setenv(FAILING_FIT, "3")
     sweep = Tormented(tmp_path, address, within("rlp-one"))
     process = sweep.drive()
-    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
-    there = "SELECT worker FROM segments WHERE outcome = 'reserved' AND worker LIKE 'rlp-two-%'"
-    while not (found := sweep.rows(there)):
+    segment, _ = there(sweep, process)
+    ip("-n", "rlp-one", "link", "set", "rlp-one", "down")
+    time.sleep(5.0)
+    ip("-n", "rlp-one", "link", "set", "rlp-one", "up")
+    while sweep.rows(f"SELECT outcome FROM segments WHERE id = {segment}") == [("reserved",)]:
         assert process.poll() is None, (tmp_path / "driver.log").read_text()
         time.sleep(0.1)
+    assert sweep.rows("SELECT DISTINCT outcome FROM segments WHERE outcome != 'reserved'") == [("committed",)]
+
+    there(sweep, process)
+    folder = Path(sweep.spec().folder)
+    folder.rename(tmp_path / "away")
+    time.sleep(3.0)
+    assert not folder.exists(), list(folder.rglob("*"))
+    (tmp_path / "away").rename(folder)
+    assert process.wait(PATIENCE * 2) == 0, (tmp_path / "driver.log").read_text()
+    assert sweep.rows("SELECT count(*) FROM decisions WHERE reason LIKE '%LinAlgError%'") == [(1,)]
+    check(sweep, calm)
+
+
+def test_a_worker_that_is_cut_off_costs_what_it_has_recorded(
+    address: str, tmp_path: Path, calm: dict[str, Any]
+) -> None:
+    sweep = Tormented(tmp_path, address, within("rlp-one"))
+    process = sweep.drive()
+    _, worker = there(sweep, process)
     ip("-n", "rlp-one", "link", "set", "rlp-one", "down")
     assert process.wait(600) == 0, (tmp_path / "driver.log").read_text()
-    ((worker,),) = found
     record = worker_records(Path(sweep.spec().folder))[worker]
     assert record.over
     ((charged, reserved),) = sweep.rows(

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,7 +15,7 @@ from runner.ports.executor import Began, Failed, Gone
 from runner.processes import SWEEP_TAG, tagged
 from runner.sweep.on_ray.executor import RayExecutor
 from tests.conformance.works import FAR, Watched, Works
-from tests.faults.torment import Tormented, check, undisturbed
+from tests.faults.torment import PATIENCE, Tormented, check, undisturbed
 from tests.faults.two_nodes import TwoNodes, two_nodes
 
 pytestmark = pytest.mark.soak
@@ -66,10 +67,14 @@ def test_what_a_killed_node_ran_runs_again_on_the_other(cluster: TwoNodes, tmp_p
     assert cluster.head.is_running()  # the cluster is another's
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
 def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
-    cluster: TwoNodes, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    cluster: TwoNodes, tmp_path: Path, calm: dict[str, Any]
 ) -> None:
-    calm = undisturbed(tmp_path_factory.mktemp("undisturbed"))
     sweep = Tormented(tmp_path, cluster.address)
     process = sweep.drive()
     assert sweep.trains(process), (tmp_path / "driver.log").read_text()
@@ -85,6 +90,18 @@ def test_a_sweep_across_both_ends_as_if_none_had_been_killed(
     cluster.other.kill()
     assert process.wait(300) == 0, (tmp_path / "driver.log").read_text()
     assert sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'lost'")[0][0] >= 1
+    check(sweep, calm)
+
+
+def test_a_ray_that_comes_back_with_one_node_of_two_costs_what_ran_and_no_trial(
+    cluster: TwoNodes, tmp_path: Path, calm: dict[str, Any]
+) -> None:
+    sweep = Tormented(tmp_path, cluster.address)
+    process = sweep.drive()
+    assert sweep.trains(process), (tmp_path / "driver.log").read_text()
+    cluster.come_back_alone()
+    assert process.wait(PATIENCE * 3) == 0, (tmp_path / "driver.log").read_text()
+    assert 1 <= sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'lost'")[0][0] <= 4
     check(sweep, calm)
 
 

@@ -58,7 +58,7 @@ class Tormented:
         return found
 
     def drive(self) -> subprocess.Popen[bytes]:
-        what = "resume" if self.database.exists() else "start"
+        what = "resume" if self.sweeps() else "start"
         self.drivers += 1
         command = [*self.within, sys.executable, "-m", "tests.faults.sweeper", what, str(self.database)]
         command += [self.address or "", self.storage] if self.storage else [self.address] if self.address else []
@@ -69,17 +69,23 @@ class Tormented:
         with closing(sqlite3.connect(self.database)) as connection:
             return connection.execute(query).fetchall()
 
+    def found(self, query: str) -> list[Any]:
+        """Return rows of a database that may not be there yet, or is being made."""
+        try:
+            return self.rows(query) if self.database.exists() else []
+        except sqlite3.OperationalError:
+            return []
+
+    def sweeps(self) -> int:
+        """Return how many are stored."""
+        return len(self.found("SELECT id FROM sweeps"))
+
     def trains(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait until a worker of this driver trains; False when the driver has ended before."""
-        known = set(self.rows("SELECT id FROM segments")) if self.database.exists() else set()
+        known = set(self.found("SELECT id FROM segments"))
         while process.poll() is None:
-            if self.database.exists():
-                try:
-                    running = self.rows("SELECT id FROM segments WHERE outcome = 'reserved' AND worker IS NOT NULL")
-                except sqlite3.OperationalError:  # it is being made
-                    running = []
-                if set(running) - known:
-                    return True
+            if set(self.found("SELECT id FROM segments WHERE outcome = 'reserved' AND worker IS NOT NULL")) - known:
+                return True
             time.sleep(0.1)
         return False
 
@@ -106,6 +112,21 @@ def torment(folder: Path, kills: int, seed: int) -> list[Tormented]:
     return done
 
 
+def kill_starts(folder: Path, kills: int, seed: int) -> Tormented:
+    """Kill so many drivers of one sweep while Ray starts, each at a random moment, and let another come to its end."""
+    sweep, chance = Tormented(folder), random.Random(seed)
+    began = time.monotonic()
+    process = sweep.drive()
+    assert sweep.trains(process), (folder / "driver.log").read_text()
+    longest = time.monotonic() - began
+    process = _kill_driver(sweep, process, signal.SIGKILL, "driver")
+    for _ in range(kills):
+        time.sleep(chance.uniform(0, 1.5 * longest))  # some workers have begun
+        process = _kill_driver(sweep, process, signal.SIGKILL, "driver, as Ray starts")
+    assert process.wait(PATIENCE * 5) == 0, (folder / "driver.log").read_text()[-3000:]
+    return sweep
+
+
 def _torment(sweep: Tormented, most: int, chance: random.Random) -> int:
     process = sweep.drive()
     while True:
@@ -127,13 +148,7 @@ def _strike(sweep: Tormented, process: subprocess.Popen[bytes], chance: random.R
     if process.poll() is not None:
         return process
     if victim.startswith("driver"):
-        process.send_signal(signal.SIGKILL if victim == "driver" else signal.SIGTERM)
-        sweep.kills[victim] += 1
-        process.wait(PATIENCE)
-        began = time.monotonic()
-        _wait(lambda: not sweep.processes(), "what the driver started has not ended")
-        sweep.seconds_to_vanish.append(time.monotonic() - began)
-        return sweep.drive()
+        return _kill_driver(sweep, process, signal.SIGKILL if victim == "driver" else signal.SIGTERM, victim)
     matching: dict[str, Callable[[psutil.Process], bool]] = {
         "worker": lambda one: one.name().startswith("ray::Lease"),
         "ray": lambda one: "runner.sweep.on_ray.child" in one.cmdline(),
@@ -145,6 +160,18 @@ def _strike(sweep: Tormented, process: subprocess.Popen[bytes], chance: random.R
         os.kill(chance.choice(alive).pid, signal.SIGKILL)
         sweep.kills[victim] += 1
     return process
+
+
+def _kill_driver(
+    sweep: Tormented, process: subprocess.Popen[bytes], number: signal.Signals, victim: str
+) -> subprocess.Popen[bytes]:
+    process.send_signal(number)
+    sweep.kills[victim] += 1
+    process.wait(PATIENCE)
+    began = time.monotonic()
+    _wait(lambda: not sweep.processes(), "what the driver started has not ended")
+    sweep.seconds_to_vanish.append(time.monotonic() - began)
+    return sweep.drive()
 
 
 def _is(process: psutil.Process, test: Callable[[psutil.Process], bool]) -> bool:
@@ -194,6 +221,17 @@ def uncharged_seconds(sweep: Tormented) -> dict[str, float]:
     return {name: 3600 * (life.gpu_hours - charged[name]) for name, life in found.items()}
 
 
+def charged_seconds(sweep: Tormented) -> float:
+    """Return how many seconds of workers were charged, to segments or to nothing."""
+    charges = "SELECT sum(charged_gpu_hours) FROM segments UNION ALL SELECT sum(gpu_hours) FROM charges"
+    return 3600 * sum(row[0] or 0 for row in sweep.rows(charges))
+
+
+def used_seconds(sweep: Tormented) -> float:
+    """Return how long all workers lived, by their own word."""
+    return 3600 * sum(life.gpu_hours for life in worker_records(Path(sweep.spec().folder)).values())
+
+
 def check(sweep: Tormented, calm: dict[str, Any]) -> None:
     """Hold a sweep that has ended against the undisturbed one."""
     assert essence(sweep) == calm
@@ -202,8 +240,7 @@ def check(sweep: Tormented, calm: dict[str, Any]) -> None:
     )
     assert keys[0][0] == keys[0][1]
     assert sweep.rows("SELECT count(*) FROM segments WHERE outcome = 'reserved'") == [(0,)]
-    charges = "SELECT sum(charged_gpu_hours) FROM segments UNION ALL SELECT sum(gpu_hours) FROM charges"
-    assert sum(row[0] or 0 for row in sweep.rows(charges)) <= sweep.spec().pilot_gpu_hours
+    assert charged_seconds(sweep) <= 3600 * sweep.spec().pilot_gpu_hours
     late = {name: seconds for name, seconds in uncharged_seconds(sweep).items() if seconds > 0.001}
     assert not late, late
     assert not sweep.processes()
@@ -218,10 +255,12 @@ def table(sweeps: list[Tormented]) -> str:
     vanish = [seconds for sweep in sweeps for seconds in sweep.seconds_to_vanish]
     mean = sum(vanish) / max(1, len(vanish))
     drivers = sum(sweep.drivers for sweep in sweeps)
-    lines = [f"{victim:15} {number:3} kills" for victim, number in sorted(kills.items())]
+    charged, used = sum(map(charged_seconds, sweeps)), sum(map(used_seconds, sweeps))
+    lines = [f"{victim:22} {number:3} kills" for victim, number in sorted(kills.items())]
     lines += [
         f"{sum(kills.values())} kills over {len(sweeps)} sweeps, {drivers} drivers",
         f"segments lost and done again: {sum(row[0] for row in lost)}, {seconds:.0f} worker-seconds",
+        f"charged {charged:.2f} worker-seconds; {used:.2f} lived, by the workers' own records",
         f"processes of a dead driver gone after {max(vanish, default=0):.1f} s at most, {mean:.1f} s on average",
         "trials, scores and committed segments as in the undisturbed run; nothing twice, nothing uncharged, no orphan",
     ]

@@ -28,9 +28,16 @@ class TwoNodes:
     client_address: str
     head: psutil.Process  # its raylet
     other: psutil.Process
+    tag: str
+    places: tuple[str, ...]  # of the head: ports and a folder
 
     def runs_on(self, node: psutil.Process, pid: int) -> bool:
         return node in psutil.Process(pid).parents()
+
+    def come_back_alone(self) -> None:
+        """Kill all of Ray, and start the head again without the other node."""
+        sweep_orphans(self.tag)
+        start_head(self.tag, self.places)
 
 
 @contextmanager
@@ -40,14 +47,19 @@ def two_nodes(folder: Path, tag: str) -> Iterator[TwoNodes]:
     address = f"127.0.0.1:{port}"
     try:
         client = _free_port()
-        places = [f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={folder}"]
-        _start(tag, "--head", *places, "--include-dashboard=false")
+        places = (f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={folder}")
+        start_head(tag, places)
         (head,) = _raylets(tag)
         _start(tag, f"--address={address}")
         (other,) = [raylet for raylet in _raylets(tag) if raylet != head]
-        yield TwoNodes(address, f"ray://127.0.0.1:{client}", head, other)
+        yield TwoNodes(address, f"ray://127.0.0.1:{client}", head, other, tag, places)
     finally:
         sweep_orphans(tag)
+
+
+def start_head(tag: str, places: tuple[str, ...]) -> None:
+    """Start the node that a cluster begins with."""
+    _start(tag, "--head", *places, "--include-dashboard=false")
 
 
 def _start(tag: str, *arguments: str) -> None:
