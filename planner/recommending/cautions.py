@@ -29,7 +29,7 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
     prospect = choices.prospect
     choice = choices.described(prospect.rung(0), chosen)
     return (
-        *_evidence(prospect, prospect.facts[chosen], choice),
+        *_evidence(prospect, prospect.facts[chosen]),
         *_data(choice, prompt_set_size),
         *_edges(prospect, chosen),
         *_stability(prospect, chosen, choice),
@@ -38,20 +38,13 @@ def cautions(choices: Choices, chosen: int, undecided: int, prompt_set_size: int
     )
 
 
-def _evidence(prospect: Prospect, facts: ConfigurationFacts, choice: Choice) -> Iterator[Caution]:
-    name = named_configuration(choice.configuration)
-    if not facts.seen:
-        yield Caution("no-pilot", f"{name} has had no pilot: what is expected of it comes from its neighbours alone")
-        return
-    factor = prospect.target_gpu_hours / facts.reached_gpu_hours
-    if factor > FAR:
+def _evidence(prospect: Prospect, facts: ConfigurationFacts) -> Iterator[Caution]:
+    if facts.seen and prospect.target_gpu_hours > FAR * facts.reached_gpu_hours:
         yield Caution(
             "extrapolation",
             f"its longest pilot has seen {facts.reached_gpu_hours:.3g} GPU-hours: the prediction reaches "
-            f"{factor:.0f} × as far",
+            f"{prospect.target_gpu_hours / facts.reached_gpu_hours:.0f} × as far",
         )
-    if facts.seeds_seen == 1:
-        yield Caution("one-seed", f"one seed of {name} was seen; another run of it may differ by what seeds do")
 
 
 def _data(choice: Choice, prompt_set_size: int | None) -> Iterator[Caution]:

@@ -24,7 +24,6 @@ class Choice:
     score_low: float
     score_high: float
     probability_best: float
-    probability_within_001: float
     probability_within_002: float
     expected_regret: float
     collapse_risk: float
@@ -71,7 +70,6 @@ class Choices:
             score_low=low,
             score_high=high,
             probability_best=float(chances.best[row]),
-            probability_within_001=float(chances.within_nearly[row]),
             probability_within_002=float(chances.within_near[row]),
             expected_regret=float(chances.regret[row]),
             collapse_risk=float(prospect.risks[row]),

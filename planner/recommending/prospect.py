@@ -113,7 +113,6 @@ class Prospect:
         return np.asarray(self.scores[rung][:, self.able[rung]].max(axis=1))
 
 
-NEARLY = 0.01  # in score; differences within NEAR are seed noise in the best study there is
 NORMAL_PARTS = 16  # equally likely values that stand for a seed's normal deviation
 
 
@@ -126,7 +125,6 @@ class Odds:
 
     expected: Vector
     best: Vector  # P(best)
-    within_nearly: Vector  # P(within 0.01 of the best)
     within_near: Vector  # P(within 0.02 of the best)
     regret: Vector
 
@@ -139,7 +137,6 @@ def odds(prospect: Prospect, rung: int) -> Odds:
     return Odds(
         expected=expected,
         best=shares_of_best(np.where(able, scores, -np.inf)),
-        within_nearly=((scores >= best - NEARLY) & able).mean(axis=0),
         within_near=((scores >= best - NEAR) & able).mean(axis=0),
         regret=np.maximum(0.0, best.mean() - expected),
     )

@@ -151,7 +151,7 @@ SEGMENTS: Final = columns("""
 CHOICES: Final = columns("""
     whole rank, whole rollouts_per_prompt, whole prompts_per_batch, whole update_steps, number learning_rate,
     text recipe, number gpu_hours, number expected_score, number score_low, number score_high, number probability_best,
-    number probability_within_001, number probability_within_002, number expected_regret, number collapse_risk,
+    number probability_within_002, number expected_regret, number collapse_risk,
     text status, number gpu_hours_spent, number reached_gpu_hours, whole seeds_seen
 """)
 FITS: Final = columns("""

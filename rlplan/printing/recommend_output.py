@@ -91,7 +91,6 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
         *EXPECTED,
         Column("short", lambda choice: f"{choice.expected_regret:.3f}"),
         Column("piloted", lambda each: aligned_hours(each.reached_gpu_hours) if each.seeds_seen else UNKNOWN),
-        Column("P(0.01)", lambda choice: probability(choice.probability_within_001), shown=wide),
         Column("seeds", attrgetter("seeds_seen"), shown=wide),
         Column("collapse", lambda choice: f"{choice.collapse_risk:.2f}", shown=wide),
         Column("learning rate", lambda choice: f"{choice.learning_rate:.2g}", shown=wide),

@@ -32,7 +32,7 @@ def test_the_best_is_chosen_with_the_run_that_the_target_pays_for() -> None:
     assert (chosen.update_steps, chosen.learning_rate, chosen.recipe) == (333, 1e-6, "grpo")
     assert chosen.gpu_hours == pytest.approx(99.9)
     assert chosen.score_low < 0.72 < chosen.score_high
-    assert chosen.probability_best <= chosen.probability_within_001 <= chosen.probability_within_002
+    assert chosen.probability_best <= chosen.probability_within_002
     assert found.runner_up is not None
     assert found.runner_up.choice.configuration == Configuration(16, 64)
     assert [each.factor for each in found.budgets] == [0.25, 0.5, 1, 2, 4]
@@ -126,7 +126,6 @@ def test_the_cheapest_choice_that_is_nearly_as_good_is_enough() -> None:
 
 CAUTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"reached_gpu_hours": 4.0}, "extrapolation", "has seen 4 GPU-hours: the prediction reaches 25 × as far"),
-    ({"seeds_seen": 1}, "one-seed", "one seed of n=16, B=32 was seen"),
     (
         {"gpu_hours_per_step": 0.01},
         "epochs",
@@ -144,13 +143,6 @@ def test_each_caution_is_said_when_it_holds_and_not_else(changes: dict[str, Any]
     joint = sigmoids(TOPS)
     assert kind not in kinds(answered(joint))
     assert said in text(answered(joint, **changes), kind)
-
-
-def test_a_choice_without_a_pilot_is_said_to_be_one() -> None:
-    joint = sigmoids({(8, 32): 0.4, (16, 32): 0.7})
-    known, unseen = facts(joint), facts(joint, reached_gpu_hours=0.0, seeds_seen=0)
-    best = Configuration(16, 32)
-    assert "n=16, B=32 has had no pilot" in text(answer(joint, {**known, best: unseen[best]}, TARGET), "no-pilot")
 
 
 def test_the_edge_of_the_grid_and_what_cannot_be_told_apart_are_said() -> None:

@@ -44,8 +44,7 @@ def test_chances_are_chances_and_the_least_regret_is_the_highest_expectation(
     for rung in (0, seen.rung(0), len(seen.gpu_hours) - 1):
         found = odds(seen, rung)
         assert found.best.sum() == pytest.approx(1)
-        assert (found.best <= found.within_nearly + 1e-12).all()
-        assert (found.within_nearly <= found.within_near).all()
+        assert (found.best <= found.within_near + 1e-12).all()
         assert (found.regret >= 0).all()
         assert found.regret.argmin() == found.expected.argmax() or np.ptp(np.sort(found.regret)[:2]) < 1e-12
 
