@@ -1,4 +1,3 @@
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -105,11 +104,11 @@ SCALERL = Sigmoid(0.3, 0.61, 1.92, 2542.0)
 
 def test_intervals_of_a_sigmoid_hold_its_asymptote_as_often_as_they_say() -> None:
     inside = []
-    for seed in range(16):
+    for seed in range(10):
         draws = draw_sigmoid(curve_of(SCALERL, np.linspace(125, 5000, 40), noise=0.01, seed=seed))
         _, low, high = interval(draws.parameters["A"], draws.levels, 0.9)
         inside.append(low <= SCALERL.A <= high)
-    assert np.mean(inside) >= 0.75  # as measured over 60 seeds, 48 of them
+    assert sum(inside) >= 7  # over 60 seeds, 80 % of the intervals at 90 % did
 
 
 FALLS = Sigmoid(0.6, 0.1, 2.0, 1000.0)
