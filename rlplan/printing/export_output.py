@@ -24,7 +24,7 @@ from rlplan.reading.export_tables import TABLES, PointRows, Row, Table, recorded
 from rlplan.reading.rank_reading import ranking
 from rlplan.reading.row_choice import axis_cells, axis_columns
 from rlplan.reading.sweep_data import RANKING_COLUMNS
-from rlplan.wording.file_writing import Content, require_room, write_cells, write_file, write_folder
+from rlplan.wording.file_writing import Content, line_of, require_room, write_cells, write_file, write_folder
 from rlplan.wording.formats import FileFormat
 from rlplan.wording.terminal import tell
 
@@ -196,12 +196,11 @@ def _object(row: Row) -> str:
 
 def _write_csv(table: Table, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    rows = (
-        table.rows.cells()
-        if isinstance(table.rows, PointRows)
-        else (tuple(map(row.get, table.columns)) for row in table.rows)
-    )
-    write_cells(text, table.columns, (row if _AS_IT_IS.issuperset(map(type, row)) else map(_flat, row) for row in rows))
+    if isinstance(table.rows, PointRows):
+        text.write(line_of(table.columns))
+        text.writelines(table.rows.lines(lambda cells: line_of(map(_flat, cells))))
+    else:
+        write_cells(text, table.columns, (map(_flat, map(row.get, table.columns)) for row in table.rows))
     text.detach()
 
 

@@ -24,6 +24,7 @@ MEASURED = ("rollouts", "tokens", "seconds", "gpu_hours", "compared_gpu_hours", 
 POINT = ("attempt", "step", "counts", *MEASURED)
 MOST_SHAPES = 1000  # of metrics that are remembered
 _NO_NUMBERS = frozenset({"null", "true", "false", ""})  # what may stand between the commas of a JSON document
+_OF_NUMBERS = b"0123456789.+-eE,"
 _AROUND = b" \t\r\n:{}"  # the numbers of a JSON document, beside commas
 _NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
@@ -66,28 +67,35 @@ class PointRows:
         for trial, point, counts in self._marked():
             yield self._row({}, trial, point, counts=counts) | _metrics(point[-1])
 
-    def cells(self) -> Iterator[Sequence[Any]]:
-        """Yield the cells of each row under the columns, for text: numbers among the metrics are as they are stored."""
+    def lines(self, line_of: Callable[[Iterable[Any]], str]) -> Iterator[str]:
+        """Yield each row as a line of text: numbers among the metrics are as they are stored, and mostly unread."""
         empty = dict.fromkeys(self.columns)
+        heads = {trial: line_of(head.values()).rstrip() for trial, head in self._heads.items()}
         known: dict[Hashable, tuple[tuple[str, ...], bool]] = {}  # by trial and shape: names, and whether it has all
         for trial, point, counts in self._marked():
             shape, between = _shape(point[-1])
-            key, head = (trial["trial"], shape), self._heads[trial["trial"]]
+            key = (trial["trial"], shape)
             if key not in known:
                 if len(known) == MOST_SHAPES:
                     known.clear()
                 names = tuple(_metrics(point[-1]))
-                known[key] = names, (*head, *POINT, *names) == self.columns
+                known[key] = names, (*self._heads[trial["trial"]], *POINT, *names) == self.columns
             names, whole = known[key]
-            numbers = between.translate(None, _AROUND).decode().split(",")
-            plain = len(names) == len(numbers) and _NO_NUMBERS.isdisjoint(numbers)
-            if plain and whole:  # nearly all are
+            numbers = between.translate(None, _AROUND)
+            if whole and len(names) == numbers.count(b",") + 1 and _all_numbers(numbers):  # nearly all are
                 attempt, step, *measured, _, _ = point
-                yield (*head.values(), attempt, step, counts, *measured, *numbers)
-                continue
-            row = self._row(empty.copy(), trial, point, counts=counts)
-            row.update(zip(names, numbers, strict=True) if plain else _metrics(point[-1]))
-            yield tuple(row.values())
+                cells = ["" if cell is None else str(cell) for cell in (attempt, step, counts, *measured)]
+                yield f"{heads[trial['trial']]},{','.join(cells)},{numbers.decode()}\n"
+            else:
+                yield line_of(self._cells(empty.copy(), trial, point, counts, names, numbers.decode().split(",")))
+
+    def _cells(
+        self, row: Row, trial: Mapping[str, Any], point: Sequence[Any], counts: bool, names: Sequence[str], numbers: Any
+    ) -> Iterable[Any]:
+        plain = len(names) == len(numbers) and _NO_NUMBERS.isdisjoint(numbers)
+        self._row(row, trial, point, counts=counts)
+        row.update(zip(names, numbers, strict=True) if plain else _metrics(point[-1]))
+        return row.values()
 
     def _marked(self) -> Iterator[tuple[Mapping[str, Any], Sequence[Any], bool]]:
         """Yield each point with whether it counts, which the next one tells."""
@@ -236,6 +244,11 @@ def _further(document: str | None) -> Row:
 
 def _metrics(document: str | None) -> Row:
     return {f"metrics.{name}": value for name, value in flattened(json.loads(document) if document else {})}
+
+
+def _all_numbers(between: bytes) -> bool:
+    """Whether a number, and nothing else, stands before, between and behind all commas."""
+    return not (between.translate(None, _OF_NUMBERS) or b",," in between or between[:1] == b"," or between[-1:] == b",")
 
 
 def _shape(document: str | None) -> tuple[Hashable, bytes]:

@@ -1,6 +1,7 @@
 """Writes files and folders whole or not at all, in the place of nothing that must stay."""
 
 import csv
+import io
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -151,6 +152,13 @@ class _Lines:
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows under a heading, which is there without any row too."""
     write_cells(file, columns, (map(row.get, columns) for row in rows))
+
+
+def line_of(cells: Iterable[Any]) -> str:
+    """Return one row as text, with its end."""
+    written = io.StringIO()
+    csv.writer(_Lines(written), lineterminator=_END).writerow(cells)
+    return written.getvalue()
 
 
 def write_cells(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
