@@ -1,9 +1,9 @@
-"""Prints a recommendation: two sentences, what else it could be, other budgets, warnings, and the command to run."""
+"""Prints a recommendation: what to run, how sure that is, what would change it, warnings, and the command to run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from planner.recommending.answer import AtBudget, FinalAnswer
+from planner.recommending.answer import FinalAnswer
 from planner.recommending.choice import Choice
 from rlplan.reading.recommend_reading import COLUMNS, Recommended, csv_rows, recommended, recommended_data
 from rlplan.reading.sweep_picture import overrun
@@ -14,8 +14,8 @@ from rlplan.wording.tables import SIZE, Column, axes_column, table_of
 from rlplan.wording.terminal import Canvas
 
 NAMES = ("n=", "n = ")  # what begins with one is not capitalised
-MOST_ALIKE = 8  # equivalents that are listed
-WIDE = 110  # columns from which the budgets' table has the learning rate, and the first one what was seen
+MOST_ALIKE = 4  # that are not told from the best, and are listed
+WIDE = 110  # columns from which the table has the learning rate, and what was seen
 
 
 EXPECTED: Sequence[Column[Choice]] = (
@@ -61,18 +61,13 @@ def report(found: Recommended, canvas: Canvas, *, rest: str = "--format csv") ->
     yield from canvas.lines(answer.how_sure)
     yield from canvas.lines(answer.valued)
     yield ""
-    yield canvas.line("The choice, what is not told from the best, and the runner-up", "bold")
     yield _alike(answer, canvas)
     hidden = len(answer.equivalent) - MOST_ALIKE
     if hidden > 0:
         more = "one more is" if hidden == 1 else f"{hidden} more are"
         yield from canvas.lines(f"{more} not told from the best: {rest} lists all", "dim")
-    if answer.runner_up is not None:
-        yield from _listed(canvas, [answer.runner_up.sentence])
-    yield ""
-    yield canvas.line("Other final runs", "bold")
-    yield _budgets(answer, canvas)
-    yield from _listed(canvas, outlook(answer))
+    rival = [answer.runner_up.sentence] if answer.runner_up is not None else []
+    yield from _listed(canvas, [*rival, *outlook(answer)])
     if answer.cautions:
         yield ""
         yield canvas.line("Mind", "bold")
@@ -98,26 +93,6 @@ def _alike(answer: FinalAnswer, canvas: Canvas) -> Part:
         axes_column(shown, "axes"),
     )
     return table_of(shown, columns, canvas)
-
-
-def _budgets(answer: FinalAnswer, canvas: Canvas) -> Part:
-    choices = [each.choice for each in answer.budgets if each.choice is not None]
-
-    def of_choice(column: Column[Choice]) -> Column[AtBudget]:
-        too_few = "too few for an update" if column is EXPECTED[0] else ""
-        return Column(
-            column.heading,
-            lambda each: column.written(each.choice) if each.choice else too_few,
-            column.cells,
-            shown=column.shown,
-        )
-
-    columns: Sequence[Column[AtBudget]] = (
-        Column("×", lambda each: f"{each.factor:g}"),
-        Column("GPU-hours", lambda each: aligned_hours(each.gpu_hours)),
-        *map(of_choice, (*EXPECTED, axes_column(choices, "axes"))),
-    )
-    return table_of(answer.budgets, columns, canvas, dim=lambda each: each.choice is None)
 
 
 def outlook(answer: FinalAnswer) -> list[str]:

@@ -238,7 +238,6 @@ def by_recommend(faces: Faces) -> Iterator[Said]:
     yield from answer(same)
     text = faces.out("recommend")
     yield from read(rf"^ *(\d+) +(\d+) +{NUMBER} +{SCORE} +{NUMBER} ", text, FIGURES)
-    yield from read(rf"^ +1 +\S+ +(\d+) +(\d+) +{NUMBER} +{SCORE} +{NUMBER} ", text, FIGURES)
     yield from _said(r"--steps (\d+)", text, "update_steps")
     yield from _said(rf" {NUMBER} of \S+ pilot GPU-hours are spent", text, "spent")
 
