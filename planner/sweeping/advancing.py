@@ -74,8 +74,8 @@ def named(trial: TrialView) -> str:
 
 
 def hours(gpu_hours: float) -> str:
-    """GPU-hours for a sentence."""
-    return f"{gpu_hours:,.3g}" if abs(gpu_hours) < 100 else f"{gpu_hours:,.0f}"
+    """GPU-hours for a sentence; what rounding leaves of nothing is 0."""
+    return f"{gpu_hours:,.3g}" if 1e-9 < abs(gpu_hours) < 100 else f"{gpu_hours:,.0f}"
 
 
 def advance(
