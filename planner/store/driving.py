@@ -7,7 +7,6 @@ is over, and then stays as a record; who takes a sweep over, or lets go of it, e
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
@@ -88,8 +87,7 @@ def is_driven(sweep: Sweep, now: datetime) -> bool:
 
 def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: datetime) -> None:
     """End what was asked of a driver that is gone, and log it: going on is the newer wish, but none is lost unseen."""
-    left = select(Request).where(Request.sweep_id == sweep.id, Request.ended_at.is_(None)).order_by(Request.id)
-    for request in list(session.scalars(left)):
+    for request in list(session.scalars(unended(sweep.id))):
         state = "taken but not carried out to its end" if request.taken_at is not None else "not taken"
         request.ended_at = now
         request.note = f"{state}: the driver was gone; process {driver.pid} on {driver.host} took the sweep up again"
@@ -99,14 +97,6 @@ def _say_what_was_left(session: Session, sweep: Sweep, driver: Driver, now: date
 
 class RequestRefusedError(NotFoundError):
     """Nobody drives the sweep, or it does already what is asked for: there is nothing to do."""
-
-
-class Waiting(NamedTuple):
-    """A request that its driver has not taken yet."""
-
-    id: int
-    kind: RequestKind
-    by: str
 
 
 def request(
@@ -140,17 +130,12 @@ def request(
     return asked
 
 
-def waiting(session: Session, sweep_id: int) -> list[Waiting]:
+def waiting(session: Session, sweep_id: int) -> list[Request]:
     """Return what the driver has not taken yet, oldest first."""
-    wanted = (
-        select(Request.id, Request.kind, Request.by)
-        .where(Request.sweep_id == sweep_id, Request.ended_at.is_(None), Request.taken_at.is_(None))
-        .order_by(Request.id)
-    )
-    return [Waiting(*row) for row in session.execute(wanted)]
+    return list(session.scalars(unended(sweep_id).where(Request.taken_at.is_(None))))
 
 
-def take(session: Session, taken: Waiting, now: datetime) -> None:
+def take(session: Session, taken: Request, now: datetime) -> None:
     """Mark a request as taken; going on is done with that, and ends the pause. Marking it twice changes nothing."""
     row = update(Request).where(Request.id == taken.id, Request.taken_at.is_(None), Request.ended_at.is_(None))
     if taken.kind is not RequestKind.RESUME:

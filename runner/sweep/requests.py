@@ -4,8 +4,7 @@ from contextlib import suppress
 
 from budgets.errors import StoreUnavailableError
 from planner.store import driving
-from planner.store.driving import Waiting
-from planner.store.schema import RequestKind
+from planner.store.schema import Request, RequestKind
 from runner.sweep.journal import Journal
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -36,12 +35,12 @@ class Requests:
         for request in self._new():
             self._take(request)
 
-    def _new(self) -> list[Waiting]:
+    def _new(self) -> list[Request]:
         with suppress(StoreUnavailableError), self._journal.store.read() as session:  # the next look may find it back
             return driving.waiting(session, self._journal.sweep_id)
         return []
 
-    def _take(self, request: Waiting) -> None:
+    def _take(self, request: Request) -> None:
         self.paused = request.kind is RequestKind.PAUSE
         self.stopping = request.kind is RequestKind.STOP
         taken_at = self._clock.now()
