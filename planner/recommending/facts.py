@@ -88,9 +88,9 @@ def require_choice(facts: Facts, target_gpu_hours: float) -> None:
 
 PRIOR_RISK = 0.02  # of a run of which nothing near is known
 PRIOR_RUNS = 2.0  # how many runs that counts as
-REACH = 1.0  # octaves of n and of B within which runs tell of each other
-OWN = 3.0  # how much a run of the configuration itself counts
-OTHER_AXES = 0.5  # how much a run with another recipe, model or learning rate counts
+NEAR_OCTAVES = 1.0  # octaves of n and of B within which runs tell of each other
+OWN_WEIGHT = 3.0  # how much a run of the configuration itself counts
+OTHER_AXES_WEIGHT = 0.5  # how much a run with another recipe, model or learning rate counts
 
 
 def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[ConfigurationFacts]) -> NDArray[np.float64]:
@@ -101,8 +101,8 @@ def collapse_risks(configurations: Sequence[Configuration], facts: Sequence[Conf
     place = np.log2([(each.rollouts_per_prompt, each.prompts_per_batch) for each in configurations])
     distance = ((place[:, None, :] - place[None, :, :]) ** 2).sum(axis=2)
     same = np.array([[one.axes == other.axes for other in configurations] for one in configurations])
-    weight = np.exp(-distance / (2 * REACH**2)) * np.where(same, 1.0, OTHER_AXES)
-    np.fill_diagonal(weight, OWN)
+    weight = np.exp(-distance / (2 * NEAR_OCTAVES**2)) * np.where(same, 1.0, OTHER_AXES_WEIGHT)
+    np.fill_diagonal(weight, OWN_WEIGHT)
     runs = np.array([each.seeds_seen for each in facts], dtype=float)
     bad = np.array([each.collapsed_runs + each.declining_runs / 2 for each in facts])
     return np.asarray((weight @ bad + PRIOR_RUNS * PRIOR_RISK) / (weight @ runs + PRIOR_RUNS))

@@ -71,7 +71,7 @@ def score_share(trials: Iterable[TrialView]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class SwitchTarget:
     """Another configuration that is expected to end higher with the money that is left, from its beginning."""
 
     configuration: Configuration
@@ -89,11 +89,11 @@ class Outlook:
 
     end: Foretold
     probability_below: float
-    rival: Rival | None
+    rival: SwitchTarget | None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForecastQuery:
     """A run under way, and what is left for another."""
 
     run: TrialView
@@ -102,7 +102,7 @@ class Asked:
     left_gpu_hours: float  # for another, its start-up paid
 
 
-def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
+def outlook(known: View, asked: ForecastQuery, pool: Pool, draws: int) -> Outlook:
     """Forecast the end of a run from all curves, those of the pilots and its own, which is evidence like theirs."""
     run = asked.run
     trials: Mapping[int, TrialView] = {**known.trials, run.trial: run}
@@ -115,10 +115,10 @@ def outlook(known: View, asked: Asked, pool: Pool, draws: int) -> Outlook:
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     below = float((scores <= asked.promised - NEAR).mean())
     end = Foretold(expected, float(low), float(high))
-    return Outlook(end, below, _rival(seen, worlds, asked, end.score))
+    return Outlook(end, below, _switch_target(seen, worlds, asked, end.score))
 
 
-def _rival(seen: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None:
+def _switch_target(seen: View, worlds: Worlds, asked: ForecastQuery, end: float) -> SwitchTarget | None:
     """Return what would be chosen beside the run's own configuration with what is left, where that pays for a step."""
     if not asked.left_gpu_hours > 0:
         return None
@@ -126,5 +126,5 @@ def _rival(seen: View, worlds: Worlds, asked: Asked, end: float) -> Rival | None
     rung = prospect.rung(0)
     for row in by_worth(prospect, rung):
         if prospect.configurations[row] != asked.run.configuration:
-            return Rival(prospect.configurations[row], float(prospect.expected[rung, row]) - end)
+            return SwitchTarget(prospect.configurations[row], float(prospect.expected[rung, row]) - end)
     return None

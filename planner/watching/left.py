@@ -13,8 +13,8 @@ from planner.curves.posterior import chance_above
 from planner.metrics import EQUIVALENCE_MARGIN
 
 CHANCE = 0.15  # of winning that much, below which it is not
-FROM = 0.25  # of the run: before, a forecast says little
-RISEN = 2.0  # noise standard deviations that it must have risen by: a flat curve may rise late
+EARLIEST_SHARE = 0.25  # of the run: before, a forecast says little
+LEAST_RISE = 2.0  # noise standard deviations that it must have risen by: a flat curve may rise late
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Left:
 def left_to_win(curve: Curve, end_x: float) -> Left | None:
     """Forecast the rest of a run; None before its curve can tell: unbounded scores, too early, or not risen yet."""
     positive = curve.x > 0
-    if not (curve.bounded and positive.sum() >= 2) or curve.x[-1] < FROM * end_x or curve.x[-1] >= end_x:
+    if not (curve.bounded and positive.sum() >= 2) or curve.x[-1] < EARLIEST_SHARE * end_x or curve.x[-1] >= end_x:
         return None
     fit = fit_curves([curve], [(float(curve.x[-1]), end_x)])[0]
     now, end = fit.predictions
-    if now.mean - float(np.min(curve.y[: max(1, curve.y.size // 4)])) < RISEN * fit.noise_sd:
+    if now.mean - float(np.min(curve.y[: max(1, curve.y.size // 4)])) < LEAST_RISE * fit.noise_sd:
         return None
     chance = chance_above(curve, end_x, now.mean + EQUIVALENCE_MARGIN)
     return Left(1 - float(curve.x[-1]) / end_x, max(0.0, end.mean - now.mean), chance, now, end)

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from planner.axes import named_configuration
 from planner.pooling.pool import DRAWS, Pool
-from planner.recommending.promise import BROKEN, Asked, Outlook, Rival, outlook
+from planner.recommending.promise import BROKEN, ForecastQuery, Outlook, SwitchTarget, outlook
 from planner.store.final_tables import Final, ForecastOfFinal
 from planner.store.finals import (
     BEST,
@@ -189,10 +189,10 @@ class HeldAgainst:
         if not has_curve(run):
             return None
         left = max(0.0, board.ledger.left + board.ledger.reserved - board.start_ups.typical)
-        asked = Asked(run, end_of(run), self._promised.end.score, left)
+        asked = ForecastQuery(run, end_of(run), self._promised.end.score, left)
         return outlook(self._known, asked, self._pool, DRAWS)
 
-    def _replan(self, rival: Rival | None, board: Board, journal: Journal) -> None:
+    def _replan(self, rival: SwitchTarget | None, board: Board, journal: Journal) -> None:
         """Say where another allocation passes the bar, and where it does no more; nothing switches by itself."""
         worth = rival if rival is not None and rival.is_worth_it else None
         name = None if worth is None else named_configuration(worth.configuration)

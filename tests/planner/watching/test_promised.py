@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.pooling.pool import Pool
-from planner.recommending.promise import PARTS, Asked, outlook, promise, score_share
+from planner.recommending.promise import PARTS, ForecastQuery, outlook, promise, score_share
 from planner.trials import TrialState
 from planner.view import Seen, View
 from planner.watching.promised import Foretold, promised_at
@@ -61,7 +61,7 @@ def test_the_error_of_one_validation_is_in_the_promise() -> None:
 @pytest.mark.parametrize(("asymptote", "below"), [(0.7, (0.0, 0.5)), (0.45, (0.9, 1.0))])
 def test_a_run_that_stays_low_makes_the_shortfall_certain(asymptote: float, below: tuple[float, float]) -> None:
     run = trial(9, TrialState.PAUSED, step=80, cell=CELL, asymptote=asymptote)
-    seen = outlook(VIEW, Asked(run, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
+    seen = outlook(VIEW, ForecastQuery(run, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
     assert below[0] <= seen.probability_below <= below[1]
     assert seen.end.low <= run.scores[-1].score + 0.05
     assert seen.end.low < seen.end.score < seen.end.high
@@ -69,13 +69,13 @@ def test_a_run_that_stays_low_makes_the_shortfall_certain(asymptote: float, belo
 
 def test_another_allocation_is_worth_switching_to_where_the_run_ends_clearly_below_what_is_left_for_it() -> None:
     low = trial(9, TrialState.PAUSED, step=40, cell=CELL, asymptote=0.35)
-    rich = outlook(VIEW, Asked(low, 100.0, promised=0.66, left_gpu_hours=60.0), Pool(), draws=500)
+    rich = outlook(VIEW, ForecastQuery(low, 100.0, promised=0.66, left_gpu_hours=60.0), Pool(), draws=500)
     assert rich.rival is not None
     assert rich.rival.is_worth_it
     assert rich.rival.configuration != low.configuration
-    poor = outlook(VIEW, Asked(low, 100.0, promised=0.66, left_gpu_hours=0.5), Pool(), draws=500)
+    poor = outlook(VIEW, ForecastQuery(low, 100.0, promised=0.66, left_gpu_hours=0.5), Pool(), draws=500)
     assert poor.rival is None  # no update is paid for
     good = trial(9, TrialState.PAUSED, step=80, cell=CELL, asymptote=0.7)
-    late = outlook(VIEW, Asked(good, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
+    late = outlook(VIEW, ForecastQuery(good, 100.0, promised=0.66, left_gpu_hours=20.0), Pool(), draws=500)
     assert late.rival is not None
     assert not late.rival.is_worth_it
