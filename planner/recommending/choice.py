@@ -11,7 +11,7 @@ from planner.view import Axes, Configuration
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a run of a configuration would be and bring; the interval is of 90 %, for the score of a new run."""
+    """What a run of a configuration would be and bring; the interval is of 90 %."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
@@ -57,7 +57,8 @@ class Choices:
         prospect, chances = self.prospect, self._odds(rung)
         configuration, facts = prospect.configurations[row], prospect.facts[row]
         steps = facts.steps(float(prospect.gpu_hours[rung]))
-        low, high = interval(prospect.scores[rung][:, row], self.seed_sd)
+        own_run = facts.seeds_seen == 1  # which goes on, and whose seed is in its curve
+        low, high = interval(prospect.scores[rung][:, row], 0.0 if own_run else self.seed_sd)
         return Choice(
             rollouts_per_prompt=configuration.rollouts_per_prompt,
             prompts_per_batch=configuration.prompts_per_batch,

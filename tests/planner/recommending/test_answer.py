@@ -60,6 +60,9 @@ def test_the_interval_is_wider_where_seeds_differ_more() -> None:
     assert noisy.chosen.score_high - noisy.chosen.score_low > 2 * (calm.chosen.score_high - calm.chosen.score_low)
     assert noisy.chosen.probability_best == calm.chosen.probability_best
     assert "noise" in kinds(noisy) - kinds(calm)
+    known = facts(joint, seeds_seen=1)  # its pilot goes on, whose seed is known
+    calm, noisy = (answer(joint, known, TARGET, seed_sd=sd) for sd in (0.0, 0.03))
+    assert (noisy.chosen.score_low, noisy.chosen.score_high) == (calm.chosen.score_low, calm.chosen.score_high)
 
 
 def test_one_configuration_is_an_answer_without_a_runner_up() -> None:
