@@ -61,6 +61,7 @@ class SweepChoice(Section):
 def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     """Return the settings of a sweep of the plan; InputError when it cannot be run as it was planned."""
     _require_pilots(plan)
+    _require_heeded(plan)
     hardware = plan.hardware
     per_trial, per_pilot = int(hardware["gpus_per_trial"]), pilot_gpus(plan)
     on_cpu = hardware["gpu"] == CPU
@@ -105,6 +106,16 @@ def sweep_spec(plan: Plan, choice: SweepChoice) -> SweepSpec:
     spec = in_its_own_time(spec, plan.candidates)
     _require_trainable(spec, plan)
     return spec
+
+
+def _require_heeded(plan: Plan) -> None:
+    """Refuse a patience or a cadence of saves of a plan for this package's own trainer, which keeps to its own."""
+    given = [key for key in plan.config.get("sources", {}) if key.startswith(("trainer.patience", "trainer.save_"))]
+    if given and "trainer" not in plan.config:
+        raise InputError(
+            f"{given[0]} counts for another trainer than rlplan's own, which keeps to its defaults, and {plan.name} is "
+            "for that: leave it out, or give [trainer] a name, and propose again"
+        )
 
 
 def _require_trainable(spec: SweepSpec, plan: Plan) -> None:

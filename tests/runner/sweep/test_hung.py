@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from budgets.errors import InputError
 from planner.config.trainer import Patience
 from planner.store.schema import Decision, Segment, SegmentOutcome, SweepStatus
 from planner.sweeping.policies import open_policy
@@ -93,3 +94,12 @@ def test_a_stop_ends_though_a_worker_hangs(tmp_path: Path) -> None:
     assert executor.frozen is not None
     assert executor.clock.seconds() < 600
     assert spent(given) <= given.spec.pilot_gpu_hours
+
+
+def test_a_patience_that_our_own_trainer_has_not_is_refused(tmp_path: Path) -> None:
+    flags = {"trainer.patience": ("", {"least_seconds": 60.0})}
+    with pytest.raises(
+        InputError, match=r"trainer\.patience\.least_seconds counts for another trainer than rlplan's own"
+    ):
+        sweep(tmp_path, flags=flags)
+    assert sweep(tmp_path, flags={**flags, "trainer.name": ("", "standin")}).spec.training.trainer is not None
