@@ -54,7 +54,7 @@ def recipes(path: Path) -> str:
     laws = {"steady": (0.61, 2542.0), "early": (0.605, 1700.0), "low": (0.52, 2500.0)}
     rows = []
     for name, (asymptote, midpoint) in laws.items():
-        for seed in (0, 1):
+        for seed in (0, 1) if name == "steady" else (0,):
             curve = curve_of(
                 Sigmoid(0.3, asymptote, 2.0, midpoint), np.linspace(200, 12_000, 60), 0.01, seed * 7 + len(name)
             )
@@ -132,9 +132,9 @@ def test_recipes_are_ranked_by_asymptote_and_ties_by_midpoint(run: Run, tmp_path
     assert (ran.code, ran.err) == (0, "")
     found = ran.json
     assert [(each["name"], each["tie_group"], each["runs"]) for each in found["recipes"]] == [
-        ("early", 1, 2),
+        ("early", 1, 1),
         ("steady", 1, 2),
-        ("low", 2, 2),
+        ("low", 2, 1),
     ]
     assert sum(each["probability_best"] for each in found["recipes"]) == pytest.approx(1)
     assert found["recipes"][2]["probability_tied"] < 0.01
