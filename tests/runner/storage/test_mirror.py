@@ -47,6 +47,7 @@ class Machines:
         work = self._works(1, to_step, from_step, folder=str(self.at(machine)), storage=self.url)
         work = work if storage == "" else replace(work, storage=storage)
         work = work if self._config is None else replace(work, config=self._config)
+        self.at(machine).parent.mkdir(parents=True, exist_ok=True)  # of the sweep, which its driver makes
         worker = Worker("w", lambda: 0.0, events.append)
         try:
             worker.run(work, stopping)
