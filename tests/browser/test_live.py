@@ -24,7 +24,7 @@ def opened(look: Look, address: str) -> Eye:
 def test_what_follows_from_all_curves_comes_when_they_are_fitted(look: Look, controlled: str, lively: Lively) -> None:
     eye = opened(look, f"{controlled}/sweeps/{FINISHED}")
     eye.page.locator("#command-line").wait_for()
-    caption = eye.page.locator("#frontier figcaption", has_text="the n that reaches it")
+    caption = eye.page.locator("#frontier figcaption", has_text="What to take at each spend")
     caption.wait_for()
     eye.page.locator('[data-chart="frontier"][data-drawn] .y2title', has_text="rollouts per prompt").wait_for()
 
