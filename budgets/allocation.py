@@ -2,8 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from budgets.errors import InputError
+
+LARGEST_SCALING_ROLLOUTS: Final = 8192  # of an update, from which on the learning rate stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,15 @@ class Allocation:
         """Scale a learning rate from its anchor batch by √(n·B).
 
         At a fixed rate a sweep over n·B is confounded (IsoCompute: 1e-6 at 1,024 rollouts a step; the
-        square-root rule was stable up to 8,192, the linear one was not).
+        square-root rule was stable up to 8,192, the linear one was not). Above that it is flat: the rule broke at
+        16,384 (arXiv 2608.29296, which found the same one from 512 to 8,192).
         """
-        return base * math.sqrt(self.rollouts_per_step / base_rollouts)
+        return base * math.sqrt(scaling_rollouts(self.rollouts_per_step) / scaling_rollouts(base_rollouts))
+
+
+def scaling_rollouts(rollouts_per_step: float) -> float:
+    """Return the rollouts of an update that its learning rate grows with."""
+    return min(rollouts_per_step, LARGEST_SCALING_ROLLOUTS)
 
 
 def steps_for_budget(gpu_hours: float, gpu_hours_per_step: float, start_up_gpu_hours: float = 0.0) -> int:

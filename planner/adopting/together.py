@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from budgets.allocation import scaling_rollouts
 from budgets.errors import InputError
 from planner.adopting.records import Run, gpu_hours
 from planner.adopting.settings import Settings, Split
@@ -164,6 +165,6 @@ def _axes(entries: Sequence[Entry]) -> tuple[list[Axes], list[str]]:
 
 def _follow_rule(entries: Sequence[Entry]) -> bool:
     """Whether the rates rise with the square root of n·B."""
-    factors = [each.learning_rate / math.sqrt(math.prod(each.allocation)) for each in entries]
+    factors = [each.learning_rate / math.sqrt(scaling_rollouts(math.prod(each.allocation))) for each in entries]
     middle = statistics.median(factors)
     return all(abs(factor / middle - 1) <= _SAME_RATE for factor in factors)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, step_cost
 from budgets.lengths import InterruptedLengths
@@ -196,7 +197,10 @@ def _traits(traits: RecipeTraits) -> str:
 
 def _learning_rate(request: Request, resolved: Resolved) -> Assumption:
     rule = request.learning_rate
-    told, source = f"{rule.base:g} · √(n·B / {rule.base_rollouts:,})", resolved.source("recipe.learning_rate")
+    told, source = (
+        f"{rule.base:g} · √(n·B / {rule.base_rollouts:,}), flat above {LARGEST_SCALING_ROLLOUTS:,}",
+        resolved.source("recipe.learning_rate"),
+    )
     factors = sorted({variant.learning_rate_factor for variant in request.all_variants})
     if len(factors) > 1:
         told += f", times {', '.join(f'{factor:g}' for factor in factors)}"

@@ -28,6 +28,7 @@ def test_learning_rate_grows_with_the_root_of_the_batch() -> None:
     assert Allocation(8, 128, 1).learning_rate(1e-6, 1024) == 1e-6
     assert Allocation(32, 128, 1).learning_rate(1e-6, 1024) == pytest.approx(2e-6)
     assert Allocation(8, 32, 1).learning_rate(1e-6, 1024) == pytest.approx(0.5e-6)
+    assert Allocation(64, 1024, 1).learning_rate(1e-6, 1024) == Allocation(64, 128, 1).learning_rate(1e-6, 1024)
 
 
 @pytest.mark.parametrize(
