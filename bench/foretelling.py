@@ -28,10 +28,11 @@ import numpy as np
 from bench.deciding import tables
 from planner.config import build_request, flag_layer, resolve
 from planner.pooling.pool import Pool
-from planner.proposals.foretelling import Priced, foretold
-from planner.proposals.prior import Circumstances, Run
+from planner.prior.draws import Weights
+from planner.prior.foretelling import Priced, foretold
+from planner.prior.laws import Circumstances, Run
+from planner.prior.studies import STUDIES
 from planner.proposals.request import Request
-from planner.proposals.worlds import WORLDS
 from planner.replaying.choosing import open_chooser
 from planner.replaying.play import Played, play
 from planner.replaying.recorded import Recorded
@@ -40,7 +41,7 @@ from planner.view import Cell, Configuration, Foretold
 from rlplan.actions.preview_plan import Split, setting_of, splits_of
 from runner.simulation.drawn import DrawnCell, DrawnWorld, Setting
 
-STUDIES: Final = [world.study for world in WORLDS]
+NAMES: Final = [study.name for study in STUDIES]
 OWN_BENCH: Final = "AllocBench, tiny models on sums"
 LEAST_WEIGHT: Final = 0.03  # of a study that worlds are drawn from alone
 KNOWING: Final = {"curves alone": False, "with the plan": True}
@@ -68,9 +69,9 @@ def _print_drawn(law: str, budget: float, fractions: Sequence[float], draws: int
     without, piloted = splits[0].proposal, splits[1:]
     gains: dict[tuple[float, str], list[float]] = {}
     for number in range(draws):
-        world, weights = _drawn(law, setting_of(request, splits), number)
+        world, known, weights = _drawn(law, setting_of(request, splits), number)
         whole = world.truth(budget)
-        first = max(without.candidates, key=lambda each: float(np.dot(weights, each.cell.score_by_world)))
+        first = max(without.candidates, key=lambda each: float(known @ each.cell.scores))
         for split in piloted:
             truth = world.truth(split.proposal.final_gpu_hours)
             for name, knows in KNOWING.items():
@@ -84,20 +85,18 @@ def _print_drawn(law: str, budget: float, fractions: Sequence[float], draws: int
         print(f"  {split.fraction:4.0%}  {', '.join(told)}; expected {expected}", flush=True)
 
 
-def _drawn(law: str, setting: Setting, number: int) -> tuple[DrawnWorld, Sequence[float]]:
-    """Return a world, and the weights of the studies as far as the plan and the sweep know them."""
-    weights = np.array(setting.weights)
+def _drawn(law: str, setting: Setting, number: int) -> tuple[DrawnWorld, Weights, Sequence[float]]:
+    """Return a world, and the weights of draws and of studies as far as the plan and the sweep know them."""
+    weights, shares = setting.weights, np.bincount(setting.study, weights=setting.weights)
     if law == "mirrored":
         setting = replace(setting, cells=_mirrored(setting.cells))
     if law != "another":
-        return DrawnWorld(setting, 0, number), weights.tolist()
-    shares = {study: sum(weights[[each == study for each in STUDIES]]) for study in dict.fromkeys(STUDIES)}
-    likely = [study for study, share in shares.items() if share > LEAST_WEIGHT]
-    own = np.array([each == likely[number % len(likely)] for each in STUDIES])
-    rest = np.where(own, 0.0, weights)
-    return DrawnWorld(replace(setting, weights=np.where(own, weights, 0.0).tolist()), 0, number), (
-        rest / rest.sum()
-    ).tolist()
+        return DrawnWorld(setting, 0, number), weights, shares.tolist()
+    likely = np.flatnonzero(shares > LEAST_WEIGHT)
+    own = setting.study == likely[number % len(likely)]
+    rest = np.where(own, 0.0, weights) / weights[~own].sum()
+    world = DrawnWorld(replace(setting, weights=np.where(own, weights, 0.0)), 0, number)
+    return world, rest, np.bincount(setting.study, weights=rest).tolist()
 
 
 def _mirrored(cells: Sequence[DrawnCell]) -> tuple[DrawnCell, ...]:
@@ -109,7 +108,9 @@ def _mirrored(cells: Sequence[DrawnCell]) -> tuple[DrawnCell, ...]:
     def turned(cell: DrawnCell) -> DrawnCell:
         there = by_cell.get(Configuration(other[cell.rollouts_per_prompt], cell.prompts_per_batch), cell)
         faster = _rollouts_an_hour(cell) / _rollouts_an_hour(there)
-        return replace(cell, curves=tuple(replace(curve, middle=curve.middle * faster) for curve in there.curves))
+        rollouts = there.slower * there.most_steps * there.rollouts_per_prompt * there.prompts_per_batch
+        own = cell.most_steps * cell.rollouts_per_prompt * cell.prompts_per_batch
+        return replace(cell, scores=there.scores, slower=rollouts * faster / own)
 
     return tuple(map(turned, cells))
 
@@ -183,20 +184,20 @@ def _replayed(table: _Table, share: float, seed: int, *, knows: bool) -> float:
 def _tables() -> Iterator[_Table]:
     for name in tables.names(tables.ALLOCBENCH):
         recorded, target = tables.table(name, 0)
-        prices = _prices(name.partition("/")[2].partition("@")[0])
+        per_step = prices(name.partition("/")[2].partition("@")[0])
         base = fmean(run.scores[0] for run in recorded.runs)
         here = Circumstances(TINY, False, 6, base, 4096)
         priced = (
-            Priced(each, Run(*each[:2], 1 - base ** each[0] - (1 - base) ** each[0], here), prices[each[:2]])
+            Priced(each, Run(*each[:2], 1 - base ** each[0] - (1 - base) ** each[0], here), per_step[each[:2]])
             for each in recorded.configurations
         )
         told = foretold(priced, target)
         assert told is not None
-        others = [0.0 if study == OWN_BENCH else weight for study, weight in zip(STUDIES, told.weights, strict=True)]
+        others = [0.0 if study == OWN_BENCH else weight for study, weight in zip(NAMES, told.weights, strict=True)]
         yield _Table(recorded, target, replace(told, weights=tuple(each / sum(others) for each in others)))
 
 
-def _prices(task: str) -> Mapping[Cell, float]:
+def prices(task: str) -> Mapping[Cell, float]:
     """Return the GPU-hours of a step of each cell, as its runs took on average."""
     with gzip.open(tables.DATA / f"allocbench-{task}.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if int(row["step"] or 0) > 0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from planner.proposals.published import FRONTIERS
+from runner.simulation.frontier import FRONTIERS
 
 from .early import Early
 from .surface import by_cell, common_end, optimum, score_at, scores_at

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.allocating.frontiers import OptimalGroupFit
 from planner.curves.verdicts import Verdict
-from planner.proposals.published import FRONTIERS
+from runner.simulation.frontier import FRONTIERS
 
 from .early import PARTS, Early, early
 from .effects import (

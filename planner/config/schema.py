@@ -217,7 +217,7 @@ class PilotSection(Section):
         None,
         examples=[AUTO],
         description="share of the budget for pilots (--pilot-fraction); 0: no pilots; auto: what the final score "
-        "is expected to gain most by",
+        "is expected to gain most by, at least the first row's pilot",
     )
     most_pilots: Annotated[int, Field(ge=2)] = Field(12, description="most configurations that get one")
     fewest_steps: Count = Field(40, description="shortest pilot that is worth starting, in update steps")

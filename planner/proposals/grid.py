@@ -8,10 +8,12 @@ from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
-from planner.proposals.prior import Circumstances, Prior, Run
-from planner.proposals.published import HARMLESS_EPOCHS
+from planner.prior.comparing import interval
+from planner.prior.draws import Expected, prior_draws
+from planner.prior.laws import Circumstances, Run
+from planner.prior.published import HARMLESS_EPOCHS
+from planner.prior.studies import CRITICAL_ROLLOUTS, Values
 from planner.proposals.request import PricedCell, Request, ScoreInterval, Variant
-from planner.proposals.worlds import CRITICAL_ROLLOUTS, Values
 
 
 def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
@@ -108,18 +110,23 @@ def _price(request: Request, variant: Variant, n: int, B: int) -> CellCost:
 class PricedGrid:
     """The cells of a request, priced, with what is expected of each: ranked for any number of GPU-hours."""
 
-    def __init__(self, costs: Sequence[CellCost]) -> None:
+    def __init__(self, costs: Sequence[CellCost], *, few_draws: bool = False) -> None:
         """Tabulate what is expected; cells that differ in nothing that matters to it share the work."""
         self.costs = costs
         runs = [cell.run for cell in costs]
         distinct = list(dict.fromkeys(runs))
-        self.prior = Prior(distinct)
+        self.prior = prior_draws(tuple(distinct), few=few_draws)
         places = {run: place for place, run in enumerate(distinct)}
-        self._places = [places[run] for run in runs]
+        self._rows = [places[run] for run in runs]
+        self._places = {(cell.key, cell.variant.axes): place for place, cell in enumerate(costs)}
 
-    def in_worlds(self, steps: Sequence[int]) -> Values:
-        """Return the score of every cell in every world after so many steps of each, or the best before that."""
-        return self.prior.expected(self._places, steps).scores
+    def after(self, steps: Sequence[int]) -> Expected:
+        """Return what is expected of every cell after so many steps of each, or of the best before that."""
+        return self.prior.expected(self._rows, steps)
+
+    def row(self, cell: PricedCell) -> int:
+        """Return the place of a cell's run in the prior's draws."""
+        return self._rows[self._places[cell.key, cell.variant.axes]]
 
     def ranked(self, gpu_hours: float) -> list[PricedCell]:
         """Return the cells that the GPU-hours buy at least one step of, best expected score first."""
@@ -130,14 +137,14 @@ class PricedGrid:
         bought = [index for index, count in enumerate(steps) if count >= 1]
         if not bought:
             return []
-        found = self.prior.expected([self._places[index] for index in bought], [steps[index] for index in bought])
+        found = self.prior.expected([self._rows[index] for index in bought], [steps[index] for index in bought])
+        lows, highs = interval(found.scores, self.prior.weights)
         cells = [
             _priced(
                 self.costs[index],
-                found.steps[column],
-                steps[index],
-                ScoreInterval.around(float(found.medians[column]), float(found.sds[column])),
-                tuple(found.scores[:, column].tolist()),
+                (found.steps[column], steps[index]),
+                ScoreInterval(float(found.means[column]), float(lows[column]), float(highs[column])),
+                found.scores[:, column],
             )
             for column, index in enumerate(bought)
         ]
@@ -146,16 +153,12 @@ class PricedGrid:
 
     def useful_steps(self, cell: PricedCell, steps: int) -> int:
         """Return how many of so many steps of a cell are expected to be worth running."""
-        if steps < 1:
-            return 0
-        own = next(i for i, cost in enumerate(self.costs) if cost.key == cell.key and cost.variant is cell.variant)
-        return self.prior.expected([self._places[own]], [steps]).steps[0]
+        return 0 if steps < 1 else self.prior.expected([self.row(cell)], [steps]).steps[0]
 
 
-def _priced(
-    cell: CellCost, steps: int, affordable: int, score: ScoreInterval, by_world: tuple[float, ...]
-) -> PricedCell:
-    allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, steps)
+def _priced(cell: CellCost, steps: tuple[int, int], score: ScoreInterval, scores: Values) -> PricedCell:
+    worth_running, affordable = steps
+    allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
     prompts = cell.variant.workload.prompt_set_size
     return PricedCell(
         allocation=allocation,
@@ -166,7 +169,7 @@ def _priced(
         effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
         variant=cell.variant,
         affordable_steps=affordable,
-        score_by_world=by_world,
+        scores=scores,
     )
 
 

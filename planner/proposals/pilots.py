@@ -1,17 +1,21 @@
 """Which cells deserve a pilot, how long each is, and why the others are left out.
 
-A pilot is worth its GPU-hours where a curve would tell cells apart: first the prior’s favourites, then the cell
-farthest from all chosen ones for its price, while the pilot budget pays for the least that a pilot must be.
+The first row always has one, which costs nothing if that row is chosen: its run goes on. A further pilot is worth its
+GPU-hours where a curve would tell cells apart: another favourite of the prior, then the cell farthest from all chosen
+ones for its price, while the pilot budget pays for the least that a pilot must be.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from operator import itemgetter
+
+import numpy as np
 
 from budgets.workload import Validation
 from planner.axes import CATEGORICAL, said, values_by_axis
-from planner.proposals.comparing import BEATEN, chance_ahead, noise_between
+from planner.prior.comparing import BEATEN, chances_ahead, noise_between
+from planner.prior.draws import Weights
 from planner.proposals.request import PilotGrant, PilotRules, PricedCell
 from planner.view import Axes, Configuration
 
@@ -85,14 +89,14 @@ Chosen = dict[Configuration, PricedCell]
 
 def grant_pilots(
     ranked: Sequence[PricedCell],
-    weights: Sequence[float],
+    weights: Weights,
     pilot_gpu_hours: float,
     rules: PilotRules,
     validation: Validation,
 ) -> dict[Configuration, PilotGrant]:
     """Return a grant for every cell: steps and GPU-hours for the chosen ones, and the reason for all.
 
-    `weights` are those of the worlds that the cells are expected to meet.
+    `weights` are those of the prior's draws.
     """
     if not pilot_gpu_hours:
         return {cell.configuration: PilotGrant(0, 0.0, 0, "left out: the plan has no pilots") for cell in ranked}
@@ -125,37 +129,45 @@ def least_pilot_hours(cell: PricedCell, rules: PilotRules) -> float:
 
 
 def _unfit(
-    cell: PricedCell, ranked: Sequence[PricedCell], weights: Sequence[float], pilot_gpu_hours: float, rules: PilotRules
+    cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights, pilot_gpu_hours: float, rules: PilotRules
 ) -> str | None:
     updates = cell.affordable_steps
     if updates < FEWEST_FINAL_UPDATES:
         return f"the final budget buys only {updates} updates"
     if not carries_signal(cell.signal_fraction):
         return f"only {cell.signal_fraction:.1%} of its groups carry signal"
-    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours / 2:
-        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours for pilots"
+    first = least_pilot_hours(ranked[0], rules)
+    beside = " beside the first row's" if cell is not ranked[0] and first <= pilot_gpu_hours else ""
+    if (least := least_pilot_hours(cell, rules)) > pilot_gpu_hours - (first if beside else 0.0):
+        return f"{rules.fewest_steps} steps would take {least:,.6g} of the {pilot_gpu_hours:,.6g} GPU-hours{beside}"
     if rules.cells == "all":
         return None
-    clearly = noise_between(cell.variant.workload.pass_rates.mean)  # what is nearer than this never dominates (quick)
-    ahead = takewhile(lambda other: other.expected_score.median - cell.expected_score.median > clearly, ranked)
-    dominating = next((other for other in ahead if _dominates(other, cell, weights)), None)
+    dominating = _dominating(cell, ranked, weights)
     if dominating is not None:
         n, B = dominating.key
         return f"n={n}, B={B} costs no more, carries as much signal and promises more"
     return None
 
 
-def _dominates(better: PricedCell, cell: PricedCell, weights: Sequence[float]) -> bool:
-    """Say whether the other costs no more, carries no less signal and does better almost certainly.
+def _dominating(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights) -> PricedCell | None:
+    """Return the first that costs no more, carries no less signal and does better almost certainly.
 
     Only within a variant: of recipes and models the prior knows nothing, and to compare them is what pilots are for.
     """
-    return (
-        better.variant is cell.variant
-        and better.signal_fraction >= cell.signal_fraction
-        and better.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
-        and chance_ahead(cell, better, weights) < BEATEN
-    )
+    noise = noise_between(cell.variant.workload.pass_rates.mean)
+    better = [
+        other
+        for other in ranked
+        if other.variant is cell.variant
+        # What is nearer than two runs of a cell never dominates (quick).
+        and other.expected_score.median - cell.expected_score.median > noise
+        and other.signal_fraction >= cell.signal_fraction
+        and other.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
+    ]
+    if not better:
+        return None
+    ahead = 1 - chances_ahead(np.stack([other.scores for other in better], axis=1), cell.scores, weights, noise)
+    return next((other for other, chance in zip(better, ahead.tolist(), strict=True) if chance < BEATEN), None)
 
 
 def _choose(eligible: Sequence[PricedCell], pilot_gpu_hours: float, rules: PilotRules) -> Chosen:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.proposals.request import LEAST_GAIN, Ground, PilotGrant, PricedCell, Request, Standing
+from planner.proposals.request import Ground, PilotGrant, PricedCell, Request, Standing
 from planner.view import Axes, Configuration
 
 
@@ -90,23 +90,14 @@ class Sharing:
     given: bool  # else it is the best one
     expected_score: float
     score_without: float  # of the first row with the whole budget
-    best_fraction: float  # of those above nought, where others than the share were looked at
+    worth: float  # what the pilots show, in the final score, without what they cost
+    error: float  # its standard error: it is a mean over draws
+    best_fraction: float  # 0 where the budget pays for no pilot
     best_score: float
-    pays_from: float | None  # GPU-hours, where pilots are not expected to pay and a budget was found at which they are
-
-    @property
-    def pays(self) -> bool:
-        """Whether the share is expected to add anything to speak of."""
-        return self.expected_gain >= LEAST_GAIN
-
-    @property
-    def best_pays(self) -> bool:
-        """Whether any share is."""
-        return self.best_score - self.score_without >= LEAST_GAIN
 
     @property
     def expected_gain(self) -> float:
-        """What the pilots are expected to add to the final run's score."""
+        """What the pilots are expected to add to the final run's score, with their cost taken off."""
         return self.expected_score - self.score_without
 
 
@@ -120,7 +111,6 @@ class Proposal:
     candidates: tuple[Candidate, ...]
     outlooks: tuple[Outlook, ...]
     layouts: tuple[Layout, ...]  # the widest first
-    world_weights: tuple[float, ...]  # in the order of WORLDS; in all 1
     sharing: Sharing
     grounds: tuple[Ground, ...]  # the weightiest first
     elsewhere: tuple[Elsewhere, ...]

@@ -13,22 +13,22 @@ from budgets.memory import fewest_gpus, memory_share
 from budgets.signal import BetaPassRates, signal_fraction
 from budgets.workload import Workload
 from planner.axes import rounded_rate, said, with_rate
-from planner.proposals.comparing import grounds, standings
-from planner.proposals.final_layout import deadline_of, layouts, too_late, with_final_layout
-from planner.proposals.grid import CellCost, PricedGrid, price_cells
-from planner.proposals.layouts import TIGHT_MEMORY, with_layout
-from planner.proposals.pilots import COST_TIE, FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
-from planner.proposals.proposal import Candidate, Doubt, Elsewhere, Outlook, Proposal
-from planner.proposals.published import (
+from planner.prior.published import (
     FEWEST_SUPPORTED_UPDATES,
     HARMFUL_EPOCHS,
     HARMLESS_EPOCHS,
     LARGEST_STEP_ROLLOUTS,
     STUDIED_ROLLOUTS,
 )
+from planner.prior.studies import logit, published_group
+from planner.proposals.final_layout import deadline_of, layouts, too_late, with_final_layout
+from planner.proposals.grid import CellCost, PricedGrid, price_cells
+from planner.proposals.layouts import TIGHT_MEMORY, with_layout
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, LEAST_SIGNAL, carries_signal
+from planner.proposals.proposal import Candidate, Doubt, Elsewhere, Outlook, Proposal
 from planner.proposals.request import PilotGrant, PricedCell, Request, Standing
 from planner.proposals.sharing import ALIKE, SHARES, Shares, rounded_up
-from planner.proposals.worlds import logit, published_group
+from planner.proposals.standing import grounds, standings
 from planner.view import Configuration
 
 
@@ -62,6 +62,7 @@ def _van_der_corput(number: int) -> float:
     return mirrored
 
 
+HALVINGS: Final = 5  # in the search for the smallest budget that does
 LEVEL_NOTE, USUAL_NOTE = "level with the first", "the usual choice"
 LITTLE_SIGNAL = 0.3
 
@@ -101,10 +102,10 @@ def propose(request: Request) -> Proposal:
     if decided is None:
         if (late := too_late(asked)) is not None:
             raise BudgetError(late)
-        most = max(SHARES) if request.pilots.fraction is None else request.pilots.fraction
-        raise BudgetError(_too_small(request.with_share(most), costs))
+        most = max(SHARES) if request.asks_for_pilots else 0.0
+        fraction = most if request.pilots.fraction is None else request.pilots.fraction
+        raise BudgetError(_too_small(request.with_share(fraction), grid))
     split, sharing = decided
-    weights = tuple(grid.prior.weights.tolist())
     request = request.with_share(split.fraction)
     pilot_gpu_hours = split.fraction * request.budget_gpu_hours
     left = request.budget_gpu_hours - pilot_gpu_hours
@@ -115,30 +116,33 @@ def propose(request: Request) -> Proposal:
         request=request,
         pilot_gpu_hours=pilot_gpu_hours,
         final_gpu_hours=final_gpu_hours,
-        candidates=_candidates(request, split.ranked, split.grants, standings(split.ranked, weights, request.usual)),
+        candidates=_candidates(
+            request, split.ranked, split.grants, standings(split.ranked, grid.prior.weights, request.usual)
+        ),
         outlooks=tuple(other_budgets(request, grid, split.fraction, in_time)),
         layouts=tuple(layouts(request, grid, split.ranked[0], split)),
-        world_weights=weights,
         sharing=sharing,
-        grounds=grounds(split.ranked, weights),
-        elsewhere=tuple(other_workloads(costs, final_gpu_hours)),
+        grounds=grounds(split.ranked, grid.prior),
+        elsewhere=tuple(other_workloads(costs, split.ranked[0], final_gpu_hours)),
         pilot_wall_hours=split.pilot_wall_hours,
         doubt=doubt_of(grid, split.ranked, final_gpu_hours),
         deadline=deadline_of(asked, split),
     )
 
 
-def smallest_budget(request: Request, costs: list[CellCost]) -> float:
-    """Return the fewest GPU-hours that pay for pilots of the two cheapest cells and a shortest final run of each."""
-    rules = request.pilots
-    share = rules.fraction
-    useful = [cell for cell in costs if carries_signal(cell.signal_fraction)]
-    if not share:
-        return min(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful) * COST_TIE
-    second = sorted(cell.pilot_gpu_hours(rules.fewest_steps) for cell in useful)[1]
-    least_final = sorted(cell.gpu_hours(FEWEST_FINAL_UPDATES) for cell in useful)[1]
-    least = max(2 * second / share, least_final / (1 - share))
-    return least * COST_TIE  # a cell may be left out in favour of one that costs as much up to this factor
+def smallest_budget(request: Request, grid: PricedGrid) -> float:
+    """Return the fewest GPU-hours, more than the request's, that can be split as it wants; two digits of them."""
+    shares, fraction = Shares(request, grid), request.pilots.fraction or 0.0
+    low = high = request.budget_gpu_hours
+    while not shares.does(fraction, high):
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if shares.does(fraction, middle) else (middle, high)
+    needed = rounded_up(high)
+    while not shares.does(fraction, needed):  # a larger budget may have another first row, with a dearer pilot
+        needed = rounded_up(1.02 * needed)
+    return needed
 
 
 def _require_signal(request: Request, costs: list[CellCost]) -> None:
@@ -190,15 +194,15 @@ def _standing_notes(standing: Standing, rank: int) -> Iterator[str]:
         yield f"{USUAL_NOTE} ({standing.median:+.3f} against the first)" if rank > 1 else USUAL_NOTE
 
 
-def _too_small(request: Request, costs: list[CellCost]) -> str:
+def _too_small(request: Request, grid: PricedGrid) -> str:
     rules, hardware = request.pilots, request.hardware
-    needed = rounded_up(smallest_budget(request, costs))
+    needed = smallest_budget(request, grid)
     if not rules.fraction:
         return (
             f"{request.budget_gpu_hours:g} GPU-hours are too few for a run of {FEWEST_FINAL_UPDATES} updates of any "
             f"cell. The smallest budget that would do is {needed:,.10g} GPU-hours{_on_fewer_gpus(request)}"
         )
-    cheapest = min(costs, key=lambda cell: cell.pilot_gpu_hours(rules.fewest_steps))
+    cheapest = min(grid.costs, key=lambda cell: cell.pilot_gpu_hours(rules.fewest_steps))
     steps = steps_for_budget(
         request.budget_gpu_hours * rules.fraction,
         cheapest.pilot_cost.gpu_hours_per_step,
@@ -229,7 +233,7 @@ def _on_fewer_gpus(request: Request) -> str:
             pilots=replace(request.pilots, gpus=None),
         )
     )
-    needed = rounded_up(smallest_budget(narrow, price_cells(narrow)))
+    needed = smallest_budget(narrow, PricedGrid(price_cells(narrow)))
     return f", or {needed:,.10g} with --gpus-per-trial {share}"
 
 
@@ -250,8 +254,11 @@ def other_budgets(request: Request, grid: PricedGrid, share: float, most: float)
         yield Outlook(factor, budget, best, law)
 
 
-def other_workloads(costs: Sequence[CellCost], gpu_hours: float) -> Iterator[Elsewhere]:
-    """Yield what the same GPU-hours would be best spent on in other circumstances, at the same prices."""
+def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: float) -> Iterator[Elsewhere]:
+    """Yield what the same GPU-hours would be best spent on in other circumstances, at the same prices.
+
+    That is the first row, unless another is expected to be ahead of it there by what can be told apart.
+    """
     workload = costs[0].variant.workload
     prompts = MORE_PROMPTS * workload.prompt_set_size
     others = [(f"{prompts:,} prompts", replace(workload, prompt_set_size=prompts))]
@@ -259,9 +266,11 @@ def other_workloads(costs: Sequence[CellCost], gpu_hours: float) -> Iterator[Els
         rate = 1 / (1 + math.exp(-logit(workload.pass_rates.mean) - odds))
         others.append((f"a mean pass rate of {rate:.2g}", replace(workload, pass_rates=BetaPassRates(rate))))
     for what, other in others:
-        ranked = PricedGrid(_moved(costs, other)).ranked(gpu_hours)
+        ranked = PricedGrid(_moved(costs, other), few_draws=True).ranked(gpu_hours)
         if ranked:
-            yield Elsewhere(what, ranked[0])
+            enough = ranked[0].expected_score.median - ALIKE
+            own = (each for each in ranked if each.key == first.key and each.expected_score.median >= enough)
+            yield Elsewhere(what, next(own, ranked[0]))
 
 
 def _moved(costs: Sequence[CellCost], other: Workload) -> list[CellCost]:

@@ -6,15 +6,15 @@ from typing import Literal
 
 from budgets.allocation import Allocation
 from budgets.coefficients import Coefficients
-from budgets.cost import Z90, StepCost
+from budgets.cost import StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
+from planner.prior.studies import Values
 from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
 USUAL = (16, 128)  # n and B as most published recipes have them: 8 or 16 answers to 128 to 512 prompts
-LEAST_GAIN = 0.0005  # in expected score: what is printed as nothing is not worth a sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class GridBounds:
 class PilotRules:
     """How much of the budget buys evidence, and the least that a pilot must be."""
 
-    fraction: float | None = None  # None: the smallest whose final run is expected to end as high as any's
+    fraction: float | None = None  # None: the smallest that is worth as much as any
     required: bool = False  # whether one without pilots is no answer
     most_pilots: int = 12
     fewest_steps: int = 40
@@ -65,10 +65,10 @@ class PilotRules:
             raise InputError(
                 f"pilot fraction {self.fraction}: it must be 0, for a plan without pilots, or more, and less than 1"
             )
-        if self.most_pilots < 2 or self.fewest_steps < 1:
+        if self.most_pilots < 1 or self.fewest_steps < 1:
             raise InputError(
-                f"{self.most_pilots} pilots of at least {self.fewest_steps} steps: two pilots are the fewest that can "
-                "be compared, of at least one step each"
+                f"{self.most_pilots} pilots of at least {self.fewest_steps} steps: there must be one pilot or more, of "
+                "one step or more each; for a plan without pilots give a pilot fraction of 0"
             )
 
 
@@ -144,16 +144,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ScoreInterval:
-    """A median with a 90 % interval."""
+    """What is expected of a score, with a 90 % interval."""
 
     median: float
     low: float
     high: float
-
-    @classmethod
-    def around(cls, median: float, sd: float) -> "ScoreInterval":
-        """Return a median with the 90 % interval of a normal distribution, cut to what a score can be."""
-        return cls(median, max(0.0, median - Z90 * sd), min(1.0, median + Z90 * sd))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +163,7 @@ class PricedCell:
     effective_updates: float
     variant: Variant
     affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
-    score_by_world: tuple[float, ...]  # in the order of WORLDS
+    scores: Values = field(repr=False, compare=False)  # in each draw of the prior
     configuration: Configuration = field(init=False, repr=False, compare=False)  # what tells it from all others
 
     def __post_init__(self) -> None:

@@ -1,22 +1,23 @@
-"""The share of the budget that is for pilots: the smallest whose final run is expected to end as high as any's."""
+"""The share of the budget that is for pilots: the smallest that is worth as much as any, what it costs taken off."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from budgets.hardware import Hardware
+from planner.prior.value import SeenPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
-from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots
+from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
 from planner.proposals.proposal import Sharing
-from planner.proposals.request import LEAST_GAIN, PilotGrant, PricedCell, Request
-from planner.proposals.worth import score_after_pilots
+from planner.proposals.request import PilotGrant, PricedCell, Request
 from planner.view import Configuration
 
-SHARES: Final = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-ALIKE: Final = 0.002  # in what is expected of shares, which is a mean of draws: it cannot tell them better apart
-FIRST_TO_PAY: Final = (0.1, 0.15)  # where the smallest budget is sought at which pilots pay
-FARTHER, STEPS, HALVINGS = 4, 6, 3  # times the budget, how often, and how finely between, in that search
+SHARES: Final = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+ALIKE: Final = 0.002  # in score: what two rows, or two layouts, are not told apart by
+MOST_SEEN: Final = 12  # validations of a pilot that its worth is reckoned from; more of them lie nearer together
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Split:
     fraction: float
     ranked: list[PricedCell]
     grants: dict[Configuration, PilotGrant]
-    score: float
+    worth: Worth  # of what the pilots show
+    score: float  # of the final run that is chosen after them
     final_gpu_hours: float
     pilot_wall_hours: float
 
@@ -36,31 +38,72 @@ class Split:
         return self.pilot_wall_hours + self.ranked[0].gpu_hours / self.ranked[0].cost.placement.gpus
 
 
+Shared = tuple[list[PricedCell], dict[Configuration, PilotGrant], float, float]
+
+
 class Shares:
     """A request's budget, split in every way."""
 
     def __init__(self, request: Request, grid: PricedGrid) -> None:
         self._request, self._grid = request, grid
-        self._weights = tuple(grid.prior.weights.tolist())
 
-    def split(self, fraction: float, budget: float | None = None) -> Split | None:
-        """Split the budget, or another; None where that pays for no comparison, or without pilots for no run."""
-        budget = self._request.budget_gpu_hours if budget is None else budget
+    def split(self, fraction: float, budget: float | None = None, most_pilots: int | None = None) -> Split | None:
+        """Split the budget, or another; None where that pays for too few pilots, or without any for no run."""
+        shared = self._shared(fraction, budget or self._request.budget_gpu_hours, most_pilots)
+        if shared is None:
+            return None
+        ranked, grants, left, took = shared
+        worth, best = self._worth(ranked, grants, left)
+        return Split(fraction, ranked, grants, worth, best + worth.gain, left, took)
+
+    def does(self, fraction: float, budget: float) -> bool:
+        """Say whether such a budget can be split so."""
+        return self._shared(fraction, budget, None) is not None
+
+    def _shared(self, fraction: float, budget: float, most_pilots: int | None) -> Shared | None:
         rules, validation = self._request.pilots, self._request.workload.validation
+        if most_pilots is not None:
+            rules = replace(rules, most_pilots=most_pilots)
         left = (1 - fraction) * budget
         ranked = self._grid.ranked(self._in_time(left, 0.0))
-        grants = grant_pilots(ranked, self._weights, fraction * budget, rules, validation)
+        grants = grant_pilots(ranked, self._grid.prior.weights, fraction * budget, rules, validation)
         took = pilot_wall_hours(grants.values(), self._request.pilot_hardware)
         if self._request.within_hours is not None:
             left = self._in_time(left, took)
             ranked = self._grid.ranked(left)
             grants = {cell.configuration: grants[cell.configuration] for cell in ranked}
-        if fraction and sum(grant.steps > 0 for grant in grants.values()) < 2:
+        if fraction and not self._enough(ranked, grants):
             return None
         if not any(cell.affordable_steps >= FEWEST_FINAL_UPDATES for cell in ranked):
             return None
-        score = score_after_pilots(ranked, grants, self._weights)
-        return Split(fraction, ranked, grants, score, left, took)
+        return ranked, grants, left, took
+
+    def _enough(self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant]) -> bool:
+        """Say whether the pilots tell anything: two do, or that of the first row where nothing has to be compared."""
+        count = sum(grant.steps > 0 for grant in grants.values())
+        first = bool(ranked) and grants[ranked[0].configuration].steps > 0
+        return count >= 2 or (first and not self._request.asks_for_pilots)
+
+    def _worth(
+        self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant], left: float
+    ) -> tuple[Worth, float]:
+        """Return what the pilots show is worth, and what the best final run is expected to score without it."""
+        finals = np.stack([cell.scores for cell in ranked], axis=1)
+        pilots, weights = [], self._grid.prior.weights
+        for place, cell in enumerate(ranked):
+            if grant := grants[cell.configuration].steps:
+                pilots.append(self._seen(place, cell, grant))
+        return worth_of(finals, weights, pilots, self._grid.prior.folds), float((weights @ finals).max())
+
+    def _seen(self, place: int, cell: PricedCell, steps: int) -> SeenPilot:
+        """Return what a pilot of so many steps is scored by; of many validations some, each of as many more answers."""
+        validation, workload = self._request.workload.validation, cell.variant.workload
+        every = validation.steps_between(cell.allocation.rollouts_per_step)
+        scored = np.arange(every, steps + 1, every) if steps >= every else np.array([steps])
+        thinned = scored[:: max(1, math.ceil(len(scored) / MOST_SEEN))]
+        answers = round(validation.rollouts * len(scored) / len(thinned))
+        scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
+        return SeenPilot(place, scores, workload.pass_rates.mean, answers)
 
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""
@@ -68,47 +111,51 @@ class Shares:
         return gpu_hours if within is None else max(0.0, min(gpu_hours, gpus * (within - pilot_wall_hours)))
 
     def decided(self) -> tuple[Split, Sharing] | None:
-        """Return the split that is given, or else the best one, and what it is worth; None where there is none."""
-        rules = self._request.pilots
-        none = self.split(0.0)
-        given = None if rules.fraction is None else none if rules.fraction == 0 else self.split(rules.fraction)
-        if none is None or (rules.fraction is not None and given is None):
-            return None
-        if given is not None and given.score - none.score >= LEAST_GAIN:
-            return given, _told(given, none, given, given=True)
-        piloted = self._piloted(SHARES)
-        if given is None and not piloted:
-            return None
-        pays = _smallest_of_the_best(piloted, none)
-        best = pays if pays.score - none.score >= LEAST_GAIN else none
-        counts = given or (pays if self._request.asks_for_pilots else best)
-        pays_from = None if best.fraction else self._pays_from()
-        return counts, _told(counts, none, pays, given=given is not None, pays_from=pays_from)
+        """Return the split that is given, or else the best one, and what it is worth; None where there is none.
 
-    def _piloted(self, fractions: Sequence[float], budget: float | None = None) -> list[Split]:
-        splits = (self.split(fraction, budget) for fraction in fractions)
-        return [split for split in splits if split is not None]
-
-    def _pays_from(self) -> float | None:
-        """Return about the smallest budget at which pilots are expected to pay, when they do not at the request's."""
-        low = self._request.budget_gpu_hours
-        for _ in range(STEPS):
-            if self._pay_at(FARTHER * low):
-                break
-            low *= FARTHER
-        else:
+        A plan has no pilots where it is told so, or where the budget pays for none.
+        """
+        fraction, none = self._request.pilots.fraction, self.split(0.0)
+        given = none if fraction == 0 else None if fraction is None else self.split(fraction)
+        if none is None or (fraction is not None and given is None):
             return None
-        high = FARTHER * low
-        for _ in range(HALVINGS):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if self._pay_at(middle) else (middle, high)
-        return rounded_up(high)
-
-    def _pay_at(self, budget: float) -> bool:
-        none = self.split(0.0, budget)
-        return none is not None and any(
-            split.score - none.score >= LEAST_GAIN for split in self._piloted(FIRST_TO_PAY, budget)
+        piloted = [split for share in SHARES if (split := self.split(share)) is not None]
+        best = _smallest_of_the_best(piloted)
+        if not self._request.asks_for_pilots:
+            # One pilot compares nothing, but is cheap; the smallest budgets and the nearest deadlines have none.
+            enough = none.score - ALIKE
+            best = next((each for each in (best, self._smoke(none)) if each and each.score >= enough), none)
+        if best is None:
+            if given is None:
+                return None
+            best = none
+        split = given or best
+        return split, Sharing(
+            fraction=split.fraction,
+            given=given is not None,
+            expected_score=split.score,
+            score_without=none.score,
+            worth=split.worth.gain,
+            error=split.worth.error,
+            best_fraction=best.fraction,
+            best_score=best.score,
         )
+
+    def _smoke(self, none: Split) -> Split | None:
+        """Return the split for a pilot of the first row alone, the first steps of what would be the final run."""
+        if self._request.asks_for_pilots:
+            return None
+        least = least_pilot_hours(none.ranked[0], self._request.pilots) / self._request.budget_gpu_hours
+        return self.split(rounded_up(least), most_pilots=1) if rounded_up(least) < max(SHARES) else None
+
+
+def _smallest_of_the_best(piloted: Sequence[Split]) -> Split | None:
+    """Return the smallest share that is within a standard error of the best."""
+    top = max(piloted, key=lambda split: split.score, default=None)
+    if top is None:
+        return None
+    alike = (split for split in piloted if split.score >= top.score - top.worth.error)
+    return min(alike, key=lambda split: split.fraction)
 
 
 def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
@@ -120,18 +167,7 @@ def pilot_wall_hours(grants: Iterable[PilotGrant], hardware: Hardware) -> float:
     return max(math.fsum(taken) / at_once, *taken) / hardware.gpus_per_trial
 
 
-def _smallest_of_the_best(piloted: Sequence[Split], none: Split) -> Split:
-    """Return the first of the rising shares that is not told from the best of them, but pays if that does."""
-    top = max((split.score for split in piloted), default=none.score)
-    enough = max(top - ALIKE, min(top, none.score + LEAST_GAIN))
-    return next((split for split in piloted if split.score >= enough), none)
-
-
-def _told(split: Split, none: Split, best: Split, *, given: bool, pays_from: float | None = None) -> Sharing:
-    return Sharing(split.fraction, given, split.score, none.score, best.fraction, best.score, pays_from)
-
-
 def rounded_up(gpu_hours: float) -> float:
     """Round up to two significant digits, so that the figure can be typed and still suffices."""
     unit = 10.0 ** (math.floor(math.log10(gpu_hours)) - 1)
-    return math.ceil(gpu_hours / unit) * unit
+    return round(math.ceil(gpu_hours / unit) * unit, 12)

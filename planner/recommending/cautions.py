@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.axes import named_configuration
-from planner.proposals.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
+from planner.prior.published import HARMFUL_EPOCHS, HARMLESS_EPOCHS
 from planner.recommending.choice import Choice, Choices
 from planner.recommending.facts import ConfigurationFacts, octaves_between
 from planner.recommending.prospect import Prospect

@@ -1,6 +1,5 @@
 """A stored plan as it would be with other shares for the pilots, and the worlds that it may meet."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,20 +11,19 @@ from budgets.errors import BudgetError
 from planner.config import Config, Resolved, build_request
 from planner.config.layers import DEFAULT
 from planner.pooling.priors import Teacher
+from planner.prior.foretelling import Priced, foretold
+from planner.prior.laws import Circumstances, Run
+from planner.prior.studies import STUDIES, Values
 from planner.proposals import Candidate, Proposal, Request, propose
-from planner.proposals.foretelling import Priced, foretold
 from planner.proposals.grid import PricedGrid, price_cells
-from planner.proposals.prior import Circumstances, Run
 from planner.proposals.request import PricedCell
-from planner.proposals.worlds import WORLDS
 from planner.replaying.game import PilotTerms
 from planner.store import Store
 from planner.store.schema import Plan
 from planner.sweeping.grants import idle_gpu_hours
 from planner.view import Configuration, Foretold
 from rlplan.actions.calibrating import MEAN_RESPONSE, with_measured
-from runner.simulation.drawn import APART, DrawnCell, Setting, curve_through
-from runner.simulation.surfaces import Shape
+from runner.simulation.drawn import APART, DrawnCell, Setting
 from runner.sweep.planned import pilot_gpus
 
 LEAST_NAMED: Final = 0.01  # of the weight, from which a study is named
@@ -90,10 +88,11 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     """Return what all worlds of the plan have in common: its prior, at the final run that the whole budget buys."""
     grid = PricedGrid(price_cells(request))
     bought = {cell.key: cell for cell in grid.ranked(request.budget_gpu_hours)}
-    curves = _curves(request, grid, {key: cell.allocation.update_steps for key, cell in bought.items()})
+    scores = _scores(grid, bought)
     return Setting(
-        cells=tuple(_cell(cell, request, curves[key]) for key, cell in bought.items()),
-        weights=grid.prior.weights.tolist(),
+        cells=tuple(_cell(cell, request, scores[key]) for key, cell in bought.items()),
+        weights=grid.prior.weights,
+        study=grid.prior.study,
         answers=request.workload.validation.rollouts,
         longest_pilot=max(split.proposal.pilot_gpu_hours * _most_compared(split.proposal) for split in splits),
         longest_final=request.budget_gpu_hours,
@@ -101,27 +100,19 @@ def setting_of(request: Request, splits: Sequence[Split], teacher: Teacher | Non
     )
 
 
-def _curves(
-    request: Request, grid: PricedGrid, steps: Mapping[tuple[int, int], int]
-) -> dict[tuple[int, int], tuple[Shape, ...]]:
-    """Return the curve of every cell in each world of the prior, through what it says along so many steps."""
-    keys = [cell.key for cell in grid.costs]
-    each = [steps.get(key, 1) for key in keys]
-    scores = np.stack([grid.in_worlds([max(1, count // part) for count in each]) for part in (APART**2, APART, 1)])
-    base = request.workload.pass_rates.mean
-    return {
-        key: tuple(curve_through(base, count * math.prod(key), one) for one in scores[:, :, place].T.tolist())
-        for place, (key, count) in enumerate(zip(keys, each, strict=True))
-    }
+def _scores(grid: PricedGrid, bought: Mapping[tuple[int, int], PricedCell]) -> dict[tuple[int, int], Values]:
+    """Return the scores of every cell in each draw of the prior, at three parts of its run."""
+    steps = [bought[cell.key].allocation.update_steps if cell.key in bought else 1 for cell in grid.costs]
+    along = np.stack([grid.after([max(1, count // part) for count in steps]).scores for part in (APART**2, APART, 1)])
+    return {cell.key: along[:, :, place] for place, cell in enumerate(grid.costs)}
 
 
 def assumptions_of(request: Request, setting: Setting, *, one_of_several: bool) -> Iterator[str]:
     """Say what the worlds take for granted; `one_of_several` when the plan has further axes, which they have not."""
     rates = setting.pathologies
-    counted: dict[str, float] = {}
-    for world, weight in zip(WORLDS, setting.weights, strict=True):
-        counted[world.study] = counted.get(world.study, 0.0) + weight
-    named = sorted(((weight, study) for study, weight in counted.items() if weight >= LEAST_NAMED), reverse=True)
+    counted = np.bincount(setting.study, weights=setting.weights).tolist()
+    weighed = zip(counted, (study.name for study in STUDIES), strict=True)
+    named = sorted((each for each in weighed if each[0] >= LEAST_NAMED), reverse=True)
     yield (
         "worlds are drawn from the prior by which the plan ranks, as widely as it is uncertain of it: "
         f"{', '.join(f'{study} {weight:.0%}' for weight, study in named)}"
@@ -176,7 +167,7 @@ def _most_compared(proposal: Proposal) -> float:
     return max((_compared(each) for each in _candidates(proposal)), default=1.0)
 
 
-def _cell(cell: PricedCell, request: Request, curves: Sequence[Shape]) -> DrawnCell:
+def _cell(cell: PricedCell, request: Request, scores: Values) -> DrawnCell:
     allocation, cost = cell.allocation, cell.cost
     return DrawnCell(
         allocation.rollouts_per_prompt,
@@ -185,5 +176,6 @@ def _cell(cell: PricedCell, request: Request, curves: Sequence[Shape]) -> DrawnC
         cost.start_up_gpu_hours,
         request.workload.validation.steps_between(allocation.rollouts_per_step),
         allocation.update_steps,
-        tuple(curves),
+        request.workload.pass_rates.mean,
+        scores,
     )

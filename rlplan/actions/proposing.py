@@ -37,7 +37,7 @@ def make_plan(
 ) -> StoredPlan:
     """Propose allocations with what the database knows about costs, store the plan, and return it with its name.
 
-    A plan that is made for a sweep has pilots, whether or not they are expected to pay. `require` refuses one before it
+    A plan that is made for a sweep has pilots, two at least. `require` refuses one before it
     is stored. What its sweep is to learn from is frozen in it: what is named, else what finished sweeps have left.
     """
     named = _named(learn_from, database)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from planner.axes import said
+from planner.prior.comparing import LEVEL
 from planner.proposals import Candidate, Ground, Layout, Proposal
-from planner.proposals.comparing import LEVEL
 from planner.view import Configuration
 from rlplan.wording.console import Part
 from rlplan.wording.numbers import aligned_hours, duration, hours, steps

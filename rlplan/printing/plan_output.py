@@ -23,7 +23,7 @@ from rlplan.wording.console import Part, print_csv, print_drawn, print_json
 from rlplan.wording.formats import Format
 from rlplan.wording.layout import said_of_layout, shares
 from rlplan.wording.numbers import aligned_hours, count, duration, hours, steps
-from rlplan.wording.sharing import warned_of_pilots
+from rlplan.wording.sharing import said_of_pilots, warned_of_pilots
 from rlplan.wording.tables import Cells, Column, axes_column, listed, table_of
 from rlplan.wording.terminal import Canvas, tell
 
@@ -145,18 +145,14 @@ def _split(proposal: Proposal) -> list[str]:
     pilot_time = duration(used / (at_once * shared.gpus_per_trial))
     told = f"{len(pilots)} pilots take {hours(used)}, about {pilot_time}, in segments of {_segments(pilots)}"
     price = proposal.request.budget_gpu_hours * hardware.gpu.dollars_per_hour
-    sharing = proposal.sharing
     lines = [
         f"pilots  {hours(proposal.pilot_gpu_hours)} GPU-hours: {told}" if pilots else "pilots  none",
         f"final   {hours(proposal.final_gpu_hours)} GPU-hours{_final_use(proposal)}",
     ]
     if layout := said_of_layout(hardware.gpus, hardware.gpus_per_trial, shared.gpus_per_trial, len(pilots)):
         lines.append(f"layout  {layout}")
-    if pilots and sharing.pays:
-        lines.append(
-            f"gain    the final run is expected to end at {sharing.expected_score:.3f} with pilots, at "
-            f"{sharing.score_without:.3f} without"
-        )
+    if pilots:
+        lines.append(f"worth   {said_of_pilots(proposal.sharing)}")
     lines += [f"time    {line}" for line in said_of_deadline(proposal)]
     lines.append(f"doubt   of the price: {said_of_doubt(proposal)}")
     if price >= 1:

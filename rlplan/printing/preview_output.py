@@ -101,10 +101,11 @@ def _best(preview: Preview) -> str:
         (each for each in shares.values() if each.pilot_fraction), key=lambda each: each.score.mean, default=None
     )
     if piloted is not None and NO_PILOTS in (best.pilot_fraction, *alike):
-        judged = "not expected to pay" if best.pilot_fraction == NO_PILOTS else "not clearly expected to pay"
+        alone = best.pilot_fraction == NO_PILOTS and piloted.pilot_fraction not in alike
+        judged = "Pilots cost more than they show" if alone else "Pilots are not told apart from none"
         others = [each for each in (best.pilot_fraction, *alike) if each not in (NO_PILOTS, piloted.pilot_fraction)]
         return (
-            f"Pilots are {judged}: with {piloted.pilot_fraction:.3g} of the budget, the best share played, the "
+            f"{judged}: with {piloted.pilot_fraction:.3g} of the budget, the best share played, the "
             f"final run ends {_gain(piloted.gain_over_first_ranked)} than the plan's first on the whole budget"
             f"{_named(others, ' is', ' are', ' not distinguishable either')}."
         )

@@ -69,7 +69,7 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
 
 def pilots_data(sharing: Sharing) -> dict[str, Any]:
     """Return the share of the pilots, and what they are expected to bring."""
-    return asdict(sharing) | {"expected_gain": sharing.expected_gain, "expected_to_pay": sharing.best_pays}
+    return asdict(sharing) | {"expected_gain": sharing.expected_gain}
 
 
 def doubt_data(doubt: Doubt) -> dict[str, Any]:

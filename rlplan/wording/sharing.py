@@ -1,37 +1,39 @@
-"""What is said of a plan's share of pilots, before all else where they are not expected to pay."""
+"""What is said of a plan's share of pilots: what they are worth, and where another share is worth more."""
 
+from budgets.cost import Z90
 from planner.proposals import Sharing
-from planner.proposals.request import LEAST_GAIN
+from planner.proposals.sharing import ALIKE
 from rlplan.wording.numbers import hours
+
+NOT_COUNTED = "what they find of a learning rate or a recipe that fails, and of the price, comes on top"
 
 
 def warned_of_pilots(sharing: Sharing, budget_gpu_hours: float) -> str:
-    """Say that the pilots are not expected to pay, and when they would; nothing where they are expected to."""
-    best = sharing.best_score - sharing.score_without
-    if sharing.fraction and sharing.pays:
-        return ""
-    if sharing.best_pays:  # another share would
+    """Say that the budget pays for no pilot, or that another share is expected to do better; else nothing."""
+    if not sharing.best_fraction and not sharing.given:
+        return f"At {hours(budget_gpu_hours)} GPU-hours a pilot costs more than it shows: the first row is run unseen."
+    short = sharing.best_score - sharing.expected_score
+    if short > ALIKE:
         return (
-            f"{_share(sharing.fraction)} for pilots {_ends(sharing.expected_gain)}; {_share(sharing.best_fraction)} is "
-            f"expected to end {best:.3f} higher (--pilot-fraction {sharing.best_fraction:g})."
+            f"With {_share(sharing.fraction)} for pilots the final run is expected to end {short:.3f} lower than with "
+            f"{_share(sharing.best_fraction)} (--pilot-fraction {sharing.best_fraction:g})."
         )
-    shown = sharing.fraction or sharing.best_fraction
-    gain = sharing.expected_gain if sharing.fraction else best
-    told = f": with {_share(shown)} for them the final run {_ends(gain)}" if shown else ""
-    advice = "" if sharing.fraction else " Run the first row with all of it."
-    later = (
-        f" They would from about {hours(sharing.pays_from)} GPU-hours on."
-        if sharing.pays_from
-        else " No larger budget was found at which they would."
+    if sharing.fraction and sharing.expected_gain < -ALIKE:
+        return (
+            f"At {hours(budget_gpu_hours)} GPU-hours the pilots cost more than they show of n and B: the final run is "
+            f"expected to end {-sharing.expected_gain:.3f} lower; {NOT_COUNTED}."
+        )
+    return ""
+
+
+def said_of_pilots(sharing: Sharing) -> str:
+    """Say what the pilots are worth, with its error, and what they cost the final run."""
+    worth, cost = sharing.worth, sharing.worth - sharing.expected_gain
+    return (
+        f"what they show of n and B is worth {worth:.3f} ± {Z90 * sharing.error:.3f} of the final score, and "
+        f"costs {max(0.0, cost):.3f}; {NOT_COUNTED}"
     )
-    return f"Pilots are not expected to pay at {hours(budget_gpu_hours)} GPU-hours{told}.{advice}{later}"
 
 
 def _share(fraction: float) -> str:
-    return f"{fraction:.3g} of the budget"
-
-
-def _ends(gain: float) -> str:
-    if abs(gain) < LEAST_GAIN:
-        return "is expected to end where the first row ends with the whole budget"
-    return f"is expected to end {abs(gain):.3f} {'higher' if gain > 0 else 'lower'} than the first row with all of it"
+    return f"{fraction:.3g} of the budget" if fraction else "nothing"

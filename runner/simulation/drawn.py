@@ -1,13 +1,12 @@
 """Runs of a plan's cells in a world that is drawn from its prior: what a sweep might meet before a GPU-hour is spent.
 
-The prior is a mixture of worlds, each a study with a curve for every cell. One of them is drawn by its weight; the
-level that all cells share, and what each cell has of its own, are drawn as widely as the prior is uncertain of them;
+One of the prior's draws is a world: it has a score for every cell at every length. They are played by their weights,
 and cells and runs depart from their curves as real ones do.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -16,8 +15,8 @@ import numpy as np
 from planner.curves.curve import Vector
 from planner.pooling.features import features
 from planner.pooling.priors import Teacher
-from planner.proposals.prior import LEVEL_SD
-from planner.proposals.worth import OWN_SD, own_likeness
+from planner.prior.draws import Places, Weights
+from planner.prior.studies import Values
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
 from runner.ports.simulation import Pathologies, SimulationChoice
@@ -27,9 +26,8 @@ from runner.simulation.surfaces import Shape, departed, of_one_run
 
 # What the public runs that we have read show now and then; the rates themselves are an assumption.
 MODERATE: Final = Pathologies(crossing=0.15, late_start=0.05, second_rise=0.1, slide=0.1, collapse=0.02)
-GOLDEN: Final = (math.sqrt(5) - 1) / 2  # worlds that are drawn in these steps are spread over the studies evenly
+GOLDEN: Final = (math.sqrt(5) - 1) / 2  # draws that are taken in these steps are spread over the studies evenly
 HIGHEST: Final = 0.98  # share of what a base model lacks that any run gains
-LOWEST_LEVEL: Final = 0.3  # of what a study says, however low the level that is drawn
 FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie farther and farther apart
 WIDENING: Final = 1.03
 APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
@@ -38,7 +36,7 @@ FARTHEST_ASYMPTOTE: Final = 3.0  # times the gain at the last of the three
 
 @dataclass(frozen=True, slots=True)
 class DrawnCell:
-    """One (n, B) as a plan prices it, with its curve in each world of the prior."""
+    """One (n, B) as a plan prices it, with its scores in each draw of the prior."""
 
     rollouts_per_prompt: int
     prompts_per_batch: int
@@ -46,7 +44,14 @@ class DrawnCell:
     start_up_gpu_hours: float
     steps_between_scores: int
     most_steps: int  # after which more passes over the prompts are expected to do harm
-    curves: tuple[Shape, ...]
+    base: float  # score before the first update
+    scores: Values = field(repr=False)  # (3, draws): after a 16th, a quarter and all of `most_steps`
+    slower: float = 1.0  # times as many rollouts for the same score
+
+    def curve(self, draw: int) -> Shape:
+        """Return how its score rises with the rollouts in one draw."""
+        rollouts = self.slower * self.most_steps * self.rollouts_per_prompt * self.prompts_per_batch
+        return curve_through(self.base, rollouts, self.scores[:, draw].tolist())
 
     @property
     def configuration(self) -> Configuration:
@@ -72,7 +77,8 @@ class Setting:
     """What all worlds of a plan have in common."""
 
     cells: Sequence[DrawnCell]
-    weights: Sequence[float]  # of the prior's worlds
+    weights: Weights  # of the prior's draws
+    study: Places  # of each
     answers: int  # behind each score
     longest_pilot: float  # GPU-hours up to which scores can matter
     longest_final: float
@@ -110,19 +116,15 @@ class DrawnWorld:
     """One world with the plan's cells in it; equal arguments make equal worlds."""
 
     def __init__(self, setting: Setting, seed: int, number: int) -> None:
-        """Draw the study, the level and what each cell has of its own."""
+        """Take a draw by its weight, and have its cells depart from their curves."""
         self._setting, self._key = setting, mixed(seed, number)
         place = (uniform(seed, 40) + number * GOLDEN) % 1.0
-        ends = np.cumsum(setting.weights) / math.fsum(setting.weights)
-        world = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
-        rng = np.random.default_rng([self._key, 41])
-        configurations = [cell.configuration for cell in setting.cells]
-        own = OWN_SD * np.linalg.cholesky(own_likeness(configurations)) @ rng.standard_normal(len(configurations))
-        level = max(LOWEST_LEVEL, 1 + LEVEL_SD * rng.standard_normal())
-        curves = self._taught([cell.curves[world] for cell in setting.cells])
+        ends = np.cumsum(setting.weights) / setting.weights.sum()
+        draw = min(int(np.searchsorted(ends, place, side="right")), len(ends) - 1)
+        curves = self._taught([cell.curve(draw) for cell in setting.cells])
         self._shapes = {
-            cell.configuration: departed(_raised(curve, level * (1 + each)), setting.pathologies, self._key_of(cell))
-            for cell, curve, each in zip(setting.cells, curves, own.tolist(), strict=True)
+            cell.configuration: departed(curve, setting.pathologies, self._key_of(cell))
+            for cell, curve in zip(setting.cells, curves, strict=True)
         }
 
     def truth(self, gpu_hours: float) -> dict[Configuration, float]:
@@ -138,7 +140,7 @@ class DrawnWorld:
         return Recorded(tuple(self._run(cell) for cell in self._setting.cells))
 
     def _taught(self, curves: list[Shape]) -> list[Shape]:
-        """Return a study's curves as earlier sweeps have them depend on the configuration."""
+        """Return a draw's curves as earlier sweeps have them depend on the configuration."""
         taught = self._setting.taught
         return curves if taught is None else bent(curves, taught, np.random.default_rng([self._key, 42]))
 
@@ -166,9 +168,3 @@ class DrawnWorld:
         hours = np.concatenate([[0.0], np.cumsum(gaps)])
         last = max(cell.trained(setting.longest_final), math.ulp(0.0))
         return np.append(hours[hours <= min(setting.longest_pilot, (1 - 1e-6) * last)], last)
-
-
-def _raised(curve: Shape, factor: float) -> Shape:
-    """Return a curve whose gain is so many times as large, as far as there is anything to gain."""
-    gain = (curve.asymptote - curve.base) * max(0.0, factor)
-    return replace(curve, asymptote=curve.base + min(gain, HIGHEST * (1 - curve.base)))

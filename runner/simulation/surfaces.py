@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.proposals.published import FRONTIERS, FrontierPrior
 from runner.ports.simulation import Pathologies, SimulationChoice
 from runner.simulation.chance import log_uniform, mixed, normal, uniform
+from runner.simulation.frontier import FRONTIERS, FrontierPrior
 
 BASE_SCORES: Final = {"easy": 0.45, "hard": 0.03}  # of the models whose frontier is published
 EXPONENT: Final = 1.92  # ScaleRL, 16 generations for each prompt

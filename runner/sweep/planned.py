@@ -8,8 +8,8 @@ from budgets import catalogue
 from budgets.errors import InputError, UnknownNameError
 from budgets.hardware import NODE_GPUS
 from planner.axes import LEARNING_RATE, without
-from planner.proposals.foretelling import Priced, circumstances_of, foretold
-from planner.proposals.prior import Run
+from planner.prior.foretelling import Priced, circumstances_of, foretold
+from planner.prior.laws import Run
 from planner.store.schema import Candidate, Plan, Trial
 from planner.view import Axes, Configuration, Foretold
 

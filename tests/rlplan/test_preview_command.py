@@ -101,8 +101,8 @@ def test_no_pilots_at_all_are_a_share_like_any_other(planned: Run) -> None:
 @pytest.mark.parametrize(
     ("piloted", "says"),
     [
-        ((0.3, 0.4, 0.2), "Pilots are not expected to pay: with 0.2 of the budget, the best share played"),
-        ((0.9, 0.2, 0.6), "Pilots are not clearly expected to pay"),
+        ((0.3, 0.4, 0.2), "Pilots cost more than they show: with 0.2 of the budget, the best share played"),
+        ((0.9, 0.2, 0.6), "Pilots are not told apart from none"),
         ((0.8, 0.7, 0.9), "Best expected final score: a pilot fraction of 0.2. Its pilots take"),
     ],
 )

@@ -15,7 +15,7 @@ from rlplan.actions.train_request import TrainRequest, new_run
 from rlplan.cli import app
 from runner.sweep.answering import stored_board
 from tests.rlplan.conftest import Run, Use
-from tests.rlplan.recommend_sweeps import SWEEP, ended, trials
+from tests.rlplan.recommend_sweeps import PILOTED, SWEEP, ended, trials
 from tests.rlplan.train_backend import Scripted, curve_steps
 
 
@@ -36,7 +36,7 @@ def asked(arguments: list[str]) -> TrainRequest:
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_table_has_all_parts_and_fits(run: Run, tmp_path: Path, width: int) -> None:
     ended(tmp_path / "rlplan.db")
-    ran = run("recommend", width=width)
+    ran = run("recommend", "--target", PILOTED, width=width)
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
     assert re.match(r"\d+ are not told apart yet; take n=\d+, B=\d+ for ", text)
@@ -123,7 +123,7 @@ def test_an_answer_says_of_when_it_is_and_one_that_cannot_be_read_is_worked_out(
 def test_a_pilot_becomes_the_final_run(run: Run, tmp_path: Path, use: Use) -> None:
     """The printed command is run as it is, over a backend that trains nothing."""
     ended(tmp_path / "rlplan.db", saved=True)
-    found = document(run, "--target", "1")
+    found = document(run, "--target", PILOTED)
     launch, steps = found["launch"], found["recommendation"]["update_steps"]
     pilot = launch["continues"]
     chosen = found["recommendation"]

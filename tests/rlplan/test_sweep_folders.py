@@ -17,7 +17,7 @@ from runner.sweep.driver import MISSING_SECONDS
 from runner.sweep.home import MARK, AstrayError, home_of, mark_folder
 from runner.training import checkpoints
 from tests.rlplan.conftest import Ran, Run
-from tests.rlplan.recommend_sweeps import ended, trials
+from tests.rlplan.recommend_sweeps import PILOTED, ended, trials
 from tests.rlplan.test_sweeping import Simulated, request, simulate
 
 
@@ -213,7 +213,9 @@ def test_the_final_run_of_a_copy_goes_on_from_its_own_pilot_or_from_none(run: Ru
     alone.mkdir()
     shutil.copy(path, alone)
     told = {
-        place: run("recommend", "--db", str(place / "rlplan.db"), "--format", "json").json["launch"]
+        place: run("recommend", "--db", str(place / "rlplan.db"), "--target", PILOTED, "--format", "json").json[
+            "launch"
+        ]
         for place in (project, copy, alone)
     }
     for place in (project, copy):

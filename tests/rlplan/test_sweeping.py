@@ -325,7 +325,7 @@ def test_changed_code_or_files_are_refused_unless_accepted(
 
 
 def test_failed_trials_are_run_again_only_when_asked(database: str) -> None:
-    finished = start(request(failures={"most_rollouts": 200}), database)
+    finished = start(request(failures={"most_rollouts": 100}), database)
     failed = [name for name, trial in trials(database).items() if trial.state is TrialState.FAILED]
     assert finished.failed_trials == len(failed) > 0
     with pytest.raises(NotFoundError, match="has ended"):

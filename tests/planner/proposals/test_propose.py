@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from budgets.errors import BudgetError, InputError
 from budgets.signal import MeasuredPassRates
+from planner.prior.comparing import chances_ahead, noise_between
+from planner.prior.draws import prior_draws
+from planner.prior.laws import Circumstances, Run
 from planner.proposals import GridBounds, PilotRules, propose
-from planner.proposals.comparing import chance_ahead
 from planner.proposals.pilots import PILOTS_APART
-from planner.proposals.request import Request
+from planner.proposals.request import PricedCell, Request
 from tests.planner.proposals.requests import request
 
 OUT_OF_BOUNDS = (0.0, -1.0, math.nan, math.inf, 1e12)
@@ -76,15 +78,13 @@ def check_promises(wanted: Request) -> None:
 
 @given(requests)
 @settings(max_examples=8, deadline=None)
-def test_the_smallest_budget_that_a_refusal_names_suffices_and_much_less_does_not(wanted: Request) -> None:
+def test_the_smallest_budget_that_a_refusal_names_suffices(wanted: Request) -> None:
     with pytest.raises(BudgetError) as refusal:
         propose(replace(wanted, budget_gpu_hours=1e-3))
     named = re.search(r"smallest budget that would do is ([\d,.]+) GPU-hours", str(refusal.value))
     assert named is not None
     smallest = float(named.group(1).replace(",", ""))
-    assert len([c for c in propose(replace(wanted, budget_gpu_hours=smallest)).candidates if c.pilot.steps]) >= 2
-    with pytest.raises(BudgetError):
-        propose(replace(wanted, budget_gpu_hours=0.85 * smallest))
+    assert any(each.pilot.steps for each in propose(replace(wanted, budget_gpu_hours=smallest)).candidates)
 
 
 def test_a_share_of_nothing_is_a_plan_whose_final_run_has_the_whole_budget() -> None:
@@ -135,7 +135,7 @@ def test_a_small_prompt_set_bounds_the_batch_and_is_noted_for_its_epochs() -> No
     [
         *((partial(request, budget), "must be more than 0 and at most 1,000,000,000") for budget in OUT_OF_BOUNDS),
         (partial(PilotRules, fraction=1.0), "must be 0, for a plan without pilots, or more"),
-        (partial(PilotRules, most_pilots=1), "two pilots are the fewest"),
+        (partial(PilotRules, most_pilots=0), "one pilot or more"),
         (partial(GridBounds, fewest_rollouts_per_prompt=64, most_rollouts_per_prompt=8), "64 to 8"),
         (
             lambda: propose(request(grid=GridBounds(fewest_prompts_per_batch=33, most_prompts_per_batch=63))),
@@ -152,6 +152,13 @@ def test_what_makes_no_sense_is_refused_with_what_would_do(make: Callable[[], ob
         make()
 
 
+def chance_ahead(cell: PricedCell, other: PricedCell) -> float:
+    """Return it by the prior's draws, which have the same weights for all runs of a workload."""
+    run = Run(*cell.key, 1.0, Circumstances.of(cell.variant.workload))
+    noise = noise_between(cell.variant.workload.pass_rates.mean)
+    return float(chances_ahead(cell.scores[:, None], other.scores, prior_draws((run,)).weights, noise)[0])
+
+
 def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
     proposal = propose(request())
     cells = {candidate.cell.key: candidate.cell for candidate in proposal.candidates}
@@ -161,7 +168,7 @@ def test_a_dominated_cell_names_the_cell_that_beats_it() -> None:
     for candidate, match in dominated:
         better = cells[int(match[1]), int(match[2])]
         assert better.cost.gpu_hours_per_step <= 1.01 * candidate.cell.cost.gpu_hours_per_step
-        assert chance_ahead(candidate.cell, better, proposal.world_weights) < 0.05
+        assert chance_ahead(candidate.cell, better) < 0.05
 
 
 def test_a_full_grid_has_a_pilot_in_every_cell_with_signal_while_the_budget_pays_for_its_least_one() -> None:
@@ -195,7 +202,7 @@ def test_the_first_is_level_with_itself_and_the_usual_choice_is_the_nearest_row(
         standing, behind = candidate.standing, first.cell.expected_score.median - candidate.cell.expected_score.median
         assert standing.median == pytest.approx(-behind, abs=1e-9)
         assert standing.low <= standing.median <= standing.high
-        assert standing.level == (chance_ahead(candidate.cell, first.cell, proposal.world_weights) >= 0.25)
+        assert standing.level == (chance_ahead(candidate.cell, first.cell) >= 0.25)
 
 
 def test_a_run_that_stops_early_stops_on_other_gpus_too_and_its_standing_is_noted() -> None:

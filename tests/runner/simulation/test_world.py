@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from planner.proposals.published import FRONTIERS
 from runner.ports.simulation import Costs, Failures, Pathologies, SimulationChoice
 from runner.ports.trial import Machine
 from runner.simulation import chance
+from runner.simulation.frontier import FRONTIERS
 from runner.simulation.surfaces import BASE_SCORES, NEVER, Shape, Surface
 from runner.simulation.world import PERIOD, Course, World
 from tests.runner.simulation.worlds import trial

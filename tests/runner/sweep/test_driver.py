@@ -98,7 +98,7 @@ def test_every_policy_ends_within_the_budget_and_stores_all(tmp_path: Path, poli
     assert (stored.status, stored.driver_id, stored.finished_at is None) == (SweepStatus.FINISHED, None, False)
     (recommended,) = rows(given, Recommendation)
     assert 0 <= recommended.score_low <= recommended.expected_score <= recommended.score_high <= 1
-    assert "P(best)" in recommended.details["reason"]
+    assert "likely the best" in recommended.details["reason"]
     numbers = [decision.number for decision in rows(given, Decision)]
     assert numbers == list(range(1, len(numbers) + 1))
     assert all(decision.reason for decision in rows(given, Decision))

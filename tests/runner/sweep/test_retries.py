@@ -166,7 +166,7 @@ def test_a_folder_that_is_away_for_a_moment_stops_nothing(
         raise NotFoundError("the folder is gone")
 
     with given.store() as store:
-        options = {"require_folder": require, "interrupted": lambda: next(looks) > 60}
+        options = {"require_folder": require, "interrupted": lambda: next(looks) > 120}
         running = given.driver(executor, open_policy("full"), store, **options)
         if status is None:
             with pytest.raises(NotFoundError, match="the folder is gone"):

@@ -1,8 +1,7 @@
-"""Published numbers that serve as priors, each with its source; they are never answers.
+"""The frontier that IsoCompute publishes, which drawn surfaces meet: how far the best n gets with some rollouts.
 
-IsoCompute (Cheng et al., arXiv 2603.12151): Qwen2.5-7B-Instruct, GRPO, held-out avg@4, compute in rollouts; the law
-of the compute-optimal n when n, B and M are all free, and the best reward reached along the frontier (read off the
-figures; B = 32, easy problems).
+Cheng et al., arXiv 2603.12151: Qwen2.5-7B-Instruct, GRPO, held-out avg@4, compute in rollouts; read off the figures;
+B = 32, easy problems.
 """
 
 import itertools
@@ -65,13 +64,3 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
         loss_per_prompt_octave=0.004,
     ),
 }
-
-STUDIED_ROLLOUTS: Final = (5e4, 1e7)
-FEWEST_SUPPORTED_UPDATES: Final = 50
-
-# "No clear loss to 25 passes over the data; degradation by 100" (arXiv 2509.25300, Qwen2.5-7B base).
-HARMLESS_EPOCHS: Final = 25.0
-HARMFUL_EPOCHS: Final = 100.0
-
-# Largest rollouts per step that the IsoCompute study swept.
-LARGEST_STEP_ROLLOUTS: Final = {"easy": 65_536, "hard": 16_384}

@@ -1,4 +1,4 @@
-"""What a plan foretells a sweep: the gains of every configuration's run in each world of the prior, along the run."""
+"""What a plan foretells a sweep: the gains of every configuration's run by each study of the prior, along the run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from planner.axes import LEARNING_RATE, without
-from planner.proposals.prior import Circumstances, Prior, Run
+from planner.prior.draws import PriorDraws
+from planner.prior.laws import Circumstances, Run
 from planner.view import PARTS, Configuration, Foretold
 
 # What a plan's stored workload must say; those of before `experts` was kept have none.
@@ -34,14 +35,15 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
     if not by_name:
         return None
     runs = [each.run for each in by_name.values()]
-    prior = Prior(list(dict.fromkeys(runs)))
+    prior = PriorDraws(list(dict.fromkeys(runs)))
     places = [prior.runs.index(run) for run in runs]
     whole = np.array([target_gpu_hours / each.gpu_hours_per_step for each in by_name.values()])
     bases = np.array([run.circumstances.pass_rate for run in runs])
     along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]
-    gains = (np.stack(along, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (worlds, runs, parts)
+    weights, means = zip(*(prior.by_study(scores) for scores in along), strict=True)
+    gains = (np.stack(means, axis=-1) - bases[:, np.newaxis]) / (1 - bases[:, np.newaxis])  # (studies, runs, parts)
     return Foretold(
-        weights=tuple(prior.weights.tolist()),
+        weights=tuple(weights[0].tolist()),
         gains={name: tuple(map(tuple, gains[:, place].tolist())) for place, name in enumerate(by_name)},
     )
 

@@ -1,0 +1,129 @@
+"""What is published of allocations, as `studies.toml` has it: laws of single runs, and how far to trust each."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.group_law import OptimalGroupLaw
+
+Values = NDArray[np.floating[Any]]  # single precision where there are many draws
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """What a study was made on."""
+
+    parameters: float
+    pass_rates: tuple[float, float]
+    response_tokens: float
+    rollouts: tuple[float, float]
+    experts: bool = False
+
+
+STUDIED: Final = ("parameters", "pass_rates", "response_tokens", "rollouts", "experts")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLaw:
+    """log2 of the best batch, in prompts or in rollouts, a line in log10 of the rollouts between two bounds."""
+
+    counts: str
+    at_a_million: float
+    octaves_per_decade: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study's law of a run; losses are shares of the gain."""
+
+    name: str
+    share: float
+    middle: float
+    exponent: float
+    studied: Studied | None = None
+    critical: float = math.inf
+    ceiling_shift: float = 0.0
+    group: OptimalGroupLaw | None = None
+    group_hard: OptimalGroupLaw | None = None
+    midpoint_decades: float = 0.0
+    group_loss: float = 0.0
+    batch: BatchLaw | None = None
+    batch_loss: float = 0.0
+    wider: float = 1.0  # its own widths, in those of all studies
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """Standard deviations of what may differ from a study's law where it is applied."""
+
+    log_middle: float
+    log_exponent: float
+    ceiling_logit: float
+    group_octaves: float
+    batch_octaves: float
+    log_loss: float
+    discrepancy: float
+    discrepancy_octaves: float
+    discrepancy_update_octaves: float
+    seed: float
+    wider_per_distance: float
+    variant: float
+
+
+@cache
+def _file() -> Mapping[str, Any]:
+    return tomllib.loads(files("planner.prior").joinpath("studies.toml").read_text(encoding="utf-8"))
+
+
+def _study(given: Mapping[str, Any]) -> Study:
+    fields = dict(given)
+    for name, law in (("group", OptimalGroupLaw), ("group_hard", OptimalGroupLaw), ("batch", BatchLaw)):
+        if name in fields:
+            fields[name] = law(**fields[name])
+    about = {name: fields.pop(name) for name in STUDIED if name in fields}
+    studied = Studied(**about) if about else None
+    return Study(**fields, studied=studied)
+
+
+STUDIES: Final[tuple[Study, ...]] = tuple(_study(each) for each in _file()["study"])
+# Rollouts of an update from which on more of them no longer pay in proportion.
+CRITICAL_ROLLOUTS: Final[float] = STUDIES[-1].critical
+WIDTHS: Final = Widths(**_file()["widths"])
+EASY_BASE: Final[float] = _file()["ceiling"]["easy_base"]
+HARD_BASE: Final[float] = _file()["ceiling"]["hard_base"]
+EASY_CEILING: Final[float] = _file()["ceiling"]["easy"]
+HARD_CEILING: Final[float] = _file()["ceiling"]["hard"]
+
+
+def logit(share: float) -> float:
+    """Return the log odds of a share, kept off nought and one."""
+    share = min(1 - 1e-6, max(1e-6, share))
+    return math.log(share / (1 - share))
+
+
+def ease(base: float) -> float:
+    """Return where a base pass rate lies between the hard band (0) and the easy one (1) that were studied."""
+    return min(1.0, max(0.0, (logit(base) - logit(HARD_BASE)) / (logit(EASY_BASE) - logit(HARD_BASE))))
+
+
+def ceiling_logit(base: float) -> float:
+    """Return the log odds of the share of what a base model lacks that can be gained: a line through both bands."""
+    slope = (logit(EASY_CEILING) - logit(HARD_CEILING)) / (logit(EASY_BASE) - logit(HARD_BASE))
+    return logit(EASY_CEILING) + slope * (logit(base) - logit(EASY_BASE))
+
+
+def published_group(base: float, rollouts: float) -> float:
+    """Return n* by IsoCompute's law for Qwen2.5-7B alone, between its two difficulties by the base pass rate."""
+    share, study = ease(base), STUDIES[0]
+    assert study.group is not None
+    assert study.group_hard is not None
+    return float(study.group(rollouts) ** share * study.group_hard(rollouts) ** (1 - share))

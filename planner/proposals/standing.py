@@ -1,0 +1,39 @@
+"""How the rows of a plan stand against its first, and which studies put it there: read off the prior's draws."""
+
+import math
+from collections.abc import Sequence
+from operator import attrgetter
+
+import numpy as np
+
+from budgets.cost import Z90
+from planner.prior.comparing import LEVEL, chances_ahead, differences, noise_between
+from planner.prior.draws import PriorDraws, Weights, distance
+from planner.prior.laws import Circumstances
+from planner.prior.studies import STUDIES
+from planner.proposals.request import Ground, PricedCell, Standing
+
+
+def standings(ranked: Sequence[PricedCell], weights: Weights, usual: tuple[int, int]) -> list[Standing]:
+    """Return how each cell stands against the first, and which is the usual choice or the nearest to it."""
+    first = ranked[0]
+    nearest = min(ranked, key=lambda cell: math.dist(np.log2(cell.key), np.log2(usual)))
+    scores = np.stack([cell.scores for cell in ranked], axis=1)
+    noise = noise_between(first.variant.workload.pass_rates.mean)
+    means, sds = differences(scores, first.scores, weights, noise)
+    level = chances_ahead(scores, first.scores, weights, noise) >= LEVEL
+    return [
+        Standing(mean, mean - Z90 * sd, mean + Z90 * sd, alike, cell is nearest)
+        for cell, mean, sd, alike in zip(ranked, means.tolist(), sds.tolist(), level.tolist(), strict=True)
+    ]
+
+
+def grounds(ranked: Sequence[PricedCell], prior: PriorDraws) -> tuple[Ground, ...]:
+    """Return each study with its weight, its distance, and the cell that would be first by it alone."""
+    weights, scores = prior.by_study(np.stack([cell.scores for cell in ranked], axis=1))
+    here = Circumstances.of(ranked[0].variant.workload)
+    found = []
+    for study, weight, alone in zip(STUDIES, weights.tolist(), scores.argmax(axis=1).tolist(), strict=True):
+        away = distance(study.studied, here) if study.studied is not None else None
+        found.append(Ground(study.name, weight, away, *ranked[alone].key))
+    return tuple(sorted(found, key=attrgetter("weight"), reverse=True))
