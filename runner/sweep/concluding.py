@@ -55,11 +55,11 @@ class Conclusions:
         running = {segment.trial for segment in board.running.values()}
         due = [trial for trial in board.fresh - running if self._fitted.get(trial, 0) < len(board.trials[trial].scores)]
         seen = [board.trials[trial] for trial in due if has_curve(board.trials[trial])]
-        board.fresh -= set(due)
+        began = time.perf_counter()
+        known = beliefs_of(self._pool.worlds(board.view(0)), seen) if seen else {}
+        board.fresh -= set(due)  # what could not be fitted is tried again in the next turn
         if not seen:
             return
-        began = time.perf_counter()
-        known = beliefs_of(self._pool.worlds(board.view(0)), seen)
         took = 1000 * (time.perf_counter() - began) / len(known)
         for trial, belief in known.items():
             journal.add_row(
