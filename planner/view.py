@@ -126,13 +126,13 @@ PARTS = (1 / 64, 1 / 16, 1 / 4, 1.0)  # of the target's GPU-hours, where a plan 
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What the plan expected before any pilot: gains of runs in each world of its prior, as shares of what is lacking.
+    """What the plan expected before any pilot: gains of runs by each study of its prior, as shares of what is lacking.
 
     What a base model lacks is what its score falls short of 1.
     """
 
-    weights: tuple[float, ...]  # of the worlds
-    gains: Mapping[Configuration, tuple[tuple[float, ...], ...]]  # worlds × PARTS
+    weights: tuple[float, ...]  # of the studies
+    gains: Mapping[Configuration, tuple[tuple[float, ...], ...]]  # studies × PARTS
 
 
 @dataclass(frozen=True, slots=True)

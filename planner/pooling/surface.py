@@ -1,8 +1,8 @@
 """What a plan foretold of its configurations, as features of the joint model: a surface, and how studies differ of it.
 
-In each world of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
-Their mean over the worlds, less what all configurations have alike, is one feature, with weight 1 if the plan is right
-and any other if curves say so; the directions in which the worlds differ the most are further ones, with weight 0 ± 1.
+By each study of the plan's prior a configuration's run is read as the model's own curve, (logit A, log C_mid, log B).
+Their mean over the studies, less what all configurations have alike, is one feature, with weight 1 if the plan is right
+and any other if curves say so; the directions in which studies differ the most are further ones, with weight 0 ± 1.
 What a plan says of the level is left out: it is uncertain of that by far more than of the differences.
 """
 
@@ -20,10 +20,10 @@ from planner.pooling.model import MIDDLE_WEIGHTS, MIDDLES, STEEPEST, TOP_WEIGHTS
 from planner.view import PARTS, Configuration, Foretold
 
 TRUST_SD: Final = 0.4  # of the weight of what the plan expects
-DIRECTIONS: Final = 4  # in which worlds differ; they hold nine tenths of that or more
+DIRECTIONS: Final = 4  # in which studies differ; they hold nine tenths of that or more
 FREEDOM: Final = 0.5  # of what a model without a plan lets (n, B) do: what the plan foretells is told already
 
-GAIN_ERROR: Final = 0.005  # to which a world's curve is read
+GAIN_ERROR: Final = 0.005  # to which a study's curve is read
 WIDTHS: Vector = np.array([1.5, 2.0, 0.5])  # of what it may be read as, about INTERCEPTS
 ROUNDS: Final = 10
 # Where the model thinks the common logit A, log C_mid and log B to lie.
@@ -73,7 +73,7 @@ def _ending_at(surface: Vector, ends: Vector) -> Vector:
 
 
 def _directions(apart: Vector) -> Vector:
-    """Return the directions along which worlds lie apart the most, (c, 3, directions), one standard deviation long."""
+    """Return the directions along which studies lie apart the most, (c, 3, directions), one standard deviation long."""
     scaled = (apart / SLOPES).swapaxes(0, 1)  # by what each of the three is thought to do at all
     _, lengths, turned = np.linalg.svd(scaled.reshape(len(scaled), -1), full_matrices=False)
     found = np.zeros((DIRECTIONS, *apart.shape[::2]))
