@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from budgets.hardware import Hardware
+from planner.prior.studies import WIDTHS, Values
 from planner.prior.value import SeenPilot, Worth, worth_of
 from planner.proposals.grid import PricedGrid
 from planner.proposals.pilots import FEWEST_FINAL_UPDATES, grant_pilots, least_pilot_hours
@@ -88,8 +89,9 @@ class Shares:
         self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant], left: float
     ) -> tuple[Worth, float]:
         """Return what the pilots show is worth, and what the best final run is expected to score without it."""
-        finals = np.stack([cell.scores for cell in ranked], axis=1)
-        pilots, weights = [], self._grid.prior.weights
+        weights = self._grid.prior.weights
+        finals = np.stack([self._by_variant(cell, cell.scores[:, np.newaxis])[:, 0] for cell in ranked], axis=1)
+        pilots = []
         for place, cell in enumerate(ranked):
             if grant := grants[cell.configuration].steps:
                 pilots.append(self._seen(place, cell, grant))
@@ -103,7 +105,17 @@ class Shares:
         thinned = scored[:: max(1, math.ceil(len(scored) / MOST_SEEN))]
         answers = round(validation.rollouts * len(scored) / len(thinned))
         scores = self._grid.prior.at([self._grid.row(cell)] * len(thinned), thinned.astype(float))
-        return SeenPilot(place, scores, workload.pass_rates.mean, answers)
+        return SeenPilot(place, self._by_variant(cell, scores), workload.pass_rates.mean, answers)
+
+    def _by_variant(self, cell: PricedCell, scores: Values) -> Values:
+        """Return scores in all draws with what a recipe, a model or a rate has of its own, of which no study tells."""
+        variants = self._request.all_variants
+        if len(variants) == 1:
+            return scores
+        weights, base = self._grid.prior.weights, cell.variant.workload.pass_rates.mean
+        number = next(place for place, each in enumerate(variants) if each.axes == cell.variant.axes)
+        own = WIDTHS.variant * np.random.default_rng([2, number]).standard_normal(len(weights), dtype=np.float32)
+        return base + (scores - base) * (1 + own - weights @ own)[:, np.newaxis]
 
     def _in_time(self, gpu_hours: float, pilot_wall_hours: float) -> float:
         """Return what of the final run's GPU-hours its GPUs can take by the deadline."""

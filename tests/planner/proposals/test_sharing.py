@@ -49,7 +49,9 @@ def test_who_asks_for_a_sweep_gets_a_comparison_and_who_gives_a_share_gets_that(
 def test_a_comparison_that_the_studies_say_nothing_of_has_two_pilots() -> None:
     one = request(5000.0, pilots=AUTO)
     variants = tuple(replace(one.all_variants[0], axes=(("recipe", name),)) for name in ("easy", "dapo"))
-    assert piloted(propose(replace(one, variants=variants))) >= 2
+    compared = propose(replace(one, variants=variants))
+    assert piloted(compared) >= 2
+    assert compared.sharing.worth > propose(one).sharing.worth + 0.005
     assert piloted(propose(replace(one, learning_rate_range=(0.3, 3.0)))) >= 2
 
 
