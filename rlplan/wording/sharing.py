@@ -20,7 +20,7 @@ def warned_of_pilots(sharing: Sharing, budget_gpu_hours: float) -> str:
         )
     if sharing.fraction and sharing.expected_gain < -ALIKE:
         return (
-            f"At {hours(budget_gpu_hours)} GPU-hours the pilots cost more than they show of n and B: the final run is "
+            f"At {hours(budget_gpu_hours)} GPU-hours the pilots cost more than they tell of the rows: the final run is "
             f"expected to end {-sharing.expected_gain:.3f} lower; {NOT_COUNTED}."
         )
     return ""
@@ -30,7 +30,7 @@ def said_of_pilots(sharing: Sharing) -> str:
     """Say what the pilots are worth, with its error, and what they cost the final run."""
     worth, cost = sharing.worth, sharing.worth - sharing.expected_gain
     return (
-        f"what they show of n and B is worth {worth:.3f} ± {Z90 * sharing.error:.3f} of the final score, and "
+        f"what they tell of the rows is worth {worth:.3f} ± {Z90 * sharing.error:.3f} of the final score, and "
         f"costs {max(0.0, cost):.3f}; {NOT_COUNTED}"
     )
 
