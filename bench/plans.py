@@ -89,12 +89,24 @@ def row(name: str, proposal: Proposal | None) -> str:
 
 
 def jumps(line: Sequence[Proposal | None]) -> str:
-    """Return the largest step of n between neighbours, in octaves, and the largest fall of the expected score."""
-    known = [proposal.candidates[0].cell for proposal in line if proposal is not None]
+    """Return the largest step of n between neighbours, what a neighbour's choice costs, and how far scores fall."""
+    known = [proposal for proposal in line if proposal is not None]
     pairs = list(itertools.pairwise(known))
-    octaves = max((abs(math.log2(a.key[0] / b.key[0])) for a, b in pairs), default=0.0)
-    fall = max((a.expected_score.median - b.expected_score.median for a, b in pairs), default=0.0)
-    return f"largest step of n: {octaves:g} octaves; largest fall of the expected score: {max(0.0, fall):.3f}"
+    cells = [(a.candidates[0].cell, b.candidates[0].cell) for a, b in pairs]
+    octaves = max((abs(math.log2(a.key[0] / b.key[0])) for a, b in cells), default=0.0)
+    fall = max((a.expected_score.median - b.expected_score.median for a, b in cells), default=0.0)
+    lost = max((_lost(a, b) for a, b in pairs), default=0.0)
+    return (
+        f"largest step of n: {octaves:g} octaves, which costs {lost:.3f}; largest fall of the expected score: "
+        f"{max(0.0, fall):.3f}"
+    )
+
+
+def _lost(plan: Proposal, neighbour: Proposal) -> float:
+    """Return what the first row of a plan falls short of its neighbour's, by what the neighbour expects."""
+    expected = {each.cell.key: each.cell.expected_score.median for each in neighbour.candidates}
+    own = plan.candidates[0].cell.key
+    return max(expected.values()) - expected.get(own, max(expected.values()))
 
 
 if __name__ == "__main__":
