@@ -69,7 +69,6 @@ class PriorDraws:
         counts = np.bincount(self.study)
         by_study = np.mean([weights_of(each, without) for each in found], axis=0)
         self.weights: Weights = (by_study / counts)[self.study]
-        self.runs = runs
         self._table = np.empty((len(self.study), len(runs), len(STEPS)), dtype=np.float32)
         for each in found:
             own = [place for place, run in enumerate(runs) if run.circumstances == each]

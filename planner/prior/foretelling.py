@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from planner.axes import LEARNING_RATE, without
-from planner.prior.draws import PriorDraws
+from planner.prior.draws import prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.view import PARTS, Configuration, Foretold
 
@@ -35,8 +35,8 @@ def foretold(priced: Iterable[Priced], target_gpu_hours: float) -> Foretold | No
     if not by_name:
         return None
     runs = [each.run for each in by_name.values()]
-    prior = PriorDraws(list(dict.fromkeys(runs)))
-    places = [prior.runs.index(run) for run in runs]
+    distinct = tuple(dict.fromkeys(runs))
+    prior, places = prior_draws(distinct), [distinct.index(run) for run in runs]
     whole = np.array([target_gpu_hours / each.gpu_hours_per_step for each in by_name.values()])
     bases = np.array([run.circumstances.pass_rate for run in runs])
     along = [prior.expected(places, np.maximum(1, part * whole).astype(int).tolist()).scores for part in PARTS]

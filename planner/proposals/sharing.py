@@ -48,13 +48,13 @@ class Shares:
     def __init__(self, request: Request, grid: PricedGrid) -> None:
         self._request, self._grid = request, grid
 
-    def split(self, fraction: float, budget: float | None = None, most_pilots: int | None = None) -> Split | None:
-        """Split the budget, or another; None where that pays for too few pilots, or without any for no run."""
-        shared = self._shared(fraction, budget or self._request.budget_gpu_hours, most_pilots)
+    def split(self, fraction: float, most_pilots: int | None = None) -> Split | None:
+        """Split the budget; None where that pays for too few pilots, or without any for no run."""
+        shared = self._shared(fraction, self._request.budget_gpu_hours, most_pilots)
         if shared is None:
             return None
         ranked, grants, left, took = shared
-        worth, best = self._worth(ranked, grants, left)
+        worth, best = self._worth(ranked, grants)
         return Split(fraction, ranked, grants, worth, best + worth.gain, left, took)
 
     def does(self, fraction: float, budget: float) -> bool:
@@ -85,9 +85,7 @@ class Shares:
         first = bool(ranked) and grants[ranked[0].configuration].steps > 0
         return count >= 2 or (first and not self._request.asks_for_pilots)
 
-    def _worth(
-        self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant], left: float
-    ) -> tuple[Worth, float]:
+    def _worth(self, ranked: list[PricedCell], grants: Mapping[Configuration, PilotGrant]) -> tuple[Worth, float]:
         """Return what the pilots show is worth, and what the best final run is expected to score without it."""
         weights = self._grid.prior.weights
         finals = np.stack([self._by_variant(cell, cell.scores[:, np.newaxis])[:, 0] for cell in ranked], axis=1)

@@ -16,6 +16,7 @@ from planner.curves.curve import Vector
 from planner.pooling.features import features
 from planner.pooling.priors import Teacher
 from planner.prior.draws import Places, Weights
+from planner.prior.laws import MOST_GAIN
 from planner.prior.studies import Values
 from planner.replaying.recorded import Recorded, RecordedRun
 from planner.view import Configuration
@@ -27,7 +28,6 @@ from runner.simulation.surfaces import Shape, departed, of_one_run
 # What the public runs that we have read show now and then; the rates themselves are an assumption.
 MODERATE: Final = Pathologies(crossing=0.15, late_start=0.05, second_rise=0.1, slide=0.1, collapse=0.02)
 GOLDEN: Final = (math.sqrt(5) - 1) / 2  # draws that are taken in these steps are spread over the studies evenly
-HIGHEST: Final = 0.98  # share of what a base model lacks that any run gains
 FINE_POINTS, MOST_POINTS = 100, 160  # of a run; beyond the former they lie farther and farther apart
 WIDENING: Final = 1.03
 APART: Final = 4  # times as many rollouts between the three scores that a curve is read through
@@ -107,7 +107,7 @@ def curve_through(base: float, rollouts: float, scores: Sequence[float]) -> Shap
     low, high = EXPONENTS
     exponent = min(high, max(low, math.log((u1 - u2) / (u2 - u3)) / math.log(APART)))
     beta = (u2 - u3) / (APART**exponent - 1)
-    alpha = max(u3 - beta, u3 / FARTHEST_ASYMPTOTE, 1 / max(last, HIGHEST * (1 - base)))
+    alpha = max(u3 - beta, u3 / FARTHEST_ASYMPTOTE, 1 / max(last, MOST_GAIN * (1 - base)))
     middle = (max(u3 - alpha, 1e-9 * u3) / alpha) ** (1 / exponent)
     return Shape(base=base, asymptote=base + 1 / alpha, middle=rollouts * middle, exponent=exponent)
 

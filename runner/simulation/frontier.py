@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.group_law import OptimalGroupLaw
+from planner.prior.studies import STUDIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,16 @@ class FrontierPrior:
         return math.exp2(points[-1][1])
 
 
+_EASY_GROUP, _HARD_GROUP = STUDIES[0].group, STUDIES[0].group_hard
+assert _EASY_GROUP is not None
+assert _HARD_GROUP is not None
+
 FRONTIERS: Final[dict[str, FrontierPrior]] = {
     # Gain: least squares of R0 + (A−R0)/(1+(C_mid/C)^b) on the frontier's readings .54/.59/.61/.645/.68 at
     # .28/.85/1.27/2.7/4 M rollouts with R0 = .45 (A = .75, C_mid = 1.06 M, b = .75). Loss per octave: range 9.2 points
     # over 7 octaves of n at B = 32, 1.9 over 5 octaves of B at n = 16.
     "easy": FrontierPrior(
-        optimal_group=OptimalGroupLaw(rise=5.67, steepness=8.84, midpoint=6.08, floor=3.08),
+        optimal_group=_EASY_GROUP,
         gain_ceiling=0.545,
         gain_midpoint_rollouts=1.06e6,
         gain_exponent=0.75,
@@ -55,7 +60,7 @@ FRONTIERS: Final[dict[str, FrontierPrior]] = {
     # Gain: best values .09–.12 between 1 and 4 M rollouts from a base of .03; the shape is assumed. Loss per octave:
     # range 3.1 points over 5 octaves of n, 2.2 over 5 of B. Steepness 50 in the paper is pinned, really a step.
     "hard": FrontierPrior(
-        optimal_group=OptimalGroupLaw(rise=3.97, steepness=50.0, midpoint=6.13, floor=3.04),
+        optimal_group=_HARD_GROUP,
         gain_ceiling=0.097,
         gain_midpoint_rollouts=2.0e5,
         gain_exponent=0.75,

@@ -6,18 +6,14 @@ from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from planner.pooling.draws import Worlds
-from planner.pooling.pool import Pool
 from planner.store.schema import (
     Charge,
     Decision,
-    Fit,
     Point,
     Recommendation,
     Segment,
@@ -36,7 +32,6 @@ from planner.view import View
 from runner.ports.executor import Event, NoRoomError, Work
 from runner.ports.simulation import Costs, Failures, SimulationChoice
 from runner.simulation.executor import SimulatedClock, SimulatedExecutor
-from runner.sweep.concluding import Conclusions
 from tests.runner.simulation.faulty import FaultyExecutor
 from tests.runner.sweep.simulated_sweeps import SimulatedSweep
 
@@ -197,56 +192,6 @@ def test_an_interrupted_sweep_saves_what_runs_and_goes_on_where_it_was(
     assert {name: found["points"] for name, found in after.items()} == {
         name: found["points"] for name, found in undisturbed.items()
     }
-
-
-class Stumbling(Conclusions):
-    """Its fits fail in the middle of a sweep, as a Cholesky may."""
-
-    def fits(self, *_: Any) -> None:
-        raise np.linalg.LinAlgError("Singular matrix")
-
-
-def test_a_fit_that_fails_ends_nothing_and_is_noted_once(tmp_path: Path) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store)
-        running._conclusions = Stumbling(Pool(), given.spec)
-        assert running.run().status is SweepStatus.FINISHED
-    (noted,) = [each for each in rows(given, Decision) if each.action == "left-out"]
-    assert noted.reason.startswith("the fits of the curves were left out: LinAlgError: Singular matrix")
-    assert all(trial.state is TrialState.FINISHED for trial in rows(given, Trial))
-
-
-class Failing(Pool):
-    def worlds(self, *_: Any, **__: Any) -> Worlds:
-        raise np.linalg.LinAlgError("Singular matrix")
-
-
-class StumblingOften(Conclusions):
-    """Every other turn its fits fail."""
-
-    turns = 0
-
-    def fits(self, *given: Any) -> None:
-        self.turns += 1
-        pool, self._pool = self._pool, Failing() if self.turns % 2 else self._pool
-        try:
-            super().fits(*given)
-        finally:
-            self._pool = pool
-
-
-def test_what_a_fit_that_fails_leaves_out_is_fitted_in_the_next_turn(tmp_path: Path) -> None:
-    given = sweep(tmp_path, room=ROOM)
-    with given.store() as store:
-        running = given.driver(given.executor(), open_policy("full"), store)
-        running._conclusions = StumblingOften(Pool(), given.spec)
-        running.run()
-    newest = {fit.trial_id: fit.upto_gpu_hours for fit in sorted(rows(given, Fit), key=lambda fit: fit.id)}
-    ends: dict[int, float] = {}
-    for point in rows(given, Point):
-        ends[point.trial_id] = max(point.gpu_hours, ends.get(point.trial_id, 0.0))
-    assert newest == pytest.approx(ends)
 
 
 class Deliberate(SimulatedExecutor):
