@@ -135,7 +135,8 @@ case $code in
     say "$sweep has ended"
     [ $code = 3 ] && code=0
     ;;
-130 | 143 | 137) # stopped by a signal from here, by rlplan stop, or since Ray's head is gone
+130 | 143 | 137 | -1) # stopped by a signal from here, by rlplan stop, or since Ray's head is gone; -1: two signals at
+    # once can make bash's wait lose what a driver that was asked to stop has ended with
     [ -n "$asked" ] || [ $SECONDS -lt 600 ] || ! head_is_gone || submit_again
     [ -n "$next" ] || say "nothing goes on by itself: rlplan resume $sweep --slurm, or sbatch $job"
     [ $code = 137 ] || code=0
