@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from budgets.errors import NotFoundError
 from runner.ports.trial import TrialConfig
+
+
+class UnreadableError(NotFoundError):
+    """Every checkpoint of a trial was tried and cannot be read: it can only begin anew."""
 
 
 def never() -> bool:
@@ -71,7 +76,7 @@ class TrainerBackend(Protocol):
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint in `folder` and return its step; NotFoundError when there is none.
 
-        The configuration must be the one that the trial was started with, or InputError says what differs.
+        It is an UnreadableError where there were some and all have failed it. The configuration must be the one that the trial was started with, or InputError says what differs.
         """
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
 from runner.backends.opening import open_backend
-from runner.ports.backend import Point, TrainerBackend, never
+from runner.ports.backend import Point, TrainerBackend, UnreadableError, never
 from runner.ports.executor import OF_FOLDER, Began, Ended, Event, Failed, Progress, Work
 from runner.ports.trial import TrialConfig
 from runner.storage.mirror import Mirror
@@ -37,6 +37,8 @@ class _Trial(OpenTrial):
         self._of = (work.trial, config, work.folder)
         self._mirror = mirror
         self.notes = [*getattr(backend, "notes", ())]
+        if step is None and work.from_step:
+            self.notes.append(f"begins anew instead of going on from step {work.from_step}: no checkpoint can be read")
         if step is not None and step < work.from_step:
             self.notes.append(f"goes on from step {step} instead of {work.from_step}: no newer checkpoint is sound")
 
@@ -201,7 +203,7 @@ def _start_or_restore(backend: TrainerBackend, config: TrialConfig, folder: Path
     try:
         return backend.restore(config, folder)
     except NotFoundError as error:
-        if from_step > 0:
+        if from_step > 0 and not isinstance(error, UnreadableError):
             raise CheckpointError(f"the trial stands at step {from_step}, but there is {error}") from error
     backend.start(config, folder)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from budgets.errors import CheckpointError, InputError, NotFoundError, TrainingError
-from runner.ports.backend import Point, Saved, Segment
+from runner.ports.backend import Point, Saved, Segment, UnreadableError
 from runner.ports.trial import TrialConfig
 from runner.trainers.assembling import PointMaker, recovered
 from runner.trainers.driver import Attempt, Checkpoint, Reading, TrainerDriver
@@ -18,6 +18,7 @@ from runner.trainers.storing import (
     IDENTITY,
     KEPT,
     PRIVATE,
+    has_aside,
     put_aside,
     remove,
     remove_aside,
@@ -75,7 +76,8 @@ class DrivenBackend:
         own = folder / FOLDER
         found = self._driver.checkpoints(config, own)
         if not found:
-            raise NotFoundError(f"no sound checkpoint in {own}")
+            unread = has_aside(own)  # then that there is no other is no trouble of the disk
+            raise (UnreadableError if unread else NotFoundError)(f"no sound checkpoint in {own}")
         try:
             saved = json.loads((own / IDENTITY).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

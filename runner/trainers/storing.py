@@ -33,6 +33,11 @@ def put_aside(checkpoint: Path) -> None:
         checkpoint.rename(checkpoint.with_name(f"{_UNSOUND}{checkpoint.name}"))
 
 
+def has_aside(folder: Path) -> bool:
+    """Whether a checkpoint was put aside, and none was saved since."""
+    return any(folder.glob(f"{_UNSOUND}*"))
+
+
 def remove_aside(folder: Path) -> None:
     """Remove the checkpoint that was put aside: a later one is whole."""
     for path in folder.glob(f"{_UNSOUND}*"):

@@ -30,6 +30,8 @@ HOSTS = {"rlp-big-one": "10.77.5.1", "rlp-big-two": "10.77.5.2"}
 BUDGET = 5000
 PATIENCE = 500.0  # seconds until a world has gone wrong
 CUT_SECONDS = 60.0
+LAST_FAULT = 7  # the step of the last one that a trial is told to have
+EACH_GPU_HOURS = 45.0  # of a pilot's updates: 100 real seconds of 8 GPUs
 CONFIG = """
 [workload]
 mean_response_tokens = 3277
@@ -175,7 +177,7 @@ at_step = 6
 
 [[options.faults]]
 kind = "out-of-memory"
-at_step = 7
+at_step = {3}
 attempts = 0
 {2}
 """
@@ -187,8 +189,8 @@ def test_whatever_befalls_it_the_trials_and_scores_are_the_same(cluster: TwoHost
     pilots = [each for each in world.plan["candidates"] if each["pilot_steps"]]
     assert len(pilots) >= 5
     places = [f"rollouts_per_prompt = {n}\nprompts_per_batch = {B}" for n, B in map(cell, pilots)]
-    (tmp_path / "faulty.toml").write_text(FAULTS.format(*places))
-    shorten(tmp_path / "rlplan.db")
+    (tmp_path / "faulty.toml").write_text(FAULTS.format(*places[:3], LAST_FAULT))
+    alike(tmp_path / "rlplan.db")
     common = ("--ray-address", cluster.address, "--folder", "runs")
     process = world.start("sweep", "plan-1", "--trainer", "faulty.toml", "--policy", "full", *common)
     working = "SELECT id, worker FROM segments WHERE worker LIKE 'rlp-big-two%' AND outcome = 'reserved'"
@@ -225,11 +227,16 @@ def cell(candidate: dict[str, Any]) -> tuple[int, int]:
     return candidate["rollouts_per_prompt"], candidate["prompts_per_batch"]
 
 
-def shorten(database: Path) -> None:
-    """Halve the pilots of a plan, so that what an interruption costs is there: it costs money and nothing else."""
+def alike(database: Path) -> None:
+    """Have every pilot of a plan take as long, so that five are under way until all has happened.
+
+    Five do not fit on the first host, and what interruptions cost is left of the budget.
+    """
     with closing(sqlite3.connect(database)) as connection:
+        steps = f"max({LAST_FAULT + 1}, CAST({EACH_GPU_HOURS} / pilot_gpu_hours_per_step AS INTEGER))"
+        more = f"({steps} - pilot_steps) * pilot_gpu_hours_per_step"
         connection.execute(
-            "UPDATE candidates SET pilot_gpu_hours = pilot_gpu_hours - (pilot_steps - pilot_steps / 2) * "
-            "pilot_gpu_hours_per_step, pilot_steps = pilot_steps / 2, segment_steps = 10 WHERE pilot_steps > 0"
+            f"UPDATE candidates SET pilot_gpu_hours = pilot_gpu_hours + {more}, pilot_steps = {steps}, "
+            "segment_steps = 10 WHERE pilot_steps > 0"
         )
         connection.commit()

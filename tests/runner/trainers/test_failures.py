@@ -7,11 +7,12 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from budgets.errors import TrainingError
+from budgets.errors import NotFoundError, TrainingError
 from planner.config.trainer import Patience
 from runner.ports.backend import Point, Segment
 from runner.ports.simulation import SimulationChoice
@@ -38,7 +39,7 @@ def tag(monkeypatch: pytest.MonkeyPatch) -> str:
 def opened(config: TrialConfig, folder: Path) -> OpenTrial:
     """Go on from the newest checkpoint, or start."""
     backend = DrivenBackend(driver(config))
-    if (folder / "trainer").exists():
+    with suppress(NotFoundError):
         return OpenTrial(backend, folder, backend.restore(config, folder))
     backend.start(config, folder)
     return OpenTrial(backend, folder, None)
@@ -113,6 +114,15 @@ def test_a_failure_has_a_class_and_the_trial_goes_on_as_if_undisturbed(
         assert log in failures[0].tail
     assert scores(read_points(tmp_path)) == undisturbed
     assert tagged({tag}) == set()
+
+
+def test_a_trial_whose_only_checkpoint_is_torn_begins_anew(
+    tag: str, undisturbed: list[tuple[int, float | None]], tmp_path: Path
+) -> None:
+    faults = [{"kind": "torn-checkpoint", "at_step": 4}, {"kind": "killed", "at_step": 5}]
+    failures = trained(standin_config(PATIENCE, faults=faults, save_every_steps=4), tmp_path)
+    assert [failure.kind for failure in failures] == ["lost", "checkpoint"]
+    assert scores(read_points(tmp_path)) == undisturbed
 
 
 @pytest.mark.parametrize("trainer", ["prime-rl", "nemo-rl", "slime"])
