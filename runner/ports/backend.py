@@ -76,7 +76,8 @@ class TrainerBackend(Protocol):
     def restore(self, config: TrialConfig, folder: Path) -> int:
         """Go on from the newest sound checkpoint in `folder` and return its step; NotFoundError when there is none.
 
-        It is an UnreadableError where there were some and all have failed it. The configuration must be the one that the trial was started with, or InputError says what differs.
+        It is an UnreadableError where there were some and all have failed it. The configuration must be the one that
+        the trial was started with, or InputError says what differs.
         """
 
     def close(self) -> None:
