@@ -21,10 +21,11 @@ from budgets.errors import InputError
 from budgets.expected_lengths import GIVEN_LOG_SD
 from budgets.hardware import Gpu
 from budgets.memory import Placement
-from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds
+from budgets.work import Driver, Phase, Seconds, StepLoad, evaluate_seconds, save_seconds
 from budgets.workload import RecipeTraits, Workload
 
 PHASE_NOISE = 4.0  # times σ: each trainer cuts phases in its own way, which the seconds of a whole step do not show
+OUTSIDE = (Phase.EVALUATE, Phase.SAVE)  # of a whole step, as it is timed
 LENGTH_STEP_LOG_SD = 0.30  # between steps of one run
 FEWEST_TO_DRIFT, DRIFT = 4, 0.10  # stretches of a run that tell a trend, and how much of one (as a logarithm) counts
 
@@ -139,13 +140,13 @@ def latest_mean(lengths: Sequence[float]) -> float:
 
 
 def priced_phases(workload: Workload, gpu: Gpu, step: MeasuredStep, known: Coefficients) -> dict[Phase, Seconds]:
-    """Return what each phase of a measured step is priced at, and a whole validation, at the lengths that it had."""
+    """Return what each phase of a measured step, a whole validation and a save are priced at, at its lengths."""
     return {phase: known.apply(seconds) for phase, seconds in _base_seconds(workload, gpu, step).items()}
 
 
 def priced_whole(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
-    """Return what a whole step is priced at without its validations: all phases, or the slower side of a split."""
-    return decisive_seconds({phase: each for phase, each in phases.items() if phase is not Phase.EVALUATE}, traits)
+    """Return what a whole step is priced at without validations and saves: all phases, or a split's slower side."""
+    return decisive_seconds({phase: each for phase, each in phases.items() if phase not in OUTSIDE}, traits)
 
 
 def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> Timings:
@@ -161,7 +162,7 @@ def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> 
             if took > 0 and side.sum() > 0:
                 rows.append((side, nothing, math.log(took), share / noise**2, share))
         if step.whole is not None:
-            generating = _by_driver(base, (phase for phase in GENERATOR_SIDE if phase is not Phase.EVALUATE))
+            generating = _by_driver(base, (phase for phase in GENERATOR_SIDE if phase not in OUTSIDE))
             training = _by_driver(base, TRAINER_SIDE)
             sides = (generating, training) if step.traits.asynchronous else (generating + training, nothing)
             rows.append((*sides, math.log(step.whole), share, share))
@@ -172,11 +173,12 @@ def _timings(workload: Workload, gpu: Gpu, measured: Sequence[MeasuredStep]) -> 
 
 
 def _base_seconds(workload: Workload, gpu: Gpu, step: MeasuredStep) -> dict[Phase, Seconds]:
-    """Return the nominal seconds of each phase at the lengths that were measured, and of a whole validation."""
+    """Return the nominal seconds of each phase at the lengths that were measured, of a whole validation and a save."""
     seen = replace(workload, prompt_tokens=step.mean_prompt_tokens).with_mean_response(step.mean_response_tokens)
     base = phase_seconds(seen, gpu, step.placement, step.traits.uninterrupted, step.load, Coefficients())
     generators, engine = step.placement.generator_gpus, step.placement.engine_gpus
     base[Phase.EVALUATE] = evaluate_seconds(seen, gpu, generators, engine, step.traits.execution)
+    base[Phase.SAVE] = save_seconds(seen, gpu, step.placement.trainer_gpus, step.traits.execution)
     return base
 
 

@@ -28,8 +28,10 @@ PRIOR_LOG_SD: dict[Driver, float] = {
     Driver.FIXED: 0.80,
     Driver.WEIGHT_SYNC: 0.80,
     Driver.EXPERTS: 0.80,
+    Driver.SAVING: 0.60,
 }
 PRIOR_LENGTH_LOG_SD = 0.35
+WITHOUT_LENGTH = (Driver.FIXED, Driver.WEIGHT_SYNC, Driver.SAVING)  # what takes as long whatever the responses' length
 # What the form itself leaves out (restarts, stragglers, a slower engine than assumed), where no published run is like
 # what is priced. Where steps were measured it is what their seconds leave unexplained, at least a floor.
 UNMODELLED_LOG_SD = 0.60
@@ -81,7 +83,7 @@ class Coefficients:
         variance = math.fsum(
             share.get(a, 0.0) * share.get(b, 0.0) * covariance for (a, b), covariance in self.log_covariance.items()
         )
-        with_length = 1 - share.get(Driver.FIXED, 0.0) - share.get(Driver.WEIGHT_SYNC, 0.0)
+        with_length = 1 - math.fsum(share.get(driver, 0.0) for driver in WITHOUT_LENGTH)
         unmodelled = max(UNMODELLED_FLOOR_LOG_SD, self.unmodelled_log_sd)
         return math.sqrt(max(0.0, variance) + (with_length * self.length_log_sd) ** 2 + unmodelled**2)
 

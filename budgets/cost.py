@@ -19,6 +19,7 @@ from budgets.work import (
     old_log_prob_seconds,
     reference_seconds,
     reward_seconds,
+    save_seconds,
     sync_seconds,
     total,
     train_seconds,
@@ -120,7 +121,12 @@ def phase_seconds(
         Phase.SYNC: {driver: seconds / batches for driver, seconds in synced.items()},
         Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
     }
-    return {phase: known.apply(seconds) for phase, seconds in phases.items()}
+    phases = {phase: known.apply(seconds) for phase, seconds in phases.items()}
+    if (every_seconds := traits.execution.save_seconds) is not None:
+        saves = min(1.0, total(decisive_seconds(phases, traits)) / every_seconds)  # a step: no more than one
+        whole = known.apply(save_seconds(workload, gpu, trainers, traits.execution))
+        phases[Phase.SAVE] = {driver: saves * seconds for driver, seconds in whole.items()}
+    return phases
 
 
 GENERATOR_SIDE = (Phase.GENERATE, Phase.REWARD, Phase.SYNC, Phase.EVALUATE)
@@ -128,11 +134,11 @@ TRAINER_SIDE = (Phase.OLD_LOG_PROBS, Phase.REFERENCE, Phase.TRAIN)
 
 
 def decisive_seconds(phases: Mapping[Phase, Seconds], traits: RecipeTraits) -> Seconds:
-    """Merge the phases that a step waits for: all of them, or the slower side of a split."""
-    generating, training = (_merged(phases, side) for side in (GENERATOR_SIDE, TRAINER_SIDE))
-    if traits.asynchronous:
-        return max(generating, training, key=total)
-    return _merged(phases, tuple(phases))
+    """Merge the phases that a step waits for: all of them, or the slower side of a split; a save stops both."""
+    if not traits.asynchronous:
+        return _merged(phases, tuple(phases))
+    slower = max((GENERATOR_SIDE, TRAINER_SIDE), key=lambda side: total(_merged(phases, side)))
+    return _merged(phases, (*slower, Phase.SAVE))
 
 
 def _merged(phases: Mapping[Phase, Seconds], wanted: tuple[Phase, ...]) -> Seconds:

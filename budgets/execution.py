@@ -20,6 +20,7 @@ class Execution:
     fp8_training: bool = False  # matrix products alone; states stay as wide as they are
     reward_seconds: float = RULE_SECONDS  # for one rollout
     reward_parallel: int = 1  # rollouts that are scored at once
+    save_seconds: float | None = None  # from one checkpoint to the next; None: saving is not counted
 
     def __post_init__(self) -> None:
         if self.micro_batch < 1 or self.reward_parallel < 1 or not self.reward_seconds > 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from budgets.errors import InfeasibleError
 from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu, Hardware, whole_share
-from budgets.models import BYTES_PER_WEIGHT
+from budgets.models import BYTES_PER_WEIGHT, ModelShape
 from budgets.workload import RecipeTraits, Workload
 
 # Mixed-precision Adam: bf16 weights and gradients, float32 master weights and two moments.
@@ -57,6 +57,12 @@ def _state_bytes(workload: Workload, traits: RecipeTraits) -> float:
     if rank is not None:
         return model.weight_bytes + STATE_BYTES_PER_PARAMETER * model.adapter_parameters(rank)
     return model.parameters * (STATE_BYTES_PER_PARAMETER + (BYTES_PER_WEIGHT if traits.reference_pass else 0))
+
+
+def checkpoint_bytes(model: ModelShape, lora_rank: int | None) -> float:
+    """Return the bytes of a checkpoint: weights and optimizer of all that is trained."""
+    trained = model.parameters if lora_rank is None else model.adapter_parameters(lora_rank)
+    return trained * (STATE_BYTES_PER_PARAMETER - BYTES_PER_WEIGHT)  # without its gradient
 
 
 def activation_bytes(workload: Workload, execution: Execution = USUAL) -> float:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu
 from budgets.lengths import ResponseLengths
-from budgets.memory import cache_room, engine_sizes, usual_engine
+from budgets.memory import cache_room, checkpoint_bytes, engine_sizes, usual_engine
 from budgets.models import BYTES_PER_WEIGHT, ModelShape
 from budgets.workload import RecipeTraits, Workload
 
@@ -36,6 +36,9 @@ EXPERT_TIMES = 4.0
 LAYER_ACROSS_NODES = 6.0  # times the overhead of a layer on one GPU, where an engine spans nodes; 2 within a node
 WAKE_SECONDS = 2.5  # of an engine after training: its memory taken back, its graphs and caches made ready
 RESHARD_GB_PER_S = 45.0  # gathering a trainer's shards, renaming them, sending and loading them
+# Writing a checkpoint while training waits, for each node: 7B in 149 s (pytorch.org/blog/reducing-checkpointing-times),
+# 8B in 360 s (pytorch/torchtitan#1301) and 240 s (pytorch/pytorch#104081), 13B in 300 s (epfLLM/Megatron-LLM#69).
+SAVE_GB_PER_S = 0.5
 
 
 class Driver(StrEnum):
@@ -49,6 +52,7 @@ class Driver(StrEnum):
     TRAIN_COMPUTE = "train_compute"
     FIXED = "fixed"
     WEIGHT_SYNC = "weight_sync"
+    SAVING = "saving"
     EXPERTS = "experts"
 
 
@@ -62,6 +66,7 @@ class Phase(StrEnum):
     TRAIN = "train"
     SYNC = "sync"
     EVALUATE = "evaluate"
+    SAVE = "save"
 
 
 Seconds = dict[Driver, float]
@@ -169,6 +174,13 @@ def sync_seconds(workload: Workload, gpu: Gpu, execution: Execution = USUAL) -> 
     if gpu.one_process:
         return {Driver.WEIGHT_SYNC: weights / (gpu.link_gb_per_s * 1e9 * LINK_USE)}
     return {Driver.WEIGHT_SYNC: WAKE_SECONDS + weights / (RESHARD_GB_PER_S * 1e9)}
+
+
+def save_seconds(workload: Workload, gpu: Gpu, gpus: int, execution: Execution) -> Seconds:
+    """Return the seconds of one checkpoint, which the nodes that train write together."""
+    nodes = max(1.0, gpus / gpu.gpus_per_node)
+    written = checkpoint_bytes(workload.model, execution.lora_rank)
+    return {Driver.SAVING: written / (nodes * SAVE_GB_PER_S * 1e9)}
 
 
 def reward_seconds(load: StepLoad, traits: RecipeTraits) -> Seconds:

@@ -48,7 +48,7 @@ class CostSection(Section):
     )
 
 
-def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
+def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: float) -> Execution:
     """Return how a recipe is run; ConfigError where our own trainer on a CPU does none of that."""
     seconds, parallel = REWARDS[section.reward]
     execution = Execution(
@@ -61,6 +61,7 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu) -> Execution:
         fp8_training=section.training_precision == "fp8",
         reward_seconds=section.reward_seconds or seconds,
         reward_parallel=section.reward_parallel or parallel,
+        save_seconds=None if gpu.one_process else save_seconds,
     )
     fp8 = execution.fp8_rollouts or execution.fp8_training
     if gpu.one_process and (fp8 or execution.lora_rank or execution.engine_gpus or not execution.packing):

@@ -160,7 +160,8 @@ def recipe_traits(config: Config, difficulty: str) -> RecipeTraits:
 def _as_trained(config: Config, recipe: Recipe) -> RecipeTraits:
     """Return what the recipe costs with its trainer: some score each rollout once more, and ours alone interrupts."""
     trainer, traits = config.trainer.name, recipe.traits(config.workload.task)
-    execution = execution_of(config.cost, trainer, catalogue.gpu(config.hardware.gpu, config.gpus))
+    gpu = catalogue.gpu(config.hardware.gpu, config.gpus)
+    execution = execution_of(config.cost, trainer, gpu, config.trainer.save_seconds)
     traits = traits if trainer == BUILTIN else traits.uninterrupted
     return replace(traits, old_log_probs=trainer in RECOMPUTING, execution=execution)
 

@@ -24,6 +24,7 @@ LIMITS: dict[Driver, str] = {
     Driver.FIXED: "fixed seconds of a step",
     Driver.WEIGHT_SYNC: "moving weights",
     Driver.EXPERTS: "sending tokens to experts",
+    Driver.SAVING: "writing checkpoints",
 }
 LONG_TAIL = 3.0  # times the mean that the longest response takes, from which on the step waits for it
 

@@ -24,6 +24,7 @@ PHASES = {
     "update": Phase.TRAIN,
     "sync": Phase.SYNC,
     "validation": Phase.EVALUATE,
+    "save": Phase.SAVE,
 }
 OUTSIDE = ("validation", "save")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from budgets.calibration import MeasuredStep, latest_mean, priced_phases, priced_whole
+from budgets.calibration import OUTSIDE, MeasuredStep, latest_mean, priced_phases, priced_whole
 from budgets.coefficient_fit import NOISE_PRIOR_SD
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90
@@ -27,6 +27,7 @@ NAMES = {
     Phase.TRAIN: "the update",
     Phase.SYNC: "weight sync",
     Phase.EVALUATE: "a validation",
+    Phase.SAVE: "a save",
 }
 Phases = tuple[Phase, ...]
 
@@ -145,7 +146,8 @@ def _unaccounted(records: Sequence[CostRecord]) -> list[str]:
     shares, seconds = [], []
     for record in records:
         timed = {name: took for name, took in record.seconds.items() if name in {phase.value for phase in Phase}}
-        timed.pop(Phase.EVALUATE.value, None)
+        for phase in OUTSIDE:
+            timed.pop(phase.value, None)
         whole = record.seconds.get("step")
         if whole and not record.asynchronous and {Phase.GENERATE.value, Phase.TRAIN.value} <= timed.keys():
             seconds.append(whole - sum(timed.values()))

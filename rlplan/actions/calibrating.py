@@ -143,10 +143,11 @@ def _counted(steps: int, name: str) -> str:
 
 
 def _measured_step(record: CostRecord, traits: RecipeTraits) -> "MeasuredStep":
-    from budgets.calibration import MeasuredStep  # noqa: PLC0415
+    from budgets.calibration import OUTSIDE, MeasuredStep  # noqa: PLC0415
 
     updates = record.updates_per_step or 1
-    timed = {Phase(name): took / updates for name, took in record.seconds.items() if name in _PHASES}
+    told = {Phase(name): took for name, took in record.seconds.items() if name in _PHASES}
+    timed = {phase: took if phase in OUTSIDE else took / updates for phase, took in told.items()}
     traits = _as_it_ran(record, traits, timed)
     together: dict[tuple[Phase, ...], float] = {}
     if record.trainer in _TIMES_BOTH and traits.reference_pass and Phase.REFERENCE not in timed:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from budgets.coefficients import UNMODELLED_FLOOR_LOG_SD, Coefficients, prior
 from budgets.cost import StepCost, phase_seconds, step_cost
+from budgets.execution import Execution
 from budgets.hardware import Hardware
 from budgets.memory import Placement, engine_sizes, fewest_gpus, training_gpus
 from budgets.signal import MeasuredPassRates, signal_fraction
@@ -47,7 +48,7 @@ def test_a_step_is_the_sum_of_its_phases_or_the_slower_side(
     generating, training = side(cost, GENERATING), side(cost, TRAINING)
     whole = max(generating, training) if TRAITS[recipe].asynchronous else generating + training
     assert cost.step_seconds == pytest.approx(whole, rel=1e-12)
-    assert set(cost.seconds_by_phase) == set(Phase)
+    assert set(cost.seconds_by_phase) == set(Phase) - {Phase.SAVE}
 
 
 @given(model=MODELS, recipe=RECIPES, n=ROLLOUTS, prompts=PROMPTS, gpus=st.integers(1, 64))
@@ -177,6 +178,18 @@ def test_validations_are_spread_over_the_steps_between_them() -> None:
     assert often.seconds_by_phase[Phase.EVALUATE] == pytest.approx(10 * rarely.seconds_by_phase[Phase.EVALUATE])
     whole = 100 * rarely.seconds_by_phase[Phase.EVALUATE]
     assert rarely.start_up_seconds > whole  # the base model is scored before any update
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "scalerl"])
+def test_saves_are_spread_over_the_updates_between_them_and_stop_both_sides(recipe: str) -> None:
+    def saving(every: float | None) -> StepCost:
+        traits = replace(TRAITS[recipe], execution=Execution(save_seconds=every))
+        return step_cost(workload_of(), hardware_of(), traits, 8, 64)
+
+    without, rarely, each_update = saving(None), saving(3600), saving(1)
+    whole = each_update.seconds_by_phase[Phase.SAVE]  # never more than one an update
+    assert each_update.step_seconds == pytest.approx(without.step_seconds + whole)
+    assert rarely.step_seconds == pytest.approx(without.step_seconds * (1 + whole / 3600))
 
 
 @given(driver=st.sampled_from(list(Driver)), factor=st.floats(1.0, 5.0), recipe=RECIPES)

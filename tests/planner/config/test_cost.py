@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,11 +24,13 @@ def test_the_section_reaches_every_command_that_prices() -> None:
         "rollout_precision": "fp8",
         "training_precision": "fp8",
     }
-    wanted = Execution(packing=False, micro_batch=8, lora_rank=16, fp8_rollouts=True, fp8_training=True)
+    usual = replace(USUAL, save_seconds=600.0)
+    wanted = replace(usual, packing=False, micro_batch=8, lora_rank=16, fp8_rollouts=True, fp8_training=True)
     assert executed(cost=cost) == wanted
     request = build_request(resolved(cost=cost, axes={"recipes": ["easy", "scalerl"]}))
     assert [variant.traits.execution for variant in request.all_variants] == [wanted, wanted]
-    assert executed() == USUAL
+    assert executed() == usual
+    assert executed(trainer={"save_seconds": 60}).save_seconds == 60
 
 
 @pytest.mark.parametrize(
