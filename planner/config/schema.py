@@ -19,12 +19,16 @@ from planner.metrics import Kind, Metric
 SIZES = re.compile(r"\s*n\s*=\s*(\d{1,6})\s*,\s*B\s*=\s*(\d{1,6})\s*", re.IGNORECASE)
 
 
-def named_sizes(text: str) -> tuple[int, int]:
-    """Return n and B as they are written, such as n=16,B=128; ValueError for anything else."""
-    found = SIZES.fullmatch(text)
-    if found is None or int(found[1]) < 2 or int(found[2]) < 1:
-        raise ValueError(f"'{text[:40]}' does not name n (2 or more) and B (1 or more): write them like n=16,B=128")
-    return int(found[1]), int(found[2])
+def named_sizes(text: str) -> tuple[tuple[int, int], ...]:
+    """Return each n and B of a text such as n=8,B=64 or n=8,B=128; ValueError for anything else."""
+    found = [SIZES.fullmatch(each) for each in re.split(r"\bor\b", text)]
+    sizes = tuple(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each is not None))
+    if None in found or any(n < 2 or B < 1 for n, B in sizes):
+        raise ValueError(
+            f"'{text[:40]}' does not name n (2 or more) and B (1 or more): write them like n=16,B=128, "
+            "and several like n=8,B=64 or n=8,B=128"
+        )
+    return sizes
 
 
 HOURS = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
@@ -198,8 +202,8 @@ class ProposalSection(Section):
     """What a proposal is compared with."""
 
     baseline: str = Field(
-        "n=16,B=128",
-        description="the usual choice, always a row of the plan: rollouts per prompt and prompts per batch"
+        "n=8,B=64 or n=8,B=128",
+        description="the usual choices, always rows of the plan: rollouts per prompt and prompts per batch"
         " (--baseline)",
     )
 

@@ -124,6 +124,6 @@ class Proposal:
         return tuple(candidate for candidate in self.candidates if candidate.standing.level)
 
     @property
-    def usual(self) -> Candidate:
-        """The usual choice, or the cell of the grid that is nearest to it."""
-        return next(candidate for candidate in self.candidates if candidate.standing.usual)
+    def usual(self) -> tuple[Candidate, ...]:
+        """The usual choices, or the cells of the grid that are nearest to them, best first."""
+        return tuple(candidate for candidate in self.candidates if candidate.standing.usual)

@@ -63,7 +63,7 @@ def _van_der_corput(number: int) -> float:
 
 
 HALVINGS: Final = 5  # in the search for the smallest budget that does
-LEVEL_NOTE, USUAL_NOTE = "level with the first", "the usual choice"
+LEVEL_NOTE, USUAL_NOTE = "level with the first", "a usual choice"
 LITTLE_SIGNAL = 0.3
 
 

@@ -14,7 +14,7 @@ from planner.prior.studies import Values
 from planner.view import Axes, Configuration
 
 LARGEST_BUDGET_GPU_HOURS = 1e9
-USUAL = (16, 128)  # n and B as most published recipes have them: 8 or 16 answers to 128 to 512 prompts
+USUAL = ((8, 64), (8, 128))  # n and B as recipes have them: 512 to 1,024 rollouts an update (docs/concepts/recipes.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Request:
     pilots: PilotRules = field(default_factory=PilotRules)
     coefficients: Coefficients = field(default_factory=Coefficients)
     variants: tuple[Variant, ...] = ()
-    usual: tuple[int, int] = USUAL  # the n and B that the proposal is compared with
+    usual: tuple[tuple[int, int], ...] = USUAL  # each n and B that the proposal is compared with
     learning_rate_range: tuple[float, float] | None = None  # least and largest factor, where a sweep searches for it
     chooses_gpus: bool = False  # whether the final run gets as many GPUs as seem best; else the hardware's
     within_hours: float | None = None  # of wall time, by whose end pilots and final run are to be done
@@ -192,7 +192,7 @@ class Standing:
     low: float
     high: float
     level: bool  # whether the prior can hardly tell it from the first
-    usual: bool  # whether it is the usual choice, or the nearest to it
+    usual: tuple[int, int] | None  # the usual choice whose row it is, or that it is the nearest to
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,20 @@ from planner.prior.studies import STUDIES
 from planner.proposals.request import Ground, PricedCell, Standing
 
 
-def standings(ranked: Sequence[PricedCell], weights: Weights, usual: tuple[int, int]) -> list[Standing]:
-    """Return how each cell stands against the first, and which is the usual choice or the nearest to it."""
+def standings(ranked: Sequence[PricedCell], weights: Weights, usual: Sequence[tuple[int, int]]) -> list[Standing]:
+    """Return how each cell stands against the first, and of which usual choice it is the row, or the nearest to it."""
     first = ranked[0]
-    nearest = min(ranked, key=lambda cell: math.dist(np.log2(cell.key), np.log2(usual)))
+    nearest: dict[int, tuple[int, int]] = {}
+    for asked in reversed(usual):  # where one cell is the nearest to several, it stands for the first of them
+        place = min(range(len(ranked)), key=lambda at: math.dist(np.log2(ranked[at].key), np.log2(asked)))
+        nearest[place] = asked
     scores = np.stack([cell.scores for cell in ranked], axis=1)
     noise = noise_between(first.variant.workload.pass_rates.mean)
     means, sds = differences(scores, first.scores, weights, noise)
     level = chances_ahead(scores, first.scores, weights, noise) >= LEVEL
     return [
-        Standing(mean, mean - Z90 * sd, mean + Z90 * sd, alike, cell is nearest)
-        for cell, mean, sd, alike in zip(ranked, means.tolist(), sds.tolist(), level.tolist(), strict=True)
+        Standing(mean, mean - Z90 * sd, mean + Z90 * sd, alike, nearest.get(place))
+        for place, (mean, sd, alike) in enumerate(zip(means.tolist(), sds.tolist(), level.tolist(), strict=True))
     ]
 
 

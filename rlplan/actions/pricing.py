@@ -28,8 +28,8 @@ class Priced:
 
 
 def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -> Priced:
-    """Price a step with what the database knows about costs; n and B that are not given are those of the baseline."""
-    usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)
+    """Price a step with what the database knows about costs; n and B are by default the first usual choice's."""
+    usual_n, usual_B = named_sizes(resolved.config.proposal.baseline)[0]
     workload, hardware, traits, known = build_step(resolved)
     asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)

@@ -29,8 +29,8 @@ def price(
     else from the defaults.
 
     Args:
-        rollouts_per_prompt: By default that of the usual choice, 16.
-        prompts_per_batch: By default that of the usual choice, 128.
+        rollouts_per_prompt: By default that of the usual choice, 8.
+        prompts_per_batch: By default that of the usual choice, 64.
         model: A model of the catalogue, or a path to a config.json.
         gpu: A GPU of the catalogue, or one that the configuration file describes.
         gpus: How many GPUs the run has.

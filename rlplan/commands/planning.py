@@ -30,7 +30,7 @@ def propose(
     pilot_fraction: options.PilotFractionOption = None,
     pilot_gpus: options.PilotGpusOption = None,
     baseline: Annotated[
-        str | None, typer.Option(help="What you would choose otherwise, always a row: n=16,B=128 unless you say so.")
+        str | None, typer.Option(help="What you would choose otherwise, always rows; else n=8,B=64 or n=8,B=128.")
     ] = None,
     learn_from: options.LearnFromOption = None,
     task: options.TaskOption = None,

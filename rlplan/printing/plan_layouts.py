@@ -94,14 +94,14 @@ LEAST_WEIGHT = 0.01  # of a study that is worth a line
 
 
 def marked_rank(candidate: Candidate) -> str:
-    """Return a row's rank with its signs: = for level with the first, * for the usual choice."""
+    """Return a row's rank with its signs: = for level with the first, * for a usual choice."""
     standing = candidate.standing
     return f"{'*' if standing.usual else ''}{'=' if standing.level else ''}{candidate.rank}"
 
 
 def said_of_the_ranking(proposal: Proposal) -> list[str]:
-    """Say which rows are level with the first, and what the usual choice is expected to lose or gain."""
-    return [_level(proposal), _usual(proposal)]
+    """Say which rows are level with the first, and what the usual choices are expected to lose or gain."""
+    return [_level(proposal), "* Usual choices: " + "; ".join(map(_usual, proposal.usual)) + "."]
 
 
 def _level(proposal: Proposal) -> str:
@@ -115,19 +115,15 @@ def _level(proposal: Proposal) -> str:
     )
 
 
-def _usual(proposal: Proposal) -> str:
-    usual, asked = proposal.usual, proposal.request.usual
-    n, B = usual.cell.key
-    named = f"n = {n}, B = {B},"
-    named = (
-        f"* The usual choice, {named}"
-        if (n, B) == asked
-        else f"* {named} of this grid the nearest to n = {asked[0]}, B = {asked[1]},"
-    )
-    if usual.rank == 1:
-        return f"{named} is the first."
-    low, high = (_behind(-end) for end in (usual.standing.high, usual.standing.low))
-    return f"{named} is row {usual.rank}: {_behind(-usual.standing.median)} the first ({low} to {high})."
+def _usual(candidate: Candidate) -> str:
+    (n, B), asked, standing = candidate.cell.key, candidate.standing.usual, candidate.standing
+    named = f"n = {n}, B = {B}"
+    if asked is not None and (n, B) != asked:
+        named += f" (the nearest here to n = {asked[0]}, B = {asked[1]})"
+    if candidate.rank == 1:
+        return f"{named} is the first"
+    low, high = (_behind(-end) for end in (standing.high, standing.low))
+    return f"{named} is row {candidate.rank}, {_behind(-standing.median)} the first ({low} to {high})"
 
 
 def _behind(score: float) -> str:

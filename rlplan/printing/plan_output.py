@@ -49,7 +49,7 @@ def _parts(plan: StoredPlan, top: int, database: str, canvas: Canvas) -> Iterato
     from rich.text import Text  # noqa: PLC0415
 
     proposal = plan.proposal
-    # The top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choice.
+    # The top of the ranking, every candidate that gets a pilot, however low it ranks, and the usual choices.
     shown = [each for each in proposal.candidates if each.rank <= top or each.pilot.steps or each.standing.usual]
     yield Text(_title(plan), style="bold")
     if warned := warned_of_pilots(proposal.sharing, proposal.request.budget_gpu_hours):

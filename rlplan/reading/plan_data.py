@@ -54,7 +54,7 @@ def plan_data(name: str, proposal: Proposal, taken_for_granted: list[Assumption]
         "difficulty": proposal.request.difficulty,
         **({"axes": axes} if axes else {}),
         "ranked_by": "expected score",
-        "baseline": baseline_data(proposal),
+        "baselines": [baseline_data(each) for each in proposal.usual],
         "rests_on": [asdict(ground) for ground in proposal.grounds],
         "elsewhere": [{"what": each.what, **best_data(each.best)} for each in proposal.elsewhere],
         "pilots": pilots_data(proposal.sharing),
@@ -111,7 +111,7 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
         "notes": list(candidate.notes),
         "level_with_first": candidate.standing.level,
         "against_first": {name: getattr(candidate.standing, name) for name in ("median", "low", "high")},
-        "baseline": candidate.standing.usual,
+        "baseline": candidate.standing.usual is not None,
         "gpu_hours_per_step_low": cell.cost.gpu_hours_per_step_low,
         "gpu_hours_per_step_high": cell.cost.gpu_hours_per_step_high,
         "rollouts": cell.allocation.rollouts,
@@ -125,11 +125,12 @@ def candidate_data(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def baseline_data(proposal: Proposal) -> dict[str, Any]:
-    """Return the row that stands for the usual choice, and which that was."""
-    (n, B), asked = proposal.usual.cell.key, proposal.request.usual
+def baseline_data(candidate: Candidate) -> dict[str, Any]:
+    """Return the row that stands for a usual choice, and which that was."""
+    (n, B), asked = candidate.cell.key, candidate.standing.usual
+    assert asked is not None
     return {
-        "rank": proposal.usual.rank,
+        "rank": candidate.rank,
         "rollouts_per_prompt": n,
         "prompts_per_batch": B,
         "asked": {"rollouts_per_prompt": asked[0], "prompts_per_batch": asked[1]},
