@@ -197,7 +197,7 @@ ALLOCBENCH := allocbench
 allocbench: setup  ## make the table of real runs, over as many sittings as it takes (hours), and its page
 	$(BIN)/python bench/allocbench.py make --folder $(ALLOCBENCH)
 	$(BIN)/python bench/allocbench.py export --folder $(ALLOCBENCH)
-	$(BIN)/python bench/allocbench.py findings --page docs/allocbench.md
+	$(BIN)/python bench/allocbench.py findings --page bench/results/allocbench.md
 
 docs: setup  ## build the documentation's site into build/site, after writing docs/commands.md anew
 	$(BIN)/python docs/tools/commands_page.py

@@ -2,13 +2,13 @@
 
     python bench/allocbench.py make --folder F [--tasks sum-easy sum-hard] [--seeds 0 1 2] [--recipes dr-grpo scalerl]
     python bench/allocbench.py export --folder F [--out bench/data]
-    python bench/allocbench.py findings [--page docs/allocbench.md]
+    python bench/allocbench.py findings [--page bench/results/allocbench.md]
 
 `make` drives `rlplan sweep --policy full` and can be stopped and started again at any time; with `--recipes` it makes
 the sub-grid for these recipes instead of the whole grid for each task's own; tasks are the embedded ones and those of
 allocating/own_tasks.py, and `--budget-scale` makes shorter runs. `export` reads what is finished so far,
-also while a sweep runs. `findings` prints every number of docs/allocbench.md and draws its pictures;
-with `--page` the numbers also replace those at the end of that page.
+also while a sweep runs. `findings` prints every number behind docs/allocbench.md and draws its pictures;
+with `--page` the numbers also replace those of that page.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def findings(given: argparse.Namespace) -> None:
-    """Print the numbers, put them at the end of the page, and draw the pictures."""
+    """Print the numbers, put them into the page, and draw the pictures."""
     from allocating.pictures import draw, draw_recipes
     from allocating.report import read_all, report
 
