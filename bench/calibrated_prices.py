@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.fit_prices import examples, fit, with_widths
+from bench.fit_prices import examples, fit, widths
 from budgets.calibration import MeasuredStep, calibrate
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost
@@ -95,18 +95,16 @@ def calibrated_tables(rows: Path) -> list[tuple[str, list[list[str]]]]:
 def pairs(rows: Path) -> Iterable[Pair]:
     """Yield every ordered pair of runs of one set-up and model, the first of which calibrates."""
     known = examples(rows)
-    widths = with_widths(known)
-    scatter = {name: getattr(widths, name) for name in ("known_log_sd", "unknown_log_sd", "unseen_log_sd")}
+    wide = widths(known)
     runs = _runs(rows)
     for setup in sorted({run.setup for run in runs}):
         own = [run for run in runs if run.setup == setup]
         if len(own) < 2:
             continue
-        rest = replace(fit([each for each in known if each.run.setup != setup]), **scatter)
+        rest = wide.widen(fit([each for each in known if each.run.setup != setup]))
         for one, other in permutations(own, 2):
             if one.workload.model.name == other.workload.model.name:
-                gpu, model = one.hardware.gpu, one.workload.model
-                yield _pair(one, other, rest.coefficients(one.trainer, gpu.name, model.name))
+                yield _pair(one, other, rest.coefficients(one.trainer))
 
 
 def _pair(one: MeasuredRun, other: MeasuredRun, before: Coefficients) -> Pair:

@@ -133,7 +133,7 @@ def study_run(name: str, gpu_hours: float, steps: float, prompts: int, model: st
     shape = catalogue.model(model)
     workload = Workload(shape, PROMPT_TOKENS, responses, 53_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("gb200"), 80, 80)
-    known = prior(hardware.gpu, shape)
+    known = prior(hardware.gpu)
     traits = load_recipe("scalerl").traits().uninterrupted  # the mean that is assumed is that of what it came to
     return Run(name, gpu_hours, steps, 16, prompts, workload, hardware, traits, known)
 
@@ -145,7 +145,7 @@ def tiny_run() -> Run:
     workload = Workload(shape, 8, responses, 10_000, DIFFICULTIES["mixed"], validation)
     hardware = Hardware(catalogue.gpu("cpu"), 1, 1)
     steps, traits = 60_000 / CPU_ROLLOUTS, load_recipe("dr-grpo").traits()
-    known = prior(hardware.gpu, shape)
+    known = prior(hardware.gpu)
     return Run("(e) tiny model, one CPU core", 1 / 60, steps, 16, 16, workload, hardware, traits, known)
 
 

@@ -1,14 +1,15 @@
 """Fits the cost model's constants to measured steps of other people's runs, and writes what the prior is read from.
 
-A hierarchy: constants that all share, a factor for each trainer, one for each set-up (a release on a machine). The
-width of each is what explains the rows best when their set-up, or their whole trainer, is left out of the fit. New
-rows go into `bench/data/measured_steps.csv`; then `python bench/fit_prices.py --write` makes the constants anew.
+A hierarchy: constants that all share, a factor for each trainer, one for each of its workloads (a model on a GPU kind,
+in all releases and modes). The widths are those under which rows are likeliest whose whole workload, or whose whole
+trainer, is left out of the fit; each left-out workload counts once. New rows go into `bench/data/measured_steps.csv`;
+then `python bench/fit_prices.py --write` makes the constants anew.
 """
 
 import argparse
 import csv
-import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,55 +17,85 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, minimize_scalar
+from scipy.optimize import least_squares, minimize, minimize_scalar
+from scipy.stats import t as student_t
 
-from budgets import catalogue
 from budgets.coefficients import CONSTANTS, PRIOR_LOG_SD, Coefficients, Efficiencies, Fitted
-from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE
+from budgets.cost import GENERATOR_SIDE, TRAINER_SIDE, Z90
 from budgets.errors import InputError
 from budgets.measured_runs import PHASE_COLUMNS, MeasuredRun, measured_run
-from budgets.work import Phase
+from budgets.work import Driver, Phase
 
 ROWS = Path(__file__).parent / "data" / "measured_steps.csv"
 TARGET = Path(__file__).parent.parent / "budgets" / "catalogue" / "efficiencies.toml"
 NAMES = tuple(CONSTANTS)
+TRAIN = NAMES.index("train")
 CONSTANT_SD = np.array([PRIOR_LOG_SD[CONSTANTS[name][-1]] for name in NAMES])
-LOOSE = 0.3 * CONSTANT_SD  # between set-ups, so that measured steps of one's own can move each
-# At least so much for a model or a GPU kind that no row has: left out one by one they are hardly further off, but these
-# are three kinds, and one that is in no table (64 GB, 280 TFLOPS) was off by × 1.4 to 1.8.
-UNSEEN_SD = 0.15
-TRAINER_SD, SETUP_SD = 0.20, 0.15  # of the factors: frameworks, and releases of one, differ by × 1.2 to 1.6
-STEP_NOISE, PHASE_NOISE = 0.08, 0.30  # what one table's averages of a few steps leave; phases are cut differently
+TRAINER_SD, WORKLOAD_SD = 0.20, 0.25  # of the factors: frameworks, and workloads of one, differ by × 1.2 to 1.6
+STEP_NOISE, PHASE_NOISE = 0.10, 0.30  # what releases leave of one workload's steps; phases are cut differently
+# Left-out workloads miss by a Student t: a few are far off. Four degrees of freedom are what robust fits take where the
+# data cannot tell (Lange, Little and Taylor, 1989); the widths are of normals with the same 90 % interval.
+TAIL = student_t(4)
+TAIL_WIDTH = float(TAIL.ppf(0.95)) / Z90
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Form:
+    """What is fitted: with a factor for each trainer or without, log-probabilities with a constant of their own or not.
+
+    Such a constant is one more of `NAMES`; what is shipped has none, since it lowers no left-out error.
+    """
+
+    name: str
+    trainers: bool = True
+    recompute: bool = False
+
+    def weights(self, p: Vector) -> Vector:
+        """Return what each part of a step is multiplied with: the constants, the recomputed passes, the rest."""
+        recomputed = p[len(NAMES)] if self.recompute else p[TRAIN]
+        return np.exp([*p[: len(NAMES)], recomputed, 0.0])
+
+
+SHIPPED = Form("five constants and a factor for each trainer")
+FORMS = (
+    SHIPPED,
+    Form("the same without the trainers' factors", trainers=False),
+    Form("six constants (recomputing apart), no factors", trainers=False, recompute=True),
+    Form("six constants and the factors", recompute=True),
+)
+
+
+@dataclass(frozen=True)
 class Example:
-    """A measured run as the fit sees it: seconds by constant, of each side and of each phase that was published."""
+    """A measured run as the fit sees it: seconds by part, of each side and of each phase that was published."""
 
     run: MeasuredRun
 
     @cached_property
     def _phases(self) -> Mapping[Phase, Vector]:
         base = self.run.base_seconds(Coefficients())
-        return {phase: _by_constant(seconds) for phase, seconds in base.items()}
+        return {phase: _by_part(phase, seconds) for phase, seconds in base.items()}
 
     def _sum(self, phases: Iterable[Phase]) -> Vector:
         return np.sum([self._phases[phase] for phase in phases], axis=0)
 
     @cached_property
     def sides(self) -> tuple[Vector, Vector]:
-        """Seconds of generators and of trainers; the last entry grows with no constant."""
+        """Seconds of generators and of trainers; of a trainer alone its update. The last entry grows with nothing."""
+        if self.alone:
+            return np.zeros(len(NAMES) + 2), self.columns["update_seconds"]
         return self._sum(GENERATOR_SIDE), self._sum(TRAINER_SIDE)
 
     @cached_property
     def columns(self) -> dict[str, Vector]:
-        """Seconds of each published phase."""
-        return {column: self._sum(PHASE_COLUMNS[column]) for column in self.run.seconds_by_column}
+        """Seconds of each published phase; none contains the fixed ones, which trainers time nowhere or apart."""
+        timed = np.array([*(name != "fixed" for name in NAMES), True, True])
+        return {column: timed * self._sum(PHASE_COLUMNS[column]) for column in self.run.seconds_by_column}
 
     def log_seconds(self, weights: Vector) -> float:
-        """Return the logarithm of a batch's seconds with the constants so many times nominal."""
+        """Return the logarithm of a batch's seconds with the parts so many times nominal."""
         generating, training = (float(side @ weights) for side in self.sides)
         whole = max(generating, training) if self.run.traits.asynchronous else generating + training
         return math.log(whole)
@@ -75,27 +106,40 @@ class Example:
         parts = generating + training
         if self.run.traits.asynchronous:
             parts = generating if generating.sum() > training.sum() else training
-        return np.asarray(parts[:-1] / parts.sum())
+        parts[TRAIN] += parts[len(NAMES)]
+        return np.asarray(parts[: len(NAMES)] / parts[[*range(len(NAMES)), -1]].sum())
 
     def tells(self, constant: int) -> bool:
         """Whether a constant has a part in the run."""
         return bool(sum(side[constant] for side in self.sides) > 0)
 
     @property
-    def involved(self) -> tuple[str, str]:
-        """Its GPU kind and its model."""
-        return self.run.hardware.gpu.name, self.run.workload.model.name
+    def alone(self) -> bool:
+        """Whether no step was measured but the trainer's update."""
+        return self.run.seconds is None
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What shares a factor: its trainer with its workload."""
+        return self.run.trainer, self.workload
+
+    @property
+    def workload(self) -> str:
+        """Its model on its GPU kind."""
+        return f"{self.run.workload.model.name} on {self.run.hardware.gpu.name}"
 
     @property
     def log_measured(self) -> float:
         """The logarithm of the measured seconds."""
-        assert self.run.seconds is not None
-        return math.log(self.run.seconds)
+        return math.log(self.run.seconds or self.run.seconds_by_column["update_seconds"])
 
 
-def _by_constant(seconds: Mapping[object, float]) -> Vector:
+def _by_part(phase: Phase, seconds: Mapping[Driver, float]) -> Vector:
     parts = [sum(seconds.get(driver, 0.0) for driver in CONSTANTS[name]) for name in NAMES]
-    return np.array([*parts, sum(seconds.values()) - sum(parts)])
+    rest, recomputed = sum(seconds.values()) - sum(parts), 0.0
+    if phase in (Phase.OLD_LOG_PROBS, Phase.REFERENCE):
+        parts[TRAIN], recomputed = 0.0, parts[TRAIN]
+    return np.array([*parts, recomputed, rest])
 
 
 def examples(rows: Path = ROWS) -> list[Example]:
@@ -110,59 +154,72 @@ def _priced(row: Mapping[str, str]) -> MeasuredRun | None:
         run = measured_run(row)
     except InputError:
         return None
-    return run if not run.length_log_sd and run.seconds else None
+    measured = run.seconds or "update_seconds" in run.seconds_by_column
+    return run if measured and not run.length_log_sd else None
 
 
-def fit(known: Sequence[Example]) -> Efficiencies:
-    """Return the constants and the trainers' factors that explain the examples best, with their uncertainty."""
-    trainers = sorted({each.run.trainer for each in known})
-    setups = sorted({each.run.setup for each in known})
-    first_setup = len(NAMES) + len(trainers)
-    sds = np.concatenate([CONSTANT_SD, np.full(len(trainers), TRAINER_SD), np.full(len(setups), SETUP_SD)])
+def fit(known: Sequence[Example], form: Form = SHIPPED) -> Efficiencies:
+    """Return the constants and the trainers' factors that explain the examples best."""
+    p, trainers = _estimate(known, form)
+    constants = {
+        name: Fitted(float(p[i]), float(CONSTANT_SD[i]), _groups(each for each in known if each.tells(i)))
+        for i, name in enumerate(NAMES)
+    }
+    if form.recompute:
+        constants["recompute"] = Fitted(float(p[len(NAMES)]), 0.0, 0)
+    factors = {}
+    for name, value in trainers.items():
+        own = _groups(each for each in known if each.run.trainer == name)
+        # What so many workloads leave of the doubt about a trainer.
+        factors[name] = Fitted(value, 1 / math.sqrt(1 / TRAINER_SD**2 + own / WORKLOAD_SD**2), own)
+    return Efficiencies(constants, factors, 0.0, 0.0)
+
+
+def _estimate(known: Sequence[Example], form: Form) -> tuple[Vector, dict[str, float]]:
+    """Return the most likely logarithms of the constants and of the trainers' factors."""
+    names = len(NAMES) + form.recompute
+    trainers = sorted({each.run.trainer for each in known}) if form.trainers else []
+    groups = sorted({each.group for each in known})
+    timed = [(each, column) for each in known if not each.alone for column in each.columns]
+    generating, training = (np.stack([each.sides[side] for each in known]) for side in (0, 1))
+    split = np.array([each.run.traits.asynchronous for each in known])
+    phases = np.reshape([each.columns[column] for each, column in timed], (-1, len(NAMES) + 2))
+    measured = [each.log_measured for each in known]
+    measured += [math.log(each.run.seconds_by_column[column]) for each, column in timed]
+    owners = [*known, *(each for each, _ in timed)]
+    members = np.array(
+        [[*(each.run.trainer == name for name in trainers), *(each.group == own for own in groups)] for each in owners]
+    )
+    noise = np.array([STEP_NOISE] * len(known) + [PHASE_NOISE] * len(timed))
+    sds = np.array([*CONSTANT_SD, *[CONSTANT_SD[TRAIN]] * form.recompute])
+    sds = np.array([*sds, *[TRAINER_SD] * len(trainers), *[WORKLOAD_SD] * len(groups)])
 
     def residuals(p: Vector) -> Vector:
-        weights = np.exp(np.append(p[: len(NAMES)], 0.0))
-        off = list(p / sds)
-        for each in known:
-            offset = p[len(NAMES) + trainers.index(each.run.trainer)] + p[first_setup + setups.index(each.run.setup)]
-            off.append((each.log_measured - each.log_seconds(weights) - offset) / STEP_NOISE)
-            for column, base in each.columns.items():
-                measured = math.log(each.run.seconds_by_column[column])
-                off.append((measured - math.log(float(base @ weights)) - offset) / PHASE_NOISE)
-        return np.array(off)
+        weights = form.weights(p)
+        first, second = generating @ weights, training @ weights
+        whole = np.where(split, np.maximum(first, second), first + second)
+        predicted = np.log([*whole, *(phases @ weights)]) + members @ p[names:]
+        return np.array([*(p / sds), *((measured - predicted) / noise)])
 
-    found = least_squares(residuals, np.zeros(len(sds)))
-
-    def fitted(index: int, log_sd: float, seen: Sequence[Example]) -> Fitted:
-        return Fitted(float(found.x[index]), log_sd, _setups(seen))
-
-    constants = {
-        name: fitted(i, float(LOOSE[i]), [each for each in known if each.tells(i)]) for i, name in enumerate(NAMES)
-    }
-    factors = {}
-    for i, name in enumerate(trainers):
-        own = [each for each in known if each.run.trainer == name]
-        # What so many set-ups leave of the doubt about a trainer.
-        doubt = 1 / math.sqrt(1 / TRAINER_SD**2 + _setups(own) / SETUP_SD**2)
-        factors[name] = fitted(len(NAMES) + i, doubt, own)
-    seen = frozenset(name for each in known for name in each.involved)
-    return Efficiencies(constants, factors, seen, SETUP_SD, math.hypot(SETUP_SD, TRAINER_SD), TRAINER_SD)
+    found = least_squares(residuals, np.zeros(len(sds))).x
+    return found[:names], {name: float(found[names + i]) for i, name in enumerate(trainers)}
 
 
-def _setups(rows: Iterable[Example]) -> int:
-    return len({each.run.setup for each in rows})
+def _groups(rows: Iterable[Example]) -> int:
+    return len({each.group for each in rows})
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run predicted from a fit that has not seen its set-up, or its trainer at all."""
+    """A run predicted from a fit that has not seen its workload, its trainer, or its generation of GPUs."""
 
     example: Example
     fitted: Efficiencies
+    form: Form
 
     @property
     def trainer_known(self) -> bool:
-        """Whether other set-ups of its trainer are in the fit."""
+        """Whether other workloads of its trainer are in the fit."""
         return self.example.run.trainer in self.fitted.trainers
 
     @property
@@ -179,16 +236,17 @@ class LeftOut:
         """Return the logarithm of the predicted seconds of a published phase."""
         return math.log(float(self.example.columns[column] @ self._weights)) + self._offset
 
-    @property
-    def all_seen(self) -> bool:
-        """Whether its model and its GPU kind are in the fit."""
-        return self.fitted.seen.issuperset(self.example.involved)
-
-    def variance(self, scatter: float) -> float:
-        """Return the variance of the prediction with a scatter of the whole, to first order."""
+    def variance(self, constants: float, scatter: float) -> float:
+        """Return the variance of the prediction, to first order: so many times the constants' widths, and a scatter."""
         factor = self.fitted.trainers.get(self.example.run.trainer)
         own = factor.log_sd**2 if factor else 0.0
-        return float(self.example.shares(self._weights) ** 2 @ LOOSE**2) + own + scatter**2
+        shares = self.example.shares(self._weights)
+        return float(constants**2 * (shares**2 @ CONSTANT_SD**2)) + own + scatter**2
+
+    def log_sd(self, widths: "Widths") -> float:
+        """Return the width that a price would have."""
+        scatter = widths.known if self.trainer_known else widths.unknown
+        return TAIL_WIDTH * math.sqrt(self.variance(widths.constants / TAIL_WIDTH, scatter / TAIL_WIDTH))
 
     @property
     def _offset(self) -> float:
@@ -197,44 +255,55 @@ class LeftOut:
 
     @cached_property
     def _weights(self) -> Vector:
-        return np.exp([*(self.fitted.constants[name].log_value for name in NAMES), 0.0])
+        return self.form.weights(np.array([each.log_value for each in self.fitted.constants.values()]))
 
 
-def left_out(known: Sequence[Example], by: Callable[[MeasuredRun], str]) -> list[LeftOut]:
-    """Predict every run from the others: of other set-ups, or of other trainers."""
+def left_out(known: Sequence[Example], by: Callable[[Example], str], form: Form = SHIPPED) -> list[LeftOut]:
+    """Predict every run from the others: of other workloads, other trainers, or other generations."""
     found = []
-    for group in sorted({by(each.run) for each in known}):
-        rest = fit([each for each in known if by(each.run) != group])
-        found += [LeftOut(each, rest) for each in known if by(each.run) == group]
+    for group in sorted({by(each) for each in known}):
+        rest = fit([each for each in known if by(each) != group], form)
+        found += [LeftOut(each, rest, form) for each in known if by(each) == group]
     return found
 
 
-def with_widths(known: Sequence[Example]) -> Efficiencies:
-    """Fit, and choose the widths under which the rows are likeliest that the fit has not seen."""
-    trainers = left_out(known, lambda run: run.trainer)
-    setups = [each for each in left_out(known, lambda run: run.setup) if each.trainer_known and each.all_seen]
-    models = left_out(known, lambda run: run.workload.model.name)
-    kinds = left_out(known, lambda run: run.hardware.gpu.name)
-    within = _scatter(setups)
-    across = _scatter([each for each in trainers if not each.trainer_known])
-    new = _scatter([each for each in (*models, *kinds) if each.trainer_known and not each.all_seen])
-    return replace(
-        fit(known),
-        known_log_sd=within,
-        unknown_log_sd=across,
-        unseen_log_sd=max(UNSEEN_SD, math.sqrt(max(0.0, new**2 - within**2))),
-    )
+@dataclass(frozen=True)
+class Widths:
+    """How uncertain a price of an unseen workload is, as standard deviations with the 90 % interval of a Student t."""
+
+    constants: float  # times `CONSTANT_SD`
+    known: float  # what remains, where the trainer is in the fit
+    unknown: float  # where it is not
+
+    def widen(self, found: Efficiencies) -> Efficiencies:
+        """Return a fit with these widths."""
+        constants = {
+            name: replace(each, log_sd=self.constants * float(CONSTANT_SD[i]))
+            for i, (name, each) in enumerate(found.constants.items())
+        }
+        trainers = {name: replace(each, log_sd=TAIL_WIDTH * each.log_sd) for name, each in found.trainers.items()}
+        return Efficiencies(constants, trainers, self.known, self.unknown)
 
 
-def _scatter(rows: Sequence[LeftOut]) -> float:
-    """Return the scatter under which the rows are likeliest, at least a few percent."""
-    misses = np.array([each.log_miss for each in rows])
+def widths(known: Sequence[Example]) -> Widths:
+    """Return the widths under which the workloads and trainers are likeliest that a fit has not seen."""
+    workloads = [each for each in left_out(known, lambda each: each.workload) if each.trainer_known]
+    trainers = left_out(known, lambda each: each.run.trainer)
 
-    def unlikely(log_scatter: float) -> float:
-        variances = np.array([each.variance(math.exp(log_scatter)) for each in rows])
-        return float(np.sum(misses**2 / variances + np.log(variances)))
+    def unlikely(p: Vector) -> float:
+        return _unlikely(workloads, math.exp(p[0]), math.exp(p[1]))
 
-    return math.exp(float(minimize_scalar(unlikely, bounds=(math.log(0.03), 0.0), method="bounded").x))
+    constants, scatter = np.exp(minimize(unlikely, np.log([1.0, 0.1]), bounds=[(-3, 1), (-4, 0)]).x)
+    alone = minimize_scalar(lambda x: _unlikely(trainers, constants, math.exp(x)), bounds=(-4, 0), method="bounded")
+    return Widths(*(TAIL_WIDTH * float(each) for each in (constants, scatter, math.exp(alone.x))))
+
+
+def _unlikely(rows: Sequence[LeftOut], constants: float, scatter: float) -> float:
+    """Return minus the log-likelihood of the misses, each workload of a trainer counting once."""
+    rows_of = Counter(each.example.group for each in rows)
+    sds = np.sqrt([each.variance(constants, scatter) for each in rows])
+    weights = 1 / np.array([rows_of[each.example.group] for each in rows])
+    return -float(weights @ TAIL.logpdf(np.array([each.log_miss for each in rows]) / sds) - weights @ np.log(sds))
 
 
 def written(found: Efficiencies) -> str:
@@ -242,23 +311,19 @@ def written(found: Efficiencies) -> str:
     lines = [
         "# Made by bench/fit_prices.py from bench/data/measured_steps.csv: make it anew instead of changing it.",
         "#",
-        "#   value    times the nominal seconds of budgets/work.py",
-        "#   width    standard deviation of its logarithm between set-ups: 0.2 is a factor of 1.4 either way at 90 %",
-        "#   setups   releases on machines that it rests on",
+        "#   value      times the nominal seconds of budgets/work.py",
+        "#   width      standard deviation of its logarithm between workloads: 0.2 is a factor of 1.4 at 90 %",
+        "#   workloads  models on GPU kinds, by trainer, that it rests on",
         "#",
         "# constants: all parts of a step that these runs cannot tell apart; trainers: times all of them.",
-        "# scatter: what remains for a set-up of a trainer that is named here, of one that is not; what a model",
-        "# or a GPU kind that no run had adds.",
+        "# scatter: what remains for an unseen workload of a trainer that is named here, and of one that is not.",
     ]
     for kind, table in (("constants", found.constants), ("trainers", found.trainers)):
         for name, entry in table.items():
             lines += ["", f"[{kind}.{name}]", f"value = {math.exp(entry.log_value):.3f}"]
-            lines += [f"width = {entry.log_sd:.3f}", f"setups = {entry.setups}"]
+            lines += [f"width = {entry.log_sd:.3f}", f"workloads = {entry.workloads}"]
     lines += ["", "[scatter]", f"known_trainer = {found.known_log_sd:.3f}"]
-    lines += [f"unknown_trainer = {found.unknown_log_sd:.3f}", f"unseen = {found.unseen_log_sd:.3f}", "", "[seen]"]
-    for kind in ("gpus", "models"):
-        lines.append(f"{kind} = {json.dumps(sorted(found.seen.intersection(catalogue.names(kind))))}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, f"unknown_trainer = {found.unknown_log_sd:.3f}"]) + "\n"
 
 
 def main() -> None:
@@ -267,7 +332,8 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=ROWS, help="a table with the columns of the shipped one")
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.name} into the catalogue")
     arguments = parser.parse_args()
-    text = written(with_widths(examples(arguments.rows)))
+    known = examples(arguments.rows)
+    text = written(widths(known).widen(fit(known)))
     print(text, end="")
     if arguments.write:
         TARGET.write_text(text, encoding="utf-8")

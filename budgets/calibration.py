@@ -90,7 +90,7 @@ def calibrate(
 
     The prior is what published runs say of trainers at large, unless one is given.
     """
-    before = before or prior(gpu, workload.model)
+    before = before or prior(gpu)
     if not measured:
         return Calibration(before, None)
     timings = _timings(workload, gpu, measured)

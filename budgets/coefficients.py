@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import product
 
 from budgets.hardware import Gpu
-from budgets.models import ModelShape
 from budgets.work import Driver, Seconds, total
 
 # How far a coefficient may lie from its nominal value where nothing was ever measured, as a log standard deviation:
@@ -90,43 +90,41 @@ class Coefficients:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fitted factor as its logarithm, that logarithm's standard deviation, and the set-ups that it rests on."""
+    """A fitted factor as its logarithm, that logarithm's standard deviation, and the workloads that it rests on."""
 
     log_value: float
     log_sd: float
-    setups: int
+    workloads: int
 
 
 @dataclass(frozen=True, slots=True)
 class Efficiencies:
-    """What published runs say: the constants, a factor for each trainer, and the scatter that remains."""
+    """What published runs say: the constants, a factor for each trainer, and the scatter of workloads left out."""
 
     constants: Mapping[str, Fitted]
     trainers: Mapping[str, Fitted]
-    seen: frozenset[str]  # the models and GPU kinds of those runs
-    known_log_sd: float  # of a set-up of a trainer that was seen
+    known_log_sd: float  # of a workload of a trainer that was seen
     unknown_log_sd: float  # of any other
-    unseen_log_sd: float  # more, for a model or a GPU kind that was not seen
 
-    def coefficients(self, trainer: str | None = None, *involved: str) -> Coefficients:
-        """Return the prior of a trainer's coefficients with these models and GPU kinds."""
+    def coefficients(self, trainer: str | None = None) -> Coefficients:
+        """Return the prior of a trainer's coefficients, as wide as workloads that the fit has not seen."""
         seen = self.trainers.get(trainer or "")
         offset, remains = (seen.log_value, self.known_log_sd) if seen else (0.0, self.unknown_log_sd)
-        new = 0.0 if self.seen.issuperset(involved) else self.unseen_log_sd
-        log_mean, variance = dict.fromkeys(Driver, 0.0), {driver: sd**2 for driver, sd in PRIOR_LOG_SD.items()}
+        log_mean, covariance = dict.fromkeys(Driver, 0.0), Coefficients().log_covariance
         for name, fitted in self.constants.items():
-            for driver in CONSTANTS[name]:
-                log_mean[driver], variance[driver] = fitted.log_value + offset, fitted.log_sd**2
+            drivers = CONSTANTS[name]
+            log_mean |= dict.fromkeys(drivers, fitted.log_value + offset)
+            covariance = {**covariance, **dict.fromkeys(product(drivers, drivers), fitted.log_sd**2)}
         return Coefficients(
             log_mean,
-            {(driver, driver): value for driver, value in variance.items()},
-            unmodelled_log_sd=math.hypot(remains, new, seen.log_sd if seen else 0.0),
+            covariance,
+            unmodelled_log_sd=math.hypot(remains, seen.log_sd if seen else 0.0),
         )
 
 
-def prior(gpu: Gpu, model: ModelShape, trainer: str | None = None) -> Coefficients:
+def prior(gpu: Gpu, trainer: str | None = None) -> Coefficients:
     """Return the coefficients before anything is measured here: of one process nominal, else of published runs."""
-    return Coefficients() if gpu.one_process else _shipped().coefficients(trainer, gpu.name, model.name)
+    return Coefficients() if gpu.one_process else _shipped().coefficients(trainer)
 
 
 def trainer_named(framework: str) -> str:
@@ -140,16 +138,9 @@ def _shipped() -> Efficiencies:
 
     def of(kind: str) -> dict[str, Fitted]:
         return {
-            name: Fitted(math.log(entry["value"]), entry["width"], entry["setups"])
+            name: Fitted(math.log(entry["value"]), entry["width"], entry["workloads"])
             for name, entry in table[kind].items()
         }
 
-    scatter, seen = table["scatter"], table["seen"]
-    return Efficiencies(
-        of("constants"),
-        of("trainers"),
-        frozenset([*seen["gpus"], *seen["models"]]),
-        scatter["known_trainer"],
-        scatter["unknown_trainer"],
-        scatter["unseen"],
-    )
+    scatter = table["scatter"]
+    return Efficiencies(of("constants"), of("trainers"), scatter["known_trainer"], scatter["unknown_trainer"])

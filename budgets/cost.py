@@ -80,7 +80,7 @@ def step_cost(
     it is the best one, or the best of which each of so many equal parts has the same split; a placement is taken to
     fit, since somebody runs it. `engine_gpus` is the size of an inference engine, where it is known.
     """
-    known = coefficients or prior(hardware.gpu, workload.model, trainer)
+    known = coefficients or prior(hardware.gpu, trainer)
     if placement is None:
         require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)

@@ -16,6 +16,7 @@ class Execution:
     micro_batch: int = 4  # sequences that are padded to the longest of them where they are not packed
     lora_rank: int | None = None  # None: all weights are trained
     sends_adapters: bool = False  # with LoRA the engines get the adapters alone, else the merged weights
+    speculation: float = 1.0  # times as fast as without do the engines decode, where a draft is only checked
     fp8_rollouts: bool = False  # the engines' linear layers hold one byte a weight
     fp8_training: bool = False  # matrix products alone; states stay as wide as they are
     reward_seconds: float = RULE_SECONDS  # for one rollout
@@ -28,6 +29,8 @@ class Execution:
                 f"a micro-batch of {self.micro_batch}, a reward of {self.reward_seconds:g} s and "
                 f"{self.reward_parallel} at once: sequences and rewards are at least 1, and seconds are positive"
             )
+        if not self.speculation >= 1:
+            raise InputError(f"speculation {self.speculation:g}: decoding is at least 1 times as fast with it")
         if self.engine_gpus is not None and self.engine_gpus < 1:
             raise InputError(f"engines of {self.engine_gpus} GPUs: give at least 1, or leave it out")
         if self.lora_rank is not None and self.lora_rank < 1:
@@ -46,6 +49,7 @@ class Execution:
             parts.append(
                 f"LoRA of rank {self.lora_rank}, {'adapters' if self.sends_adapters else 'merged weights'} sent"
             )
+        parts += [f"speculative decoding, × {self.speculation:g}"] if self.speculation > 1 else []
         parts += ["rollouts in fp8"] if self.fp8_rollouts else []
         parts += ["training in fp8"] if self.fp8_training else []
         if self.slow_reward:

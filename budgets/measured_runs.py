@@ -60,7 +60,7 @@ class MeasuredRun:
     @property
     def coefficients(self) -> Coefficients:
         """What published runs say of this trainer, with the length as well as it is known here."""
-        known = prior(self.hardware.gpu, self.workload.model, self.trainer)
+        known = prior(self.hardware.gpu, self.trainer)
         return replace(known, length_log_sd=self.length_log_sd)
 
     def cost(self, coefficients: Coefficients | None = None) -> StepCost:
@@ -109,6 +109,8 @@ def measured_run(row: Row) -> MeasuredRun:
         prompt = USUAL_PROMPT
         notes.append(f"prompts taken to have {prompt:.0f} tokens")
     responses, length_log_sd = _responses(row, prompt, model, notes)
+    if responses.cap + prompt > model.context:  # somebody ran it
+        model = replace(model, context=math.ceil(responses.cap + prompt))
     traits = RecipeTraits(
         name=row.get("row_id", "") or "row",
         reference_pass=_flag(row, "reference_pass", False, notes),
@@ -156,6 +158,7 @@ def _execution(row: Row, trainer: str) -> Execution:
         micro_batch=_whole(row, "micro_batch") or USUAL.micro_batch,
         lora_rank=_whole(row, "lora_rank"),
         sends_adapters=trainer in SENDING_ADAPTERS,
+        speculation=_number(row, "speculation") or USUAL.speculation,
         fp8_rollouts=rollouts == "fp8",
         fp8_training=training == "fp8",
         reward_seconds=_number(row, "seconds_per_reward") or USUAL.reward_seconds,
@@ -187,7 +190,7 @@ def _responses(row: Row, prompt: float, model: ModelShape, notes: list[str]) -> 
             raise InputError("neither mean_response_tokens nor max_response_tokens is given")
         cap = 4 * mean
         notes.append(f"responses cut at {cap:,.0f} tokens, four times their mean")
-    cap = min(cap, model.context - prompt)
+    cap = max(mean or 0.0, min(cap, model.context - prompt))
     if mean is None and (mean := _from_throughput(row, prompt)) is not None:
         notes.append(f"mean response of {mean:,.0f} tokens from the published tokens per second")
     if mean is None:

@@ -102,18 +102,15 @@ class ModelShape:
             return BYTES_PER_WEIGHT * weights
         return weights * BYTES_PER_FP8_WEIGHT + head * (BYTES_PER_WEIGHT - BYTES_PER_FP8_WEIGHT)
 
-    def adapter_parameters(self, rank: int | None, *, active: bool = False) -> int:
-        """Return the weights of LoRA adapters of a rank on every projection; `active`: those one token passes.
+    def adapter_parameters(self, rank: int) -> int:
+        """Return the weights of LoRA adapters of a rank on every projection, beside each expert too.
 
         A projection from a to b numbers has rank · (a + b); latent attention is counted as grouped-query.
         """
-        if rank is None:
-            return 0
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         attention = 2 * (self.hidden + queries) + 2 * (self.hidden + keys)
-        experts = self.experts_per_token if active else self.experts
         dense = (self.layers - self._expert_layers) * 3 * (self.hidden + self.intermediate)
-        sparse = self._expert_layers * experts * 3 * (self.hidden + self.expert_intermediate)
+        sparse = self._expert_layers * self.experts * 3 * (self.hidden + self.expert_intermediate)
         return rank * (self.layers * attention + dense + sparse)
 
     def cache_bytes(self, tokens: float) -> float:

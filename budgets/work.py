@@ -27,12 +27,14 @@ LINK_USE = 0.30
 MOST_REFILLS = 10.0  # dynamic sampling gives up beyond this many times the batch
 
 # What follows holds where an engine generates and a trainer trains (`one_process` is false).
-# Training alternates between matrix products and passes over memory; GPUs with few operations per byte reach more of
-# their peak. The two make 0.40 of an H100's and 0.74 of an H20's (verl's example run logs 0.78).
+# Training alternates between matrix products and all else (kernels, memory, messages), which no faster peak speeds up.
+# The two make 0.40 of an H100's and 0.73 of an H20's (verl's example run logs 0.78); a B200 trained no faster than an
+# H100 (prime-rl's benchmarks).
 MATMUL_USE = 0.85
-TRAIN_FLOPS_PER_BYTE = 220.0
-# Sending tokens to experts and back, uneven loads, small products: so many times the active weights' own time.
-EXPERT_TIMES = 4.0
+OTHER_TFLOPS = 740.0
+# Sending tokens to experts and back, uneven loads, small products: so many times all else, on every GPU alike.
+EXPERT_TIMES = 8.0
+LORA_TIMES = 1.10  # a full update, in the mean of prime-rl's 13 pairs (0.96 to 1.25): adapters save memory alone
 LAYER_ACROSS_NODES = 6.0  # times the overhead of a layer on one GPU, where an engine spans nodes; 2 within a node
 WAKE_SECONDS = 2.5  # of an engine after training: its memory taken back, its graphs and caches made ready
 RESHARD_GB_PER_S = 45.0  # gathering a trainer's shards, renaming them, sending and loading them
@@ -119,51 +121,42 @@ def evaluate_seconds(
 
 
 def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew.
-
-    LoRA leaves out the gradients of the weights themselves, one pass of their products ("slightly more than two thirds
-    of the FLOPs", Schulman et al., LoRA Without Regret, 2025).
-    """
+    """Return the seconds of one update: three forward passes' worth, one more when the old policy is scored anew."""
     passes = 4.0 if traits.updates_per_batch > 1 and not traits.old_log_probs else 3.0
+    if traits.execution.lora_rank is not None:
+        passes *= LORA_TIMES
     updates = 1 if gpu.one_process else traits.updates_per_batch
-    rank = traits.execution.lora_rank
-    flops = passes * _forward_flops(workload, load.trained, traits.execution, rank)
-    if rank is not None:
-        flops -= load.trained * 2 * workload.model.matmul_parameters * _trained_tokens(workload, traits.execution)[0]
     return {
-        **_training(workload.model, gpu, gpus, flops, traits.execution),
+        **_forward_seconds(workload, gpu, gpus, passes * load.trained, traits.execution),
         Driver.FIXED: gpu.fixed_overhead_s / updates,
     }
 
 
 def old_log_prob_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of scoring the rollouts with the policy that made them, where the trainer always does."""
-    if not traits.old_log_probs:
-        return {}
-    flops = _forward_flops(workload, load.trained, traits.execution, traits.execution.lora_rank)
-    return _training(workload.model, gpu, gpus, flops, traits.execution)
+    return _forward_seconds(workload, gpu, gpus, load.trained, traits.execution) if traits.old_log_probs else {}
 
 
 def reference_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
     """Return the seconds of the reference model's forward pass, which only a KL term needs."""
-    if not traits.reference_pass:
-        return {}
-    flops = _forward_flops(workload, load.trained, traits.execution, None)
-    return _training(workload.model, gpu, gpus, flops, traits.execution)
+    return _forward_seconds(workload, gpu, gpus, load.trained, traits.execution) if traits.reference_pass else {}
 
 
-def _training(model: ModelShape, gpu: Gpu, gpus: int, flops: float, execution: Execution) -> Seconds:
-    """Return the seconds that trainers take for so many operations; sending tokens to experts comes on top."""
+def _forward_seconds(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, execution: Execution) -> Seconds:
+    """Return the seconds of trainers' forward passes over so many rollouts; sending tokens to experts comes on top.
+
+    A pass takes 2·N operations per token and the causal attention's 2·layers·width·length² per sequence.
+    """
+    model, (tokens, squared) = workload.model, _trained_tokens(workload, execution)
+    products = rollouts / gpus * 2 * model.matmul_parameters * tokens
+    flops = products + rollouts / gpus * model.attention_flops(tokens, squared)
     if gpu.one_process:
-        return {Driver.TRAIN_COMPUTE: flops / (gpus * gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
-    times = gpu.fp8_times if execution.fp8_training else 1.0
-    per_flop = 1 / (times * gpu.dense_tflops * 1e12 * MATMUL_USE) + 1 / (
-        gpu.bandwidth_gb_per_s * 1e9 * TRAIN_FLOPS_PER_BYTE
-    )
-    seconds = flops / gpus * per_flop
-    if not model.experts:
-        return {Driver.TRAIN_COMPUTE: seconds}
-    return {Driver.TRAIN_COMPUTE: seconds, Driver.EXPERTS: EXPERT_TIMES * seconds}
+        return {Driver.TRAIN_COMPUTE: flops / (gpu.dense_tflops * 1e12 * TRAINING_FLOPS_USE)}
+    times, other = gpu.fp8_times if execution.fp8_training else 1.0, 1 / (OTHER_TFLOPS * 1e12)
+    seconds = {Driver.TRAIN_COMPUTE: flops * (1 / (times * gpu.dense_tflops * 1e12 * MATMUL_USE) + other)}
+    if model.experts:
+        seconds[Driver.EXPERTS] = EXPERT_TIMES * products * other
+    return seconds
 
 
 def sync_seconds(workload: Workload, gpu: Gpu, execution: Execution = USUAL) -> Seconds:
@@ -210,11 +203,11 @@ def _engine_seconds(
     compute = flops / (size * gpu.dense_tflops * 1e12 * DECODE_FLOPS_USE)
     across = LAYER_ACROSS_NODES if size > gpu.gpus_per_node else 2.0
     layer_us = gpu.layer_overhead_us * (1.0 if size == 1 else across)  # an all-reduce beside each kernel
-    bound_by_weights = weights >= compute
+    bound_by_weights, times = weights >= compute, execution.speculation
     return {
-        Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6),
-        Driver.DECODE_BANDWIDTH: cached / bandwidth + (weights if bound_by_weights else 0.0),
-        Driver.DECODE_COMPUTE: 0.0 if bound_by_weights else compute,
+        Driver.DECODE_OVERHEAD: steps * (gpu.decode_overhead_ms * 1e-3 + model.layers * layer_us * 1e-6) / times,
+        Driver.DECODE_BANDWIDTH: (cached / bandwidth + (weights if bound_by_weights else 0.0)) / times,
+        Driver.DECODE_COMPUTE: 0.0 if bound_by_weights else compute / times,
         Driver.PREFILL_COMPUTE: _prefill_seconds(workload, prompts / engines, gpu, size, execution),
     }
 
@@ -223,7 +216,8 @@ def _in_flight(share: float, lengths: ResponseLengths, traits: RecipeTraits) -> 
     """Return the sequences an engine may have under way: a batch, or what the staleness bound allows.
 
     A sequence of the longest length must end within k updates, and a generator-bound update takes mean/in-flight of
-    the decoding steps of a batch; hence in-flight ≤ k · batch · mean / longest.
+    the decoding steps of a batch; hence in-flight ≤ k · batch · mean / longest. It is never under the
+    batch: going one step off gains published runs more than even so.
     """
     if not traits.asynchronous:
         return max(1.0, share)
@@ -254,14 +248,6 @@ def _product_flops(model: ModelShape, gpu: Gpu, execution: Execution) -> float:
     if not execution.fp8_rollouts:
         return 2 * model.matmul_parameters
     return 2 * ((model.matmul_parameters - model.head_parameters) / gpu.fp8_times + model.head_parameters)
-
-
-def _forward_flops(workload: Workload, rollouts: float, execution: Execution, rank: int | None) -> float:
-    """Return 2·N per token and the causal attention's 2·layers·width·length² per sequence; N counts adapters."""
-    model = workload.model
-    tokens, squared = _trained_tokens(workload, execution)
-    linear = 2 * (model.matmul_parameters + model.adapter_parameters(rank, active=True)) * tokens
-    return rollouts * (linear + model.attention_flops(tokens, squared))
 
 
 def _trained_tokens(workload: Workload, execution: Execution) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from budgets.allocation import LARGEST_SCALING_ROLLOUTS
 from budgets.coefficients import Coefficients
 from budgets.cost import Z90, StepCost, step_cost
+from budgets.hardware import Gpu
 from budgets.lengths import InterruptedLengths
 from budgets.signal import BetaPassRates, MeasuredPassRates
 from budgets.work import DECODE_BANDWIDTH_USE, TRAINING_FLOPS_USE
@@ -63,17 +64,21 @@ def _pilot_share(proposal: Proposal, resolved: Resolved) -> Assumption:
 def _cost(request: Request, cost: StepCost) -> Assumption:
     evidence = dict.fromkeys(each.coefficients.evidence for each in request.all_variants if each.coefficients.evidence)
     factor = math.exp(Z90 * cost.log_sd)
+    return Assumption("cost of a step", *width_and_evidence(factor, "; ".join(evidence), request.hardware.gpu))
+
+
+def width_and_evidence(factor: float, evidence: str, gpu: Gpu) -> tuple[str, str]:
+    """Say how far a price may be off, and whether this set-up's own steps or other people's tell so."""
+    within = f"within a factor {factor:.2g} (90 %)"
     if evidence:
-        told = f"calibrated by {'; '.join(evidence)}"
-        return Assumption("cost of a step", f"within a factor {factor:.2g} (90 %)", told)
-    if not request.hardware.gpu.one_process:
-        fitted = f"closed form fitted to published steps, within a factor {factor:.2g} (90 %)"
-        return Assumption("cost of a step", fitted, "not measured yet; a sweep's steps calibrate it")
-    return Assumption(
-        "cost of a step",
-        f"closed form, within a factor {factor:.2g} (90 %): decoding reaches {DECODE_BANDWIDTH_USE:.0%} of the memory "
-        f"bandwidth, training {TRAINING_FLOPS_USE:.0%} of the peak",
-        "not measured yet; a sweep's steps calibrate it",
+        return f"{within}, by steps of this set-up", f"calibrated by {evidence}"
+    unmeasured = "not measured yet; steps of this set-up narrow it"
+    if not gpu.one_process:
+        return f"{within}, what unseen set-ups were off by", unmeasured
+    return (
+        f"{within}: decoding reaches {DECODE_BANDWIDTH_USE:.0%} of the memory bandwidth, training "
+        f"{TRAINING_FLOPS_USE:.0%} of the peak",
+        unmeasured,
     )
 
 

@@ -201,7 +201,7 @@ def _known(config: Config, workload: Workload, gpu: Gpu) -> Coefficients:
     """Return the coefficients before anything is measured here, with the mean response as well as it is known."""
     expected = expected_response(workload)
     sd = GIVEN_LOG_SD if config.workload.mean_response_tokens else expected.log_sd
-    return replace(prior(gpu, workload.model, config.trainer.name), length_log_sd=sd)
+    return replace(prior(gpu, config.trainer.name), length_log_sd=sd)
 
 
 def expected_response(workload: Workload) -> ExpectedLength:

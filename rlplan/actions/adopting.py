@@ -181,8 +181,8 @@ def _compared(stored: Adopted, store: Store, request: Request, costs: Sequence[S
     if not taken:
         return stored
     trainers = {entry.run.trainer for entry, _ in taken}
-    gpu, model = request.hardware.gpu, request.workload.model
-    before = prior(gpu, model, trainers.pop()) if len(trainers) == 1 else request.coefficients
+    gpu = request.hardware.gpu
+    before = prior(gpu, trainers.pop()) if len(trainers) == 1 else request.coefficients
     after = coefficients_of(store, request.workload, gpu, request.traits, before)
     phases = ratios([record for _, records in taken for record in records], request, before, after)
     odd = [f"{entry.run.path.name}: {said}" for entry, each in taken for said in oddities(each, request, before)]

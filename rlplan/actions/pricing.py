@@ -7,7 +7,7 @@ from pathlib import Path
 
 from budgets.errors import InputError, NotFoundError
 from planner.config import Assumption, Resolved, build_step
-from planner.config.assumptions import asked_for_lengths, measured_lengths, told_lengths
+from planner.config.assumptions import asked_for_lengths, measured_lengths, told_lengths, width_and_evidence
 from planner.config.layers import DEFAULT
 from planner.config.schema import named_sizes
 from planner.pricing import Asked, Change, Price, changes, price
@@ -81,11 +81,7 @@ def _assumptions(found: Price, resolved: Resolved) -> list[Assumption]:
     lengths = measured_lengths(known) if known.measured_lengths else _asking(asked) if given == DEFAULT else given
     return [
         Assumption("responses", told_lengths(asked.workload, asked.traits), lengths),
-        Assumption(
-            "cost of a step",
-            f"within a factor {found.factor:.2g} (90 %)",
-            f"calibrated by {known.evidence}" if known.evidence else "not measured yet: measured steps calibrate it",
-        ),
+        Assumption("cost of a step", *width_and_evidence(found.factor, known.evidence, hardware.gpu)),
         Assumption("model", f"{model.name}, {count(model.parameters)} parameters", resolved.source("workload.model")),
         Assumption(
             "hardware",

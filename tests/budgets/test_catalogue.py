@@ -39,7 +39,7 @@ def test_every_shipped_gpu_and_model_loads() -> None:
     ("look_up", "given", "message"),
     [
         (catalogue.gpu, "h1000", r"unknown GPU 'h1000': did you mean 'h100'.*\[gpus.NAME\] in rlplan.toml"),
-        (catalogue.gpu, "quantum", r"unknown GPU 'quantum': known are a100-40, a100-80, a800, b200"),
+        (catalogue.gpu, "quantum", r"unknown GPU 'quantum': known are a100-40, a100-80, a6000, a800"),
         (catalogue.model, "qwen3-8", r"did you mean 'qwen3-8b'.*A path to a local config.json works too"),
     ],
 )

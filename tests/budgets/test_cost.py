@@ -110,7 +110,7 @@ def slower_side(
 ) -> float:
     traits = TRAITS[recipe]
     load = StepLoad.of(n, prompts, traits, signal_fraction(workload.pass_rates, n))
-    known = prior(hardware.gpu, workload.model)
+    known = prior(hardware.gpu)
     phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
     return max(sum(total(phases[phase]) for phase in one_side) for one_side in (GENERATING, TRAINING))
 

@@ -12,6 +12,7 @@ from budgets.cost import step_cost
 from budgets.errors import InfeasibleError, InputError
 from budgets.execution import USUAL, Execution
 from budgets.hardware import Gpu, Hardware
+from budgets.measured_runs import measured_run
 from budgets.memory import cache_room, engine_sizes, training_bytes, training_gpus
 from budgets.models import ModelShape
 from budgets.work import (
@@ -99,6 +100,21 @@ def test_padding_costs_every_pass_over_what_is_trained_on() -> None:
     assert trained(alike, run_as(packing=False)) == trained(alike, GRPO)
 
 
+# Speculative decoding
+
+
+def test_speculation_makes_a_step_as_fast_as_published() -> None:
+    """Qwen3.5-9B in SkyRL: 400.7 s a step without, 246.8 s with decoding twice as fast; lengths are not known."""
+    row = {"framework": "SkyRL", "model_shape": "qwen3.5-9b", "gpu_kind": "h100", "gpu_count": "8"}
+    row |= {"rollouts_per_prompt": "8", "prompts_per_batch": "32", "max_response_tokens": "8192"}
+    for mean in ("2000", "4000", "6000"):
+        without, with_it = (
+            measured_run({**row, "mean_response_tokens": mean, "speculation": times}).batch_seconds()
+            for times in ("", "2.0")
+        )
+        assert with_it / without == pytest.approx(246.8 / 400.7, rel=0.2)
+
+
 # LoRA
 
 
@@ -106,17 +122,11 @@ def test_adapters_stand_beside_every_projection() -> None:
     shape = ModelShape("tiny", 96, 3, 4, 2, 24, 384, 64, 64, tied_embeddings=True)
     attention = (96 + 96) + 2 * (96 + 48) + (96 + 96)
     assert shape.adapter_parameters(8) == 8 * 3 * (attention + 3 * (96 + 384))
-    assert shape.adapter_parameters(None) == 0
-    sparse = catalogue.model("qwen3-30b-a3b")  # every expert has an adapter, and a token passes some
-    assert sparse.adapter_parameters(8, active=True) < sparse.adapter_parameters(8) / 4
 
 
-def test_lora_trains_for_slightly_more_than_two_thirds() -> None:
-    workload = workload_of(cap=64, prompt=16)  # hardly any attention, of which all gradients are needed
-    shares = [trained(workload, run_as(lora_rank=rank)) / trained(workload, GRPO) for rank in (1, 8, 64, 512)]
-    assert shares == sorted(shares)
-    assert 2 / 3 < shares[0] < 0.67
-    assert shares[2] < 0.70
+def test_lora_saves_memory_and_no_time() -> None:
+    workload = workload_of()
+    assert 1.0 <= trained(workload, run_as(lora_rank=16)) / trained(workload, GRPO) <= 1.15
 
 
 def test_what_needs_a_node_is_trained_on_two_gpus_with_lora() -> None:
@@ -215,6 +225,7 @@ def test_only_what_is_not_usual_is_told() -> None:
         ({"reward_parallel": 0}, "0 at once"),
         ({"lora_rank": 0}, "rank 0"),
         ({"engine_gpus": 0}, "engines of 0 GPUs"),
+        ({"speculation": 0.5}, "speculation 0.5"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], said: str) -> None:

@@ -62,18 +62,25 @@ def test_tables_and_csv_name_the_axes_and_values_without_a_pilot(run: Run, tmp_p
 
 
 def test_each_model_is_priced_from_its_own_measured_steps(run: Run, tmp_path: Path) -> None:
-    names = ("--budget", "5000", "--models", "qwen3-4b,qwen3-8b", "--format", "json")
+    names = ("--budget", "5000", "--models", "qwen3-4b,qwen3-8b", "--gpus-per-trial", "32", "--format", "json")
     before = run("propose", *names).json
     with open_store(tmp_path / "rlplan.db") as store:
         samples.put(store, sweeps.add_cost_records, [samples.cost_record(model="qwen3-4b")] * 20)
     after = run("propose", *names).json
 
-    def spread(document: dict[str, Any], model: str) -> float:
-        cell = next(c for c in document["candidates"] if c["axes"]["model"] == model)
-        return float(cell["gpu_hours_per_step_high"] / cell["gpu_hours_per_step_low"])
+    def spreads(document: dict[str, Any], model: str) -> dict[tuple[int, int], float]:
+        return {
+            (cell["rollouts_per_prompt"], cell["prompts_per_batch"]): float(
+                cell["gpu_hours_per_step_high"] / cell["gpu_hours_per_step_low"]
+            )
+            for cell in document["candidates"]
+            if cell["axes"]["model"] == model
+        }
 
-    assert spread(after, "qwen3-4b") < 0.75 * spread(before, "qwen3-4b")
-    assert spread(after, "qwen3-8b") == pytest.approx(spread(before, "qwen3-8b"), rel=1e-3)  # its first row may move
+    (first, wide), *_ = spreads(before, "qwen3-4b").items()
+    assert spreads(after, "qwen3-4b")[first] < 0.75 * wide
+    other = spreads(after, "qwen3-8b")
+    assert other == pytest.approx({cell: spreads(before, "qwen3-8b")[cell] for cell in other})
 
 
 def test_a_sweep_of_two_recipes_is_interrupted_and_goes_on(database: str) -> None:
