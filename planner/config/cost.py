@@ -35,6 +35,12 @@ class CostSection(Section):
         examples=[32],
         description="rank of LoRA adapters on every projection; without it, all weights train",
     )
+    speculation: float = Field(
+        USUAL.speculation,
+        ge=1,
+        examples=[2.0],
+        description="how many times as fast the engines decode with speculative decoding as without",
+    )
     rollout_precision: Literal["bf16", "fp8"] = Field("bf16", description="bf16 or fp8: the weights of the engines")
     training_precision: Literal["bf16", "fp8"] = Field("bf16", description="bf16 or fp8: the trainer's products")
     reward: Literal["rule", "sandbox", "judge"] = Field(
@@ -57,16 +63,17 @@ def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: flo
         micro_batch=section.micro_batch,
         lora_rank=section.lora_rank,
         sends_adapters=trainer in SENDING_ADAPTERS,
+        speculation=section.speculation,
         fp8_rollouts=section.rollout_precision == "fp8",
         fp8_training=section.training_precision == "fp8",
         reward_seconds=section.reward_seconds or seconds,
         reward_parallel=section.reward_parallel or parallel,
         save_seconds=None if gpu.one_process else save_seconds,
     )
-    fp8 = execution.fp8_rollouts or execution.fp8_training
-    if gpu.one_process and (fp8 or execution.lora_rank or execution.engine_gpus or not execution.packing):
+    engines = execution.engine_gpus or execution.fp8_rollouts or execution.speculation > 1
+    if gpu.one_process and (engines or execution.fp8_training or execution.lora_rank or not execution.packing):
         raise ConfigError(
-            f"[cost] engine_gpus, packing, lora_rank and precisions are of trainers on GPUs: on {gpu.name} our own "
-            "trains all weights in one precision. Leave them out, or give another --gpu"
+            "[cost] engine_gpus, packing, lora_rank, speculation and precisions are of trainers on GPUs: on "
+            f"{gpu.name} our own trains all weights in one precision. Leave them out, or give another --gpu"
         )
     return execution

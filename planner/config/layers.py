@@ -16,6 +16,7 @@ from planner.config.schema import AxesSection, Config
 from planner.layering import Layer, Tables, merged, read_tables
 
 DEFAULT = "default"
+LORA_RATE_TIMES = 10.0  # times that of all weights (Schulman et al., LoRA Without Regret, 2025)
 RATE_KEYS = {"pass_rate", "pass_rates_file"}  # two ways of saying one thing
 
 
@@ -111,6 +112,10 @@ def settled(resolved: Resolved) -> Resolved:
     """
     for axis, single in (RECIPES, MODELS):
         resolved = _settled_names(resolved, axis, single)
+    rate = "recipe.learning_rate"
+    if resolved.config.cost.lora_rank is not None and resolved.source(rate) == DEFAULT:
+        times = LORA_RATE_TIMES * resolved.config.recipe.learning_rate
+        resolved = _with(resolved, {rate: times}, {rate: f"{LORA_RATE_TIMES:g} times the default, for LoRA"})
     return _settled_rates(resolved)
 
 

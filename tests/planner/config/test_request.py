@@ -57,6 +57,12 @@ def test_pass_rates_are_read_as_people_have_them(tmp_path: Path, content: str, r
     assert request.workload.pass_rates == MeasuredPassRates((0.5, 0.25, 1.0), read_as)
 
 
+def test_adapters_learn_at_ten_times_the_rate_unless_one_is_given() -> None:
+    assert built(cost={"lora_rank": 32}).learning_rate.base == pytest.approx(10 * built().learning_rate.base)
+    given = {"cost": {"lora_rank": 32}, "recipe": {"learning_rate": 3e-6}}
+    assert built(**given).learning_rate.base == 3e-6
+
+
 def test_there_are_as_many_prompts_as_pass_rates_unless_it_is_said_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "rates.csv"
     file.write_text("pass_rate\n" + "0.5\n0.25\n" * 1000)
