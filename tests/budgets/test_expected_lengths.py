@@ -17,6 +17,7 @@ MODELS = ["Qwen3-8B", "Llama-3.1-8B-Instruct", "Qwen2.5-Math-7B"]
         ("Qwen3-30B-A3B-Instruct-2507", "instruct"),
         ("gemma-2-2b-it", "instruct"),
         ("Qwen2.5-Math-7B", "base"),
+        ("Qwen2.5-0.5B", "small base"),
     ],
 )
 def test_a_name_tells_what_kind_of_model_it_is(model: str, kind: str) -> None:
