@@ -51,39 +51,21 @@ class Timings:
         return self.log_seconds - np.log(seconds), slower / seconds[:, None] @ PARTS
 
 
-@dataclass(frozen=True, slots=True)
-class _Prior:
-    """A Student t for each: most machines are like those that were published, a few are not."""
-
-    mean: Vector
-    sd: Vector
-
-    @classmethod
-    def of(cls, before: Coefficients) -> "_Prior":
-        """Return the prior around what was known before."""
-        own = np.array([before.log_covariance[driver, driver] for driver in Driver])
-        shared = [own[[DRIVERS.index(each) for each in group]].min() / 2 for group in GROUPS]
-        own -= PARTS[:, len(DRIVERS) : -1] @ shared
-        sd = np.sqrt([*own, *shared, SETUP_LOG_SD**2])
-        mean = np.zeros(len(sd))
-        mean[: len(DRIVERS)] = [before.log_mean[driver] for driver in Driver]
-        return cls(mean, sd)
-
-    def unlikely(self, p: Vector) -> float:
-        """Return -2 log density, up to a constant."""
-        return float((TAIL + 1) * np.log1p(((p - self.mean) / self.sd) ** 2 / TAIL).sum())
-
-    def precision(self, p: Vector) -> Vector:
-        """Return that of the Gaussian that touches the density there."""
-        return np.diag((TAIL + 1) / (TAIL * self.sd**2 + (p - self.mean) ** 2))
+def _prior(before: Coefficients) -> tuple[Vector, Vector]:
+    """Return means and widths of the parameters: most machines are like those that were published, a few are not."""
+    own = np.array([before.log_covariance[driver, driver] for driver in Driver])
+    shared = [own[[DRIVERS.index(each) for each in group]].min() / 2 for group in GROUPS]
+    own -= PARTS[:, len(DRIVERS) : -1] @ shared
+    mean = np.array([*(before.log_mean[driver] for driver in Driver), *(0.0 for _ in GROUPS), 0.0])
+    return mean, np.sqrt([*own, *shared, SETUP_LOG_SD**2])
 
 
 def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, float]:
     """Return mode and covariance of the log coefficients, and the noise."""
-    known = _Prior.of(before)
-    p = _mode(timings, known)
+    mean, sd = _prior(before)
+    p = _mode(timings, mean, sd)
     residual, jacobian = timings.seen(p)
-    informing, precision = (jacobian.T * timings.weight) @ jacobian, known.precision(p)
+    informing, precision = (jacobian.T * timings.weight) @ jacobian, _precision(p, mean, sd)
     squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
     noise = math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))
     # Of what was measured the coefficients take up a part, and only the rest tells of the noise.
@@ -92,26 +74,28 @@ def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, f
     return PARTS @ p, PARTS @ np.linalg.inv(informing / noise**2 + precision) @ PARTS.T, noise
 
 
-def _unlikely(timings: Timings, known: _Prior, p: Vector) -> float:
-    """Return -2 log posterior, up to a constant."""
-    residual, _ = timings.seen(p)
-    squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
-    return (NOISE_PRIOR_WEIGHT + timings.shapes) * math.log(squares) + known.unlikely(p)
+def _precision(p: Vector, mean: Vector, sd: Vector) -> Vector:
+    """Return that of the Gaussian that touches the prior there."""
+    return np.diag((TAIL + 1) / (TAIL * sd**2 + (p - mean) ** 2))
 
 
-def _mode(timings: Timings, known: _Prior) -> Vector:
+def _mode(timings: Timings, mean: Vector, sd: Vector) -> Vector:
     """Find the mode by damped Gauss–Newton."""
-    p = known.mean
+
+    def unlikely(p: Vector) -> float:
+        residual, _ = timings.seen(p)
+        squares = at_least + float(timings.weight @ residual**2)
+        return seen * math.log(squares) + (TAIL + 1) * float(np.log1p(((p - mean) / sd) ** 2 / TAIL).sum())
+
+    at_least, seen, p = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2, NOISE_PRIOR_WEIGHT + timings.shapes, mean
     for _ in range(60):
         residual, jacobian = timings.seen(p)
-        squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
-        variance = squares / (NOISE_PRIOR_WEIGHT + timings.shapes)
-        precision = known.precision(p)
+        variance = (at_least + float(timings.weight @ residual**2)) / seen
+        precision = _precision(p, mean, sd)
         informing = (jacobian.T * timings.weight) @ jacobian / variance
-        gradient = jacobian.T @ (timings.weight * residual) / variance - precision @ (p - known.mean)
-        step, size = np.linalg.solve(informing + precision, gradient), 1.0
-        now = _unlikely(timings, known, p)
-        while size > 1e-3 and _unlikely(timings, known, p + size * step) > now:
+        gradient = jacobian.T @ (timings.weight * residual) / variance - precision @ (p - mean)
+        step, size, now = np.linalg.solve(informing + precision, gradient), 1.0, unlikely(p)
+        while size > 1e-3 and unlikely(p + size * step) > now:
             size /= 2
         p = p + size * step
         if float(np.abs(size * step).max()) < 1e-9:

@@ -39,12 +39,7 @@ UNMODELLED_FLOOR_LOG_SD = 0.03
 
 # The constants that are fitted, each to the drivers that the published runs cannot tell apart.
 CONSTANTS: dict[str, tuple[Driver, ...]] = {
-    "decode": (
-        Driver.DECODE_OVERHEAD,
-        Driver.DECODE_BANDWIDTH,
-        Driver.DECODE_COMPUTE,
-        Driver.PREFILL_COMPUTE,
-    ),
+    "decode": (Driver.DECODE_OVERHEAD, Driver.DECODE_BANDWIDTH, Driver.DECODE_COMPUTE, Driver.PREFILL_COMPUTE),
     "train": (Driver.TRAIN_COMPUTE,),
     "experts": (Driver.EXPERTS,),
     "fixed": (Driver.FIXED,),

@@ -1,6 +1,7 @@
 """The cost of one update step at (n, B), with an interval: from the phases' work and the coefficients known so far."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,9 +16,8 @@ from budgets.work import (
     Seconds,
     StepLoad,
     evaluate_seconds,
+    forward_seconds,
     generate_seconds,
-    old_log_prob_seconds,
-    reference_seconds,
     reward_seconds,
     save_seconds,
     sync_seconds,
@@ -71,16 +71,15 @@ def step_cost(
     *,
     parts: int = 1,
     placement: Placement | None = None,
-    trainer: str | None = None,
     engine_gpus: int | None = None,
 ) -> StepCost:
     """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not.
 
-    Without coefficients they are what published runs say of the trainer, or of trainers at large. Without a placement
+    Without coefficients they are what published runs say of trainers at large. Without a placement
     it is the best one, or the best of which each of so many equal parts has the same split; a placement is taken to
     fit, since somebody runs it. `engine_gpus` is the size of an inference engine, where it is known.
     """
-    known = coefficients or prior(hardware.gpu, trainer)
+    known = coefficients or prior(hardware.gpu)
     if placement is None:
         require_fit(workload, traits, hardware)
     signal = signal_fraction(workload.pass_rates, rollouts_per_prompt)
@@ -112,11 +111,12 @@ def phase_seconds(
     synced, batches = sync_seconds(workload, gpu, traits.execution), 1 if gpu.one_process else traits.updates_per_batch
     # Of a recipe that refills groups this counts the refills too, and prices a few validations too many.
     every = workload.validation.steps_between(round(load.generated))
+    scored = forward_seconds(workload, gpu, trainers, load.trained, traits.execution)
     phases = {
         Phase.GENERATE: generate_seconds(workload, gpu, generators, load, traits, engine),
         Phase.REWARD: reward_seconds(load, traits),
-        Phase.OLD_LOG_PROBS: old_log_prob_seconds(workload, gpu, trainers, load, traits),
-        Phase.REFERENCE: reference_seconds(workload, gpu, trainers, load, traits),
+        Phase.OLD_LOG_PROBS: scored if traits.old_log_probs else {},
+        Phase.REFERENCE: scored if traits.reference_pass else {},
         Phase.TRAIN: train_seconds(workload, gpu, trainers, load, traits),
         Phase.SYNC: {driver: seconds / batches for driver, seconds in synced.items()},
         Phase.EVALUATE: {driver: seconds / every for driver, seconds in evaluation.items()},
@@ -172,16 +172,9 @@ def _best_split(
         phases = phase_seconds(workload, hardware.gpu, placement, traits, load, known)
         return total(_merged(phases, GENERATOR_SIDE)), total(_merged(phases, TRAINER_SIDE))
 
-    low, high = 1, (gpus - fewest_trainers) // unit
-    while low < high:
-        middle = (low + high) // 2
-        generating, training = sides(middle)
-        if generating <= training:
-            high = middle
-        else:
-            low = middle + 1
-    engines = min((count for count in (low - 1, low) if count >= 1), key=lambda count: max(sides(count)))
-    return split(engines)
+    counts = range(1, (gpus - fewest_trainers) // unit + 1)
+    crossing = bisect_left(counts[:-1], True, key=lambda engines: sides(engines)[0] <= sides(engines)[1])
+    return split(min(counts[max(0, crossing - 1) : crossing + 1], key=lambda engines: max(sides(engines))))
 
 
 def _start_up_seconds(

@@ -1,19 +1,5 @@
 """Every error that rlplan raises on purpose.
 
-RlplanError
-├── InputError                what was given is not allowed
-│   ├── UnknownNameError      no GPU, model, recipe, … of that name; offers the nearest
-│   ├── ConfigError           a configuration file or a value in it cannot be used
-│   └── InfeasibleError       the workload does not fit the hardware
-├── NotFoundError             nothing of that name is stored, or nothing is left to do
-├── BudgetError               the GPU-hours do not suffice
-├── StoreError                the results database cannot be used
-│   └── StoreUnavailableError it is locked, unreachable or full; it may work again in a moment
-├── ClusterLostError          Ray is lost again and again; the sweep is saved and can be resumed
-├── TrainingError             a trial cannot go on; `kind` classifies why
-├── CheckpointError           a checkpoint is damaged or cannot be written
-└── IllegalTransitionError    a trial was moved to a state it cannot reach (a bug of ours)
-
 A message names what was given, what is allowed and what to do.
 """
 

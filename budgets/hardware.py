@@ -9,7 +9,6 @@ from budgets.errors import InputError
 USABLE_MEMORY = 0.9  # the rest goes to the driver, the allocator's gaps and graphs
 
 NODE_GPUS = 8
-
 SECONDS_PER_HOUR = 3600.0
 
 

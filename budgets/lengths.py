@@ -48,9 +48,7 @@ class ResponseLengths:
     @property
     def truncated_share(self) -> float:
         """Share of responses that are cut at the cap."""
-        if self.fixed:
-            return float(self.mean >= 0.999 * self.cap)
-        return 1 - _NORMAL.cdf((math.log(self.cap) - self._location) / self.spread)
+        return float(self.mean >= 0.999 * self.cap) if self.fixed else self.longer_than(self.cap)
 
     @cached_property
     def mean_square(self) -> float:
@@ -58,16 +56,12 @@ class ResponseLengths:
         return self.mean**2 if self.fixed else self._moment(self._location, 2)
 
     def longest_of(self, draws: float) -> float:
-        """Return the expected longest of so many responses, ∫ 1 − F(ℓ)^draws dℓ up to the cap."""
-        if self.fixed or draws <= 1:
-            return self.mean
-        return _longest_of(self, draws)
+        """Return the expected longest of so many responses."""
+        return self.mean if self.fixed or draws <= 1 else _longest_of(self, draws, 1)
 
     def longest_square_of(self, draws: float) -> float:
-        """Return the expected square of the longest of so many responses, ∫ 2ℓ · (1 − F(ℓ)^draws) dℓ up to the cap."""
-        if self.fixed or draws <= 1:
-            return self.mean_square
-        return _longest_square_of(self, draws)
+        """Return the expected square of the longest of so many responses."""
+        return self.mean_square if self.fixed or draws <= 1 else _longest_of(self, draws, 2)
 
     def with_mean(self, mean: float) -> "ResponseLengths":
         """Return the same cap and spread with another mean, at most the cap."""
@@ -177,18 +171,15 @@ def _interrupted_moment(natural: ResponseLengths, places: tuple[float, ...], res
 
 
 @lru_cache(maxsize=4096)  # cells of a grid with as many rollouts share it
-def _longest_of(lengths: ResponseLengths, draws: float) -> float:
-    step, cumulative = lengths._step, lengths._cumulative
-    # The grid's own error on the mean (draws = 1) is taken out, so that one draw gives the mean exactly.
-    correction = lengths.mean - step * math.fsum(1 - f for f in cumulative)
-    return min(float(lengths.cap), step * math.fsum(1 - f**draws for f in cumulative) + correction)
+def _longest_of(lengths: ResponseLengths, draws: float, order: int) -> float:
+    """E[longest^order] = ∫ (1 − F(ℓ)^draws) dℓ^order up to the cap."""
 
+    def summed(power: float) -> float:
+        parts = ((i + 1) ** order - i**order for i in range(_GRID))
+        return lengths._step**order * math.fsum(
+            part * (1 - f**power) for part, f in zip(parts, lengths._cumulative, strict=True)
+        )
 
-@lru_cache(maxsize=256)
-def _longest_square_of(lengths: ResponseLengths, draws: float) -> float:
-    step, cumulative = lengths._step, lengths._cumulative
-
-    def square(power: float) -> float:
-        return step**2 * math.fsum((2 * i + 1) * (1 - f**power) for i, f in enumerate(cumulative))
-
-    return min(float(lengths.cap) ** 2, square(draws) + lengths.mean_square - square(1))
+    # The grid's own error on one draw is taken out, so that one draw gives the mean exactly.
+    correction = (lengths.mean if order == 1 else lengths.mean_square) - summed(1)
+    return min(float(lengths.cap) ** order, summed(draws) + correction)

@@ -65,17 +65,9 @@ class MeasuredRun:
 
     def cost(self, coefficients: Coefficients | None = None) -> StepCost:
         """Price one update; a batch takes `traits.updates_per_batch` of them."""
-        return step_cost(
-            self.workload,
-            self.hardware,
-            self.traits,
-            self.rollouts_per_prompt,
-            self.prompts_per_update,
-            coefficients,
-            placement=self.placement,
-            trainer=self.trainer,
-            engine_gpus=self.engine_gpus,
-        )
+        known = coefficients or prior(self.hardware.gpu, self.trainer)
+        asked = (self.workload, self.hardware, self.traits, self.rollouts_per_prompt, self.prompts_per_update, known)
+        return step_cost(*asked, placement=self.placement, engine_gpus=self.engine_gpus)
 
     def batch_seconds(self, coefficients: Coefficients | None = None) -> float:
         """Return the expected seconds of a batch, as the table counts a step."""
@@ -94,11 +86,11 @@ class MeasuredRun:
 def measured_run(row: Row) -> MeasuredRun:
     """Read one row, assuming what it leaves blank; InputError says why a row cannot be priced."""
     notes: list[str] = []
-    model = catalogue.model(_text(row, "model_shape", "no model_shape is given").rstrip("~"))
-    kind = catalogue.gpu(_text(row, "gpu_kind", "no GPU kind is given"))
-    gpus = _whole(row, "gpu_count")
-    if gpus is None:
-        raise InputError("no gpu_count is given")
+    for column in ("model_shape", "gpu_kind", "gpu_count"):
+        if not row.get(column, "").strip():
+            raise InputError(f"no {column} is given")
+    model, kind = catalogue.model(row["model_shape"].strip().rstrip("~")), catalogue.gpu(row["gpu_kind"].strip())
+    gpus = _whole(row, "gpu_count") or 1
     trainer = trainer_named(row.get("framework", ""))
     mode = row.get("mode", "") or "colocated_sync"
     if mode not in ("colocated_sync", "split_async", "split_sync"):
@@ -216,12 +208,6 @@ def _engine(parallel: str) -> int | None:
     return int(digits[0]) if digits else None
 
 
-def _text(row: Row, column: str, missing: str) -> str:
-    if not (text := row.get(column, "").strip()):
-        raise InputError(missing)
-    return text
-
-
 def _number(row: Row, column: str) -> float | None:
     text = (row.get(column) or "").strip()
     if not text:
@@ -237,11 +223,9 @@ def _number(row: Row, column: str) -> float | None:
 
 def _whole(row: Row, column: str) -> int | None:
     value = _number(row, column)
-    if value is None:
-        return None
-    if value < 1 or value != int(value):
+    if value is not None and (value < 1 or value != int(value)):
         raise InputError(f"{column} is {value:g}: a whole number of at least 1 is needed")
-    return int(value)
+    return None if value is None else int(value)
 
 
 def _flag(row: Row, column: str, otherwise: bool, notes: list[str]) -> bool:

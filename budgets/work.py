@@ -127,22 +127,12 @@ def train_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, trait
         passes *= LORA_TIMES
     updates = 1 if gpu.one_process else traits.updates_per_batch
     return {
-        **_forward_seconds(workload, gpu, gpus, passes * load.trained, traits.execution),
+        **forward_seconds(workload, gpu, gpus, passes * load.trained, traits.execution),
         Driver.FIXED: gpu.fixed_overhead_s / updates,
     }
 
 
-def old_log_prob_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds of scoring the rollouts with the policy that made them, where the trainer always does."""
-    return _forward_seconds(workload, gpu, gpus, load.trained, traits.execution) if traits.old_log_probs else {}
-
-
-def reference_seconds(workload: Workload, gpu: Gpu, gpus: int, load: StepLoad, traits: RecipeTraits) -> Seconds:
-    """Return the seconds of the reference model's forward pass, which only a KL term needs."""
-    return _forward_seconds(workload, gpu, gpus, load.trained, traits.execution) if traits.reference_pass else {}
-
-
-def _forward_seconds(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, execution: Execution) -> Seconds:
+def forward_seconds(workload: Workload, gpu: Gpu, gpus: int, rollouts: float, execution: Execution) -> Seconds:
     """Return the seconds of trainers' forward passes over so many rollouts; sending tokens to experts comes on top.
 
     A pass takes 2·N operations per token and the causal attention's 2·layers·width·length² per sequence.

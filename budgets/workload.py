@@ -108,7 +108,6 @@ class RecipeTraits:
                 f"recipe '{self.name}': staleness bound {self.staleness_bound} must be at least 0 and updates per "
                 f"batch {self.updates_per_batch} at least 1"
             )
-
         first, last = self.interrupted_from, self.interrupted_until
         if (first, last) != (None, None) and not 0 < (first or 0) <= (last or 0) < 1:
             raise InputError(

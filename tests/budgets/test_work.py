@@ -7,8 +7,8 @@ from budgets.memory import engine_sizes, usual_engine
 from budgets.work import (
     Driver,
     StepLoad,
+    forward_seconds,
     generate_seconds,
-    old_log_prob_seconds,
     total,
     train_seconds,
 )
@@ -79,8 +79,7 @@ def test_an_engine_is_the_smallest_that_its_weights_half_fill() -> None:
 
 def test_the_old_policy_is_scored_once_where_the_trainer_always_does() -> None:
     workload, scoring = workload_of(), replace(DAPO, old_log_probs=True)
-    assert total(old_log_prob_seconds(workload, H100, 4, load_of(64), DAPO)) == 0
-    once = total(old_log_prob_seconds(workload, H100, 4, load_of(64), scoring))
+    once = total(forward_seconds(workload, H100, 4, 64, scoring.execution))
     with_it, beside = (
         train_seconds(workload, H100, 4, load_of(64), traits)[Driver.TRAIN_COMPUTE] for traits in (DAPO, scoring)
     )
