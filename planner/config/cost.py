@@ -1,5 +1,6 @@
 """What of a run changes its price beside the recipe: plain checked data, as it stands in rlplan.toml."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -8,11 +9,24 @@ from budgets.coefficients import SENDING_ADAPTERS
 from budgets.errors import ConfigError
 from budgets.execution import RULE_SECONDS, USUAL, Execution
 from budgets.hardware import Gpu
-from planner.checking import Count, Positive, Section
+from planner.checking import Count, NotNegative, Positive, Section
 
 # Seconds to score one rollout, and how many are scored at once. 256: what verl's example allows its sandbox
 # (docs/examples/sandbox_fusion_example.rst); the seconds are assumed, within a factor of 5 as for every reward.
 REWARDS: dict[str, tuple[float, int]] = {"rule": (RULE_SECONDS, 1), "sandbox": (1.0, 256), "judge": (5.0, 256)}
+
+
+class TokenPrices(Section):
+    """Dollars for a million tokens, where a service trains; what is 0 is not charged."""
+
+    prefill: NotNegative = Field(0.0, description="tokens of prompts that are read")
+    sample: NotNegative = Field(0.0, description="tokens of responses that are generated")
+    train: NotNegative = Field(0.0, description="tokens that are trained on, of prompts and responses")
+
+    def dollars(self, tokens: Mapping[str, float]) -> float | None:
+        """Return what tokens cost; None where nothing is charged."""
+        prices = self.model_dump()
+        return sum(price * tokens[kind] for kind, price in prices.items()) / 1e6 if any(prices.values()) else None
 
 
 class CostSection(Section):
@@ -52,6 +66,7 @@ class CostSection(Section):
     reward_parallel: Count | None = Field(
         None, examples=[256], description="rollouts scored at once; without it: rule 1, sandbox and judge 256"
     )
+    per_million: TokenPrices = Field(default_factory=TokenPrices)
 
 
 def execution_of(section: CostSection, trainer: str, gpu: Gpu, save_seconds: float) -> Execution:

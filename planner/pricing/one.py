@@ -118,6 +118,14 @@ class Price:
         return tokens / (self.cost.step_seconds * self.cost.placement.gpus)
 
     @property
+    def tokens(self) -> dict[str, float]:
+        """Tokens of a step as services charge for them: each rollout's prompt is read, and trained on, by itself."""
+        workload, load = self.asked.workload.under(self.asked.traits), self.asked.load
+        prompt, response = workload.prompt_tokens, workload.responses.mean
+        whole = load.trained * (prompt + response)
+        return {"prefill": load.generated * prompt, "sample": load.generated * response, "train": whole}
+
+    @property
     def memory_used(self) -> float:
         """Share of what is usable on a training GPU that states and one longest sequence take."""
         asked, trainers = self.asked, self.cost.placement.trainer_gpus

@@ -25,6 +25,7 @@ class Priced:
     price: Price
     changes: list[Change]
     assumptions: list[Assumption]
+    dollars: float | None  # of a step's tokens, where the file says what they cost
 
 
 def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -> Priced:
@@ -34,7 +35,8 @@ def price_one(resolved: Resolved, n: int | None, B: int | None, database: str) -
     asked = Asked(workload, hardware, traits, usual_n if n is None else n, usual_B if B is None else B, known)
     asked = _measured(asked, database, given_mean=resolved.source("workload.mean_response_tokens") != DEFAULT)
     found = price(asked)
-    return Priced(found, changes(found), _assumptions(found, resolved))
+    dollars = resolved.config.cost.per_million.dollars(found.tokens)
+    return Priced(found, changes(found), _assumptions(found, resolved), dollars)
 
 
 def _measured(asked: Asked, database: str, *, given_mean: bool) -> Asked:

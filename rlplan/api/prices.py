@@ -63,7 +63,7 @@ def price(
         flags = flagged(asked) | {"trainer.name": ("trainer", trainer)}
         resolved = load_configuration(None if config is None else Path(config), task, flags)
         priced = price_one(resolved, rollouts_per_prompt, prompts_per_batch, database_at(db))
-    return price_data(priced.price, priced.changes, priced.assumptions)
+    return price_data(priced.price, priced.changes, priced.assumptions, priced.dollars)
 
 
 def forget_prices(run: str | Path, *, db: str | Path | None = None) -> int:

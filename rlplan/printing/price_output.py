@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def print_price(priced: Priced, format: Format) -> None:
     """Print what a step of one configuration costs; as CSV, its phases."""
     if format is Format.JSON:
-        print_json(price_data(priced.price, priced.changes, priced.assumptions))
+        print_json(price_data(priced.price, priced.changes, priced.assumptions, priced.dollars))
     elif format is Format.CSV:
         rows = [
             {"phase": each.phase, "seconds": each.median, "low": each.low, "high": each.high, "limit": each.limit}
@@ -99,6 +99,10 @@ def _drawn(priced: Priced, canvas: Canvas) -> Iterator[Part]:
     price = priced.price
     yield canvas.line(_title(price), "bold")
     yield from canvas.lines(_summary(price))
+    if priced.dollars is not None:
+        yield from canvas.lines(
+            f"By tokens: ${aligned_hours(priced.dollars)} a step, whatever the GPUs ([cost] per_million)."
+        )
     yield ""
     yield table_of(price.phases, PHASES, canvas)
     yield ""

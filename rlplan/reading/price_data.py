@@ -9,7 +9,9 @@ from planner.pricing import Change, Price
 from planner.pricing.runs import PricedRun, summary
 
 
-def price_data(price: Price, changes: Sequence[Change], assumptions: Sequence[Assumption]) -> dict[str, Any]:
+def price_data(
+    price: Price, changes: Sequence[Change], assumptions: Sequence[Assumption], dollars: float | None
+) -> dict[str, Any]:
     """Return the document of `rlplan price --format json`."""
     asked, placement = price.asked, price.cost.placement
     return {
@@ -21,6 +23,8 @@ def price_data(price: Price, changes: Sequence[Change], assumptions: Sequence[As
             {"phase": each.phase, "seconds": _interval(each.median, each.low, each.high), "limit": each.limit}
             for each in price.phases
         ],
+        "tokens": price.tokens,
+        "dollars_by_tokens": dollars,
         "tokens_per_second_per_gpu": price.tokens_per_second_per_gpu,
         "gpu_seconds_per_rollout": price.gpu_seconds_per_rollout,
         "memory": {

@@ -113,6 +113,17 @@ def test_each_row_is_priced_beside_what_was_measured(run: Run, tmp_path: Path) -
     assert document["summary"]["typical_miss"] == pytest.approx(max(row["ratio"], 1 / row["ratio"]))
 
 
+def test_tokens_of_a_service_are_priced_beside_gpu_hours(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rlplan.toml").write_text("[cost]\nper_million = {prefill = 0.1, sample = 0.4, train = 1}\n")
+    flags = ("-n", "4", "-B", "10", "--mean-response-tokens", "900", "--prompt-tokens", "100", "--recipe", "dr-grpo")
+
+    document = run("price", *flags, "--format", "json").json
+
+    assert document["tokens"] == pytest.approx({"prefill": 4000, "sample": 36_000, "train": 40_000})
+    assert document["dollars_by_tokens"] == pytest.approx(0.1 * 0.004 + 0.4 * 0.036 + 0.04)
+    assert "By tokens: $0.0548 a step" in run("price", *flags).out
+
+
 def test_a_length_that_is_not_stated_is_expected_with_a_wider_interval(run: Run, tmp_path: Path) -> None:
     known = RUN | {"max_response_tokens": "30000"}
     known_row, unknown_row = (
