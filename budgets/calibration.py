@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from statistics import fmean
 
 import numpy as np
@@ -55,10 +56,10 @@ class MeasuredStep:
         counts = (self.rollouts_per_prompt, self.generated_rollouts, self.mean_prompt_tokens, self.mean_response_tokens)
         if min(counts) <= 0 or self.trained_rollouts < 0:
             raise InputError(f"a measured step needs positive rollouts and tokens; given was {self}")
-        for phase, seconds in (*self.seconds.items(), *self.together.items()):
-            if not (math.isfinite(seconds) and seconds >= 0):
+        for phase, took in (*self.seconds.items(), *self.together.items()):
+            if not (math.isfinite(took) and took >= 0):
                 raise InputError(
-                    f"a measured step gives {seconds} seconds for {phase}: it must be finite and not negative"
+                    f"a measured step gives {took} seconds for {phase}: it must be finite and not negative"
                 )
         if self.whole is not None and not (math.isfinite(self.whole) and self.whole > 0):
             raise InputError(f"a measured step took {self.whole} seconds: it must be finite and positive")
@@ -99,10 +100,8 @@ def calibrate(
     told = math.sqrt(1 + heard * (before.length_log_sd / LENGTH_STEP_LOG_SD) ** 2)
     return Calibration(
         Coefficients(
-            log_mean={driver: float(log_mean[i]) for i, driver in enumerate(Driver)},
-            log_covariance={
-                (a, b): float(log_covariance[i, j]) for i, a in enumerate(Driver) for j, b in enumerate(Driver)
-            },
+            log_mean=dict(zip(Driver, log_mean.tolist(), strict=True)),
+            log_covariance=dict(zip(product(Driver, Driver), log_covariance.ravel().tolist(), strict=True)),
             length_log_sd=math.hypot(before.length_log_sd / told, GIVEN_LOG_SD) if heard else before.length_log_sd,
             unmodelled_log_sd=noise,
         ),

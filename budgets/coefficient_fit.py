@@ -64,14 +64,20 @@ def posterior(timings: Timings, before: Coefficients) -> tuple[Vector, Vector, f
     """Return mode and covariance of the log coefficients, and the noise."""
     mean, sd = _prior(before)
     p = _mode(timings, mean, sd)
-    residual, jacobian = timings.seen(p)
-    informing, precision = (jacobian.T * timings.weight) @ jacobian, _precision(p, mean, sd)
-    squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
-    noise = math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))
+    squares, informing, _ = _seen(timings, p)
+    precision, noise = _precision(p, mean, sd), math.sqrt(squares / (NOISE_PRIOR_WEIGHT + timings.shapes))
     # Of what was measured the coefficients take up a part, and only the rest tells of the noise.
     used = float(np.trace(np.linalg.solve(informing / noise**2 + precision, informing / noise**2)))
     noise = math.sqrt(squares / (NOISE_PRIOR_WEIGHT + max(0.0, timings.shapes - used)))
     return PARTS @ p, PARTS @ np.linalg.inv(informing / noise**2 + precision) @ PARTS.T, noise
+
+
+def _seen(timings: Timings, p: Vector) -> tuple[float, Vector, Vector]:
+    """Return the sum of squares with its prior's, and curvature and slope of the squares, at unit noise."""
+    residual, jacobian = timings.seen(p)
+    weighted = jacobian.T * timings.weight
+    squares = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2 + float(timings.weight @ residual**2)
+    return squares, weighted @ jacobian, weighted @ residual
 
 
 def _precision(p: Vector, mean: Vector, sd: Vector) -> Vector:
@@ -83,18 +89,15 @@ def _mode(timings: Timings, mean: Vector, sd: Vector) -> Vector:
     """Find the mode by damped Gauss–Newton."""
 
     def unlikely(p: Vector) -> float:
-        residual, _ = timings.seen(p)
-        squares = at_least + float(timings.weight @ residual**2)
-        return seen * math.log(squares) + (TAIL + 1) * float(np.log1p(((p - mean) / sd) ** 2 / TAIL).sum())
+        prior = (TAIL + 1) * float(np.log1p(((p - mean) / sd) ** 2 / TAIL).sum())
+        return weight * math.log(_seen(timings, p)[0]) + prior
 
-    at_least, seen, p = NOISE_PRIOR_WEIGHT * NOISE_PRIOR_SD**2, NOISE_PRIOR_WEIGHT + timings.shapes, mean
+    p, weight = mean, NOISE_PRIOR_WEIGHT + timings.shapes
     for _ in range(60):
-        residual, jacobian = timings.seen(p)
-        variance = (at_least + float(timings.weight @ residual**2)) / seen
-        precision = _precision(p, mean, sd)
-        informing = (jacobian.T * timings.weight) @ jacobian / variance
-        gradient = jacobian.T @ (timings.weight * residual) / variance - precision @ (p - mean)
-        step, size, now = np.linalg.solve(informing + precision, gradient), 1.0, unlikely(p)
+        squares, informing, slope = _seen(timings, p)
+        precision, variance = _precision(p, mean, sd), squares / weight
+        gradient = slope / variance - precision @ (p - mean)
+        step, size, now = np.linalg.solve(informing / variance + precision, gradient), 1.0, unlikely(p)
         while size > 1e-3 and unlikely(p + size * step) > now:
             size /= 2
         p = p + size * step

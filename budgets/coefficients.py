@@ -132,10 +132,8 @@ def _shipped() -> Efficiencies:
     table = tomllib.loads(files("budgets.catalogue").joinpath("efficiencies.toml").read_text(encoding="utf-8"))
 
     def of(kind: str) -> dict[str, Fitted]:
-        return {
-            name: Fitted(math.log(entry["value"]), entry["width"], entry["workloads"])
-            for name, entry in table[kind].items()
-        }
+        found = table[kind].items()
+        return {name: Fitted(math.log(each["value"]), each["width"], each["workloads"]) for name, each in found}
 
     scatter = table["scatter"]
     return Efficiencies(of("constants"), of("trainers"), scatter["known_trainer"], scatter["unknown_trainer"])

@@ -75,9 +75,9 @@ def step_cost(
 ) -> StepCost:
     """Price one update of (n, B): the sum of the phases when synchronous, the slower side of the split when not.
 
-    Without coefficients they are what published runs say of trainers at large. Without a placement
-    it is the best one, or the best of which each of so many equal parts has the same split; a placement is taken to
-    fit, since somebody runs it. `engine_gpus` is the size of an inference engine, where it is known.
+    Without coefficients they are what published runs say of trainers at large. Without a placement it is the best one,
+    or the best of which each of so many equal parts has the same split; one that is given fits, since somebody runs it.
+    `engine_gpus` is the size of an inference engine, where it is known.
     """
     known = coefficients or prior(hardware.gpu)
     if placement is None:
@@ -181,6 +181,5 @@ def _start_up_seconds(
     workload: Workload, gpu: Gpu, placement: Placement, known: Coefficients, execution: Execution
 ) -> float:
     loading = workload.model.weight_bytes / WEIGHT_LOADING_BYTES_PER_S
-    validation = evaluate_seconds(workload, gpu, placement.generator_gpus, execution=execution)
-    first_validation = total(known.apply(validation))
-    return gpu.start_up_s + loading + first_validation
+    first_validation = evaluate_seconds(workload, gpu, placement.generator_gpus, execution=execution)
+    return gpu.start_up_s + loading + total(known.apply(first_validation))

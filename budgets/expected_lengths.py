@@ -8,8 +8,7 @@ from importlib.resources import files
 from statistics import NormalDist
 from typing import Any
 
-# However tight the cap: thinking can be switched off, and some responses end early.
-LEAST_LOG_SD = 0.25
+LEAST_LOG_SD = 0.25  # however tight the cap: thinking can be switched off, and some responses end early
 GIVEN_LOG_SD = 0.10  # of a mean that somebody gives: responses grow and shrink during training
 SPREAD = 0.6  # log standard deviation of the lengths within a workload
 _NORMAL = NormalDist()

@@ -66,8 +66,7 @@ class Hardware:
             raise InputError(f"{self.gpus} GPUs: at least 1 is needed")
         if not 1 <= self.gpus_per_trial <= self.gpus:
             raise InputError(
-                f"{self.gpus_per_trial} GPUs per trial of {self.gpus} GPUs: it must lie between 1 and "
-                "the number of GPUs"
+                f"{self.gpus_per_trial} GPUs per trial of {self.gpus} GPUs: it must lie between 1 and their number"
             )
 
     @property

@@ -230,9 +230,8 @@ def _whole(row: Row, column: str) -> int | None:
 
 def _flag(row: Row, column: str, otherwise: bool, notes: list[str]) -> bool:
     text = (row.get(column) or "").strip().casefold()
-    if text in ("yes", "no"):
-        return text == "yes"
-    if text:
+    if text not in ("", "yes", "no"):
         raise InputError(f"{column} is '{text}': yes or no is needed")
-    notes.append(f"{column} taken as {'yes' if otherwise else 'no'}")
-    return otherwise
+    if not text:
+        notes.append(f"{column} taken as {'yes' if otherwise else 'no'}")
+    return text == "yes" if text else otherwise

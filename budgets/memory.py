@@ -181,9 +181,8 @@ def _remedy(
 
 
 def _engine_bytes(workload: Workload, execution: Execution) -> float:
-    return workload.model.engine_bytes(fp8=execution.fp8_rollouts) + workload.model.cache_bytes(
-        workload.longest_sequence
-    )
+    model = workload.model
+    return model.engine_bytes(fp8=execution.fp8_rollouts) + model.cache_bytes(workload.longest_sequence)
 
 
 def _gigabytes(amount: float) -> str:

@@ -62,7 +62,7 @@ def _shape(name: str, config: Table, text: Table) -> ModelShape:
         **_attention(text, hidden, heads),
         **{
             "expert_intermediate": _expert_intermediate(text) if experts else 0,
-            "shared_intermediate": _shared_intermediate(text, experts),
+            "shared_intermediate": _shared_intermediate(text) if experts else 0,
             **layers,
         },
     )
@@ -94,12 +94,9 @@ def _attention(text: Table, hidden: int, heads: int) -> dict[str, int]:
 def _layer_kinds(text: Table, layers: int, hidden: int) -> dict[str, int]:
     """Count the layers with a sliding window and those of linear attention."""
     kinds = text.get("layer_types")
-    if kinds is None and text.get("full_attention_interval"):
-        every = int(text["full_attention_interval"])
-        kinds = ["full_attention" if (place + 1) % every == 0 else "linear_attention" for place in range(layers)]
-    if kinds is None and text.get("sliding_window_pattern"):
-        every = int(text["sliding_window_pattern"])
-        kinds = ["full_attention" if (place + 1) % every == 0 else "sliding_attention" for place in range(layers)]
+    for key, other in (("full_attention_interval", "linear"), ("sliding_window_pattern", "sliding")):
+        if kinds is None and (every := int(text.get(key) or 0)):
+            kinds = [f"{other if (place + 1) % every else 'full'}_attention" for place in range(layers)]
     window = int(text.get("sliding_window") or 0) if text.get("use_sliding_window", True) else 0
     if kinds is None:
         return {"window": window, "window_layers": layers if window else 0}
@@ -145,9 +142,7 @@ def _expert_intermediate(text: Table) -> int:
     return int(text.get("moe_intermediate_size") or text["intermediate_size"])
 
 
-def _shared_intermediate(text: Table, experts: int) -> int:
-    if not experts:
-        return 0
+def _shared_intermediate(text: Table) -> int:
     if text.get("shared_expert_intermediate_size"):
         return int(text["shared_expert_intermediate_size"])
     if text.get("model_type") == "llama4_text":

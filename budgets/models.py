@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from budgets.errors import InputError
 
 BYTES_PER_WEIGHT = 2
-BYTES_PER_FP8_WEIGHT = 1
+FP8_SAVES = 1  # of these, for a weight in fp8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,8 @@ class ModelShape:
                 f"model '{self.name}': experts_per_token is {self.experts_per_token}, "
                 f"it must lie between 1 and the number of experts, {self.experts}"
             )
-        special = self.window_layers + self.linear_layers
-        if min(self.window_layers, self.linear_layers, self.dense_layers) < 0 or max(special, self.dense_layers) > (
-            self.layers
-        ):
+        parts = (self.window_layers, self.linear_layers, self.dense_layers)
+        if min(parts) < 0 or max(parts[0] + parts[1], parts[2]) > self.layers:
             raise InputError(
                 f"model '{self.name}': window_layers {self.window_layers}, linear_layers {self.linear_layers} and "
                 f"dense_layers {self.dense_layers} are parts of its {self.layers} layers"
@@ -91,16 +89,12 @@ class ModelShape:
 
     def engine_bytes(self, *, fp8: bool) -> int:
         """Return the bytes of an engine's weights; in fp8 all but embedding and head take one, as vLLM keeps them."""
-        if not fp8:
-            return self.weight_bytes
-        return self.parameters * BYTES_PER_FP8_WEIGHT + self._embeddings * (BYTES_PER_WEIGHT - BYTES_PER_FP8_WEIGHT)
+        return self.weight_bytes - fp8 * FP8_SAVES * (self.parameters - self._embeddings)
 
     def bytes_read(self, tokens: float, *, fp8: bool) -> float:
         """Return the bytes of weights that are read to process so many tokens at once; the head is never in fp8."""
         weights, head = self.weights_read(tokens), self.head_parameters
-        if not fp8:
-            return BYTES_PER_WEIGHT * weights
-        return weights * BYTES_PER_FP8_WEIGHT + head * (BYTES_PER_WEIGHT - BYTES_PER_FP8_WEIGHT)
+        return BYTES_PER_WEIGHT * weights - fp8 * FP8_SAVES * (weights - head)
 
     def adapter_parameters(self, rank: int) -> int:
         """Return the weights of LoRA adapters of a rank on every projection, beside each expert too.

@@ -16,6 +16,8 @@ from budgets.models import ModelShape
 
 Entry = TypeVar("Entry", Gpu, ModelShape)
 Table = Mapping[str, Any]
+NUMBER, WHOLE, SWITCH, TEXT = ("number", (int, float)), ("whole number", int), ("true or false", bool), ("text", str)
+KINDS: dict[Any, tuple[str, Any]] = {float: NUMBER, int: WHOLE, bool: SWITCH, str: TEXT}
 
 
 def gpu(name: str, own: Mapping[str, Table] | None = None) -> Gpu:
@@ -53,23 +55,12 @@ def _build(kind: type[Entry], label: str, name: str, table: Table) -> Entry:
     for key, value in table.items():
         if key not in types:
             raise ConfigError(f"{label} '{name}' has the unknown key '{key}': {suggest(key, types)}")
-        if not _fits(value, types[key]):
-            raise ConfigError(
-                f"{label} '{name}': {key} is {value!r}, a value of type {_type_name(types[key])} is needed"
-            )
+        word, accepted = KINDS[types[key]]
+        if not isinstance(value, accepted) or isinstance(value, bool) != (types[key] is bool):
+            raise ConfigError(f"{label} '{name}': {key} is {value!r}, a value of type {word} is needed")
     if missing := sorted(required - set(table)):
         raise ConfigError(f"{label} '{name}' lacks {', '.join(missing)}: give each a value")
     return kind(name=name, **table)
-
-
-def _fits(value: object, wanted: Any) -> bool:
-    if isinstance(value, bool) or wanted is bool:
-        return isinstance(value, bool) and wanted is bool
-    return isinstance(value, int | float) if wanted is float else isinstance(value, wanted)
-
-
-def _type_name(wanted: Any) -> str:
-    return {float: "number", int: "whole number", bool: "true or false", str: "text"}[wanted]
 
 
 def _model_from_file(name: str, path: Path) -> ModelShape:
