@@ -80,7 +80,7 @@ def judged(family: Family) -> tuple[float, float, float, float]:
 
 def _held(scores: Values, truth: Weights, weights: Weights, noise: float) -> tuple[float, float]:
     drawn = np.random.default_rng(0).standard_normal(scores.shape)
-    low, high = interval(scores + noise * drawn, weights)
+    low, high = np.transpose([interval(each, weights) for each in (scores + noise * drawn).T])
     densities = weights @ np.exp(-(((scores - truth) / noise) ** 2) / 2) / (noise * math.sqrt(2 * math.pi))
     return float(np.mean((low <= truth) & (truth <= high))), float(np.mean(np.log(np.maximum(densities, 1e-12))))
 

@@ -28,13 +28,11 @@ def differences(scores: Values, other: Values, weights: Weights, noise: float) -
     return means, sds
 
 
-def interval(scores: Values, weights: Weights) -> tuple[Weights, Weights]:
-    """Return the 5 % and 95 % quantiles of each column."""
-    order = np.argsort(scores, axis=0)
-    shares = np.cumsum(weights[order], axis=0)
-    ends = [np.argmax(shares >= share, axis=0) for share in (0.05, 0.95)]
-    low, high = (np.take_along_axis(scores, np.take_along_axis(order, end[None], 0), 0)[0] for end in ends)
-    return low, high
+def interval(scores: Values, weights: Weights) -> tuple[float, float]:
+    """Return the 5 % and 95 % quantiles of a run's scores."""
+    order = np.argsort(scores)
+    low, high = np.searchsorted(np.cumsum(weights[order]), (0.05, 0.95))
+    return float(scores[order[low]]), float(scores[order[high]])
 
 
 @lru_cache(maxsize=64)

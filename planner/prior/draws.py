@@ -23,6 +23,7 @@ from planner.prior.published import HARMLESS_EPOCHS
 from planner.prior.studies import STUDIES, WIDTHS, Studied, Values, logit
 
 DRAWS: Final = 2048  # about; each has a mirror image, so that what is odd in an effect leaves no trace in a mean
+BLOCK: Final = 16_384  # runs by draws that are tabulated at once: what is between then stays in the processor's cache
 FOLDS: Final = 4  # parts of the draws, of which each may be held against what the others say
 # Half octaves of updates where runs gain, and octaves about them; scores between lie on lines in their logarithm.
 STEPS: Final = np.exp2([0, 1, 2, 3, *np.arange(8, 29) / 2, 15, 16, 18, 20])
@@ -69,28 +70,35 @@ class PriorDraws:
         counts = np.bincount(self.study)
         by_study = np.mean([weights_of(each, without) for each in found], axis=0)
         self.weights: Weights = (by_study / counts)[self.study]
-        self._table = np.empty((len(self.study), len(runs), len(STEPS)), dtype=np.float32)
+        # Draws last: what is looked up later is one run at one length, in all of them.
+        self._table = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
+        at_once, effects, surfaces = BLOCK // len(self.study), drawn.effects[kept], drawn.surfaces[kept]
         for each in found:
             own = [place for place, run in enumerate(runs) if run.circumstances == each]
-            self._table[:, own] = self._scores(
-                [runs[place] for place in own], drawn.effects[kept], drawn.surfaces[kept], widths_of(each, without)
-            )
-        self._means: Weights = np.tensordot(self.weights, self._table, axes=1)
+            for start in range(0, len(own), at_once):
+                some = own[start : start + at_once]
+                widths = widths_of(each, without)
+                self._table[some] = self._scores([runs[place] for place in some], effects, surfaces, widths)
+        self._means: Weights = np.stack([scores @ self.weights for scores in self._table])
 
     def _scores(self, runs: Sequence[Run], effects: Values, surfaces: Values, widths: Sequence[float]) -> Values:
-        """Return the scores of runs in the same circumstances, (draws, runs, steps)."""
+        """Return the scores of runs in the same circumstances, (runs, steps, draws)."""
         here = runs[0].circumstances
         sizes = Sizes(runs, STEPS.astype(np.float32))
         basis = _surface_basis(sizes)
-        found = np.empty((len(self.study), *sizes.rollouts.shape), dtype=np.float32)
+        found = np.empty((len(runs), len(STEPS), len(self.study)), dtype=np.float32)
         for number, (study, wider) in enumerate(zip(STUDIES, widths, strict=True)):
-            own = self.study == number
-            surface = (wider * WIDTHS.discrepancy * surfaces[own] @ basis).reshape(-1, *sizes.rollouts.shape)
-            found[own] = gains(study, sizes, effects[own], wider) * np.exp(surface)
+            own = slice(*np.searchsorted(self.study, (number, number + 1)))
+            surface = (basis @ (wider * WIDTHS.discrepancy * surfaces[own].T)).reshape(len(runs), len(STEPS), -1)
+            found[..., own] = gains(study, sizes, effects[own], wider) * np.exp(surface)
+        np.minimum(found, np.float32(MOST_GAIN), out=found)
         # That a study has another favourite at more compute takes nothing from a run that goes on.
-        np.maximum.accumulate(np.minimum(found, np.float32(MOST_GAIN)), axis=-1, out=found)
-        kept = kept_of_gain(sizes.B * sizes.updates / here.prompts)
-        return here.pass_rate + (1 - here.pass_rate) * found * kept
+        for step in range(1, len(STEPS)):
+            np.maximum(found[:, step], found[:, step - 1], out=found[:, step])
+        found *= 1 - here.pass_rate
+        found *= kept_of_gain(sizes.B * sizes.updates / here.prompts)
+        found += here.pass_rate
+        return found
 
     @cached_property
     def _best_before(self) -> Places:
@@ -105,7 +113,7 @@ class PriorDraws:
         best = self._best_before[rows, places]
         whole = self.at(rows, np.asarray(steps, dtype=float))
         longer = self.weights @ whole >= self._means[rows, best]
-        scores = np.where(longer, whole, self._table[:, rows, best])
+        scores = np.where(longer, whole, np.ascontiguousarray(self._table[rows, best].T))
         used = [int(given if long else STEPS[at]) for given, long, at in zip(steps, longer, best.tolist(), strict=True)]
         return Expected(used, scores, self.weights @ scores)
 
@@ -118,9 +126,9 @@ class PriorDraws:
         """Return the scores of runs after some steps of each."""
         rows, steps = np.asarray(rows), np.clip(steps, 1, STEPS[-1])
         before = np.minimum(np.searchsorted(STEPS, steps, side="right") - 1, len(STEPS) - 2)
-        share = (np.log(steps / STEPS[before]) / np.log(STEPS[before + 1] / STEPS[before])).astype(np.float32)
-        found: Values = self._table[:, rows, before] * (1 - share) + self._table[:, rows, before + 1] * share
-        return found
+        share = (np.log(steps / STEPS[before]) / np.log(STEPS[before + 1] / STEPS[before])).astype(np.float32)[:, None]
+        found: Values = self._table[rows, before] * (1 - share) + self._table[rows, before + 1] * share
+        return np.ascontiguousarray(found.T)
 
 
 class _Normals(NamedTuple):
@@ -150,15 +158,12 @@ def _normals() -> _Normals:
 
 
 def _surface_basis(sizes: Sizes) -> Values:
-    """Return how the surface at each run and step is made of its heights at the knots, (knots, runs · steps)."""
+    """Return how the surface at each run and step is made of its heights at the knots, (runs · steps, knots)."""
     octaves = (np.log2(sizes.n), np.log2(sizes.B), np.log2(sizes.updates))
     spans = (WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_octaves, WIDTHS.discrepancy_update_octaves)
-    n, B, updates = (
-        _along(at[:, 0], knots, span)
-        for at, knots, span in zip((*octaves[:2], octaves[2].T), KNOTS, spans, strict=True)
-    )
-    basis: Values = np.einsum("ir,jr,kt->ijkrt", n, B, updates)
-    return basis.reshape(-1, sizes.rollouts.size)
+    n, B, updates = (_along(at.ravel(), knots, span) for at, knots, span in zip(octaves, KNOTS, spans, strict=True))
+    basis: Values = np.einsum("ir,jr,kt->rtijk", n, B, updates)
+    return basis.reshape(sizes.rollouts.size, -1)
 
 
 def _along(at: Values, knots: Weights, span: float) -> Values:

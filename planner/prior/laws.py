@@ -1,4 +1,4 @@
-"""How a run gains by a study's law, in many draws of what the law leaves open: arrays of (draws, runs, updates)."""
+"""How a run gains by a study's law, in many draws of what the law leaves open: arrays of (runs, updates, draws)."""
 
 import math
 from collections.abc import Sequence
@@ -57,15 +57,15 @@ class Run:
 
 
 class Sizes:
-    """Runs in the same circumstances, at some numbers of updates, as arrays of (runs, updates)."""
+    """Runs in the same circumstances, at some numbers of updates, as arrays of (runs, updates, 1)."""
 
     def __init__(self, runs: Sequence[Run], updates: Values) -> None:
         """Lay them out."""
         self.n, self.B, signal = (
-            np.array(values, dtype=np.float32)[:, np.newaxis]
+            np.array(values, dtype=np.float32)[:, np.newaxis, np.newaxis]
             for values in zip(*((r.rollouts_per_prompt, r.prompts_per_batch, r.signal) for r in runs), strict=True)
         )
-        self.updates = updates[np.newaxis]
+        self.updates = updates[np.newaxis, :, np.newaxis]
         self.rollouts = self.n * self.B * self.updates
         self.informative = self.n * self.B * signal
         self.base = runs[0].circumstances.pass_rate
@@ -77,11 +77,11 @@ class Sizes:
 
 
 def gains(study: Study, sizes: Sizes, effects: Values, wider: float) -> Values:
-    """Return the share of what the base model lacks that runs gain, (draws, runs, updates), surfaces left aside.
+    """Return the share of what the base model lacks that runs gain, (runs, updates, draws), surfaces left aside.
 
     `effects` are normal numbers, a row for each draw; `wider` is by how much what they stand for is wider than usual.
     """
-    drawn = {name: wider * effects[:, place, None, None] for place, name in enumerate(EFFECTS)}
+    drawn = {name: wider * effects[:, place] for place, name in enumerate(EFFECTS)}
     exponent = study.exponent * np.exp(WIDTHS.log_exponent * drawn["exponent"])
     middle = math.log(study.middle) + WIDTHS.log_middle * drawn["middle"]
     learnt = _expit(exponent * (sizes.log_progress(study.critical) - middle))
@@ -121,7 +121,7 @@ def loss(octaves: Values) -> Values:
 def _log2_group(study: Study, log_rollouts: Values, easy: float) -> Values:
     assert study.group is not None
     own = _log2_of_law(study.group, log_rollouts)
-    if study.group_hard is None:
+    if study.group_hard is None or easy == 1:
         return own
     return easy * own + (1 - easy) * _log2_of_law(study.group_hard, log_rollouts)
 

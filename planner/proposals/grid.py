@@ -8,12 +8,11 @@ from budgets.allocation import Allocation, steps_for_budget
 from budgets.cost import StepCost, step_cost
 from budgets.errors import InputError
 from budgets.signal import signal_fraction
-from planner.prior.comparing import interval
 from planner.prior.draws import Expected, prior_draws
 from planner.prior.laws import Circumstances, Run
 from planner.prior.published import HARMLESS_EPOCHS
 from planner.prior.studies import CRITICAL_ROLLOUTS, Values
-from planner.proposals.request import PricedCell, Request, ScoreInterval, Variant
+from planner.proposals.request import PricedCell, Request, Variant
 
 
 def effective_updates(allocation: Allocation, signal: float, prompt_set_size: int) -> float:
@@ -138,39 +137,33 @@ class PricedGrid:
         if not bought:
             return []
         found = self.prior.expected([self._rows[index] for index in bought], [steps[index] for index in bought])
-        lows, highs = interval(found.scores, self.prior.weights)
         cells = [
-            _priced(
-                self.costs[index],
-                (found.steps[column], steps[index]),
-                ScoreInterval(float(found.means[column]), float(lows[column]), float(highs[column])),
-                found.scores[:, column],
-            )
+            self._cell(index, (found.steps[column], steps[index]), float(found.means[column]), found.scores[:, column])
             for column, index in enumerate(bought)
         ]
         # What is equal in all this stays in the order of the request.
-        return sorted(cells, key=lambda cell: (-cell.expected_score.median, -cell.effective_updates, cell.key))
+        return sorted(cells, key=lambda cell: (-cell.expected, -cell.effective_updates, cell.key))
+
+    def _cell(self, index: int, steps: tuple[int, int], expected: float, scores: Values) -> PricedCell:
+        cell, (worth_running, affordable) = self.costs[index], steps
+        allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
+        prompts = cell.variant.workload.prompt_set_size
+        return PricedCell(
+            allocation=allocation,
+            cost=cell.cost,
+            pilot_cost=cell.pilot_cost,
+            signal_fraction=cell.signal_fraction,
+            expected=expected,
+            effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
+            variant=cell.variant,
+            affordable_steps=affordable,
+            scores=scores,
+            weights=self.prior.weights,
+        )
 
     def useful_steps(self, cell: PricedCell, steps: int) -> int:
         """Return how many of so many steps of a cell are expected to be worth running."""
         return 0 if steps < 1 else self.prior.expected([self.row(cell)], [steps]).steps[0]
-
-
-def _priced(cell: CellCost, steps: tuple[int, int], score: ScoreInterval, scores: Values) -> PricedCell:
-    worth_running, affordable = steps
-    allocation = Allocation(cell.rollouts_per_prompt, cell.prompts_per_batch, worth_running)
-    prompts = cell.variant.workload.prompt_set_size
-    return PricedCell(
-        allocation=allocation,
-        cost=cell.cost,
-        pilot_cost=cell.pilot_cost,
-        signal_fraction=cell.signal_fraction,
-        expected_score=score,
-        effective_updates=effective_updates(allocation, cell.signal_fraction, prompts),
-        variant=cell.variant,
-        affordable_steps=affordable,
-        scores=scores,
-    )
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:

@@ -160,7 +160,7 @@ def _dominating(cell: PricedCell, ranked: Sequence[PricedCell], weights: Weights
         for other in ranked
         if other.variant is cell.variant
         # What is nearer than two runs of a cell never dominates (quick).
-        and other.expected_score.median - cell.expected_score.median > noise
+        and other.expected - cell.expected > noise
         and other.signal_fraction >= cell.signal_fraction
         and other.cost.gpu_hours_per_step <= COST_TIE * cell.cost.gpu_hours_per_step
     ]

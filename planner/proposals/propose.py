@@ -268,8 +268,8 @@ def other_workloads(costs: Sequence[CellCost], first: PricedCell, gpu_hours: flo
     for what, other in others:
         ranked = PricedGrid(_moved(costs, other), few_draws=True).ranked(gpu_hours)
         if ranked:
-            enough = ranked[0].expected_score.median - ALIKE
-            own = (each for each in ranked if each.key == first.key and each.expected_score.median >= enough)
+            enough = ranked[0].expected - ALIKE
+            own = (each for each in ranked if each.key == first.key and each.expected >= enough)
             yield Elsewhere(what, next(own, ranked[0]))
 
 
@@ -299,7 +299,7 @@ def doubt_of(grid: PricedGrid, ranked: Sequence[PricedCell], gpu_hours: float) -
         if own not in by_dear:
             return math.inf
         ends = ((dear, by_dear), (cheap, by_cheap))
-        return max(end[place].expected_score.median - by[own].expected_score.median for end, by in ends)
+        return max(end[place].expected - by[own].expected for end, by in ends)
 
     first = ranked[0].configuration
     return Doubt(

@@ -10,6 +10,8 @@ from budgets.cost import StepCost
 from budgets.errors import InputError
 from budgets.hardware import Hardware
 from budgets.workload import RecipeTraits, Workload
+from planner.prior.comparing import interval
+from planner.prior.draws import Weights
 from planner.prior.studies import Values
 from planner.view import Axes, Configuration
 
@@ -159,11 +161,12 @@ class PricedCell:
     cost: StepCost  # on the final run's GPUs
     pilot_cost: StepCost  # on those of a pilot
     signal_fraction: float
-    expected_score: ScoreInterval
+    expected: float  # score
     effective_updates: float
     variant: Variant
     affordable_steps: int  # that the GPU-hours buy; the run has fewer where more passes are expected to do harm
     scores: Values = field(repr=False, compare=False)  # in each draw of the prior
+    weights: Weights = field(repr=False, compare=False)  # of the draws
     configuration: Configuration = field(init=False, repr=False, compare=False)  # what tells it from all others
 
     def __post_init__(self) -> None:
@@ -173,6 +176,11 @@ class PricedCell:
     def key(self) -> tuple[int, int]:
         """The cell's place in the grid, (n, B)."""
         return self.allocation.rollouts_per_prompt, self.allocation.prompts_per_batch
+
+    @property
+    def expected_score(self) -> ScoreInterval:
+        """The expected score with its interval, which few cells are asked for: a plan ranks them dozens of times."""
+        return ScoreInterval(self.expected, *interval(self.scores, self.weights))
 
     @property
     def gpu_hours(self) -> float:
