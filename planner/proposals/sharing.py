@@ -34,6 +34,11 @@ class Split:
     pilot_wall_hours: float
 
     @property
+    def tries_the_first(self) -> bool:
+        """Whether the first row has a pilot, which would go on as the final run."""
+        return self.grants[self.ranked[0].configuration].steps > 0
+
+    @property
     def wall_hours(self) -> float:
         """Hours until the first cell's final run would end, the pilots before it."""
         return self.pilot_wall_hours + self.ranked[0].gpu_hours / self.ranked[0].cost.placement.gpus
@@ -130,6 +135,9 @@ class Shares:
         if none is None or (fraction is not None and given is None):
             return None
         piloted = [split for share in SHARES if (split := self.split(share)) is not None]
+        if not self._request.asks_for_pilots and self._request.within_hours is None:
+            # With a deadline, which row is the first depends on the time that the pilots take.
+            piloted = [split for split in piloted if split.tries_the_first]
         best = _smallest_of_the_best(piloted)
         if not self._request.asks_for_pilots:
             # One pilot compares nothing, but is cheap; the smallest budgets and the nearest deadlines have none.

@@ -1,0 +1,128 @@
+"""Nothing that one plan says contradicts another thing that it says, nor what the next larger budget's says."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from budgets.errors import BudgetError
+from planner.config import build_request, flag_layer, resolve
+from planner.prior.comparing import LEVEL, chances_ahead, noise_between
+from planner.proposals import Proposal, propose
+from planner.proposals.pilots import least_pilot_hours
+from planner.proposals.sharing import ALIKE, SHARES
+
+BUDGETS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+MACHINES = (("qwen3-4b", 8), ("qwen3-8b", 64), ("llama-3.1-70b", 128))
+RATES = (0.15, 0.45, 0.8)
+
+
+def planned(budget: float, model: str, gpus: int, rate: float) -> Proposal | None:
+    """Return the plan as the command line makes it; None where the budget is too small."""
+    given = {
+        "budget.gpu_hours": ("--budget", budget),
+        "workload.model": ("--model", model),
+        "hardware.gpus": ("--gpus", gpus),
+        "workload.pass_rate": ("--pass-rate", rate),
+    }
+    try:
+        return propose(build_request(resolve(flag_layer(given))))
+    except BudgetError:
+        return None
+
+
+def check_rows(plan: Proposal) -> None:
+    """Rank, expected score, interval, level and usual choices are of one ranking."""
+    first, cells = plan.candidates[0], [each.cell for each in plan.candidates]
+    assert [each.rank for each in plan.candidates] == list(range(1, len(cells) + 1))
+    assert all(a.expected >= b.expected for a, b in pairwise(cells))
+    assert first in plan.level
+    assert {each.standing.usual for each in plan.usual} <= set(plan.request.usual)
+    assert plan.usual
+    noise = noise_between(first.cell.variant.workload.pass_rates.mean)
+    for each in plan.candidates:
+        score, standing = each.cell.expected_score, each.standing
+        assert 0 <= score.low <= score.median <= score.high <= 1
+        assert standing.median == pytest.approx(score.median - first.cell.expected, abs=1e-6)
+        assert standing.low <= standing.median <= standing.high
+        ahead = chances_ahead(each.cell.scores[:, None], first.cell.scores, each.cell.weights, noise)[0]
+        assert standing.level == (ahead >= LEVEL)
+        assert ("level with the first" in each.notes) == (standing.level and each.rank > 1)
+
+
+def check_money(plan: Proposal) -> None:
+    """Pilots and final run fit the budget, and the share that is said is the one that was taken."""
+    budget, sharing = plan.request.budget_gpu_hours, plan.sharing
+    pilots = [each for each in plan.candidates if each.pilot.steps]
+    assert plan.pilot_gpu_hours == pytest.approx(sharing.fraction * budget)
+    assert plan.pilot_gpu_hours + plan.final_gpu_hours <= budget * (1 + 1e-9)
+    assert math.fsum(each.pilot.gpu_hours for each in pilots) <= plan.pilot_gpu_hours * (1 + 1e-9)
+    assert all(each.cell.gpu_hours <= plan.final_gpu_hours * (1 + 1e-9) for each in plan.candidates)
+    assert all(0 < each.pilot.segment_steps <= each.pilot.steps for each in pilots)
+    assert bool(pilots) == (sharing.fraction > 0)
+
+
+def check_worth(plan: Proposal) -> None:
+    """What pilots are worth, what they cost, and the share that follows from both agree."""
+    sharing, first = plan.sharing, plan.candidates[0]
+    assert sharing.worth >= 0
+    assert sharing.error >= 0
+    assert sharing.expected_score == pytest.approx(first.cell.expected + sharing.worth, abs=1e-6)
+    assert sharing.worth - sharing.expected_gain >= -1e-6  # what they cost the final run
+    assert (sharing.best_fraction, sharing.best_score) == (sharing.fraction, sharing.expected_score)
+    assert sharing.expected_gain >= -ALIKE
+    if sharing.fraction:
+        assert first.pilot.steps > 0
+    else:  # the page then says that a pilot costs more than it shows
+        assert sharing.expected_gain == pytest.approx(0.0)
+        least = least_pilot_hours(first.cell, plan.request.pilots) / plan.request.budget_gpu_hours
+        assert least > SHARES[0]
+
+
+def check_elsewhere(plan: Proposal) -> None:
+    """The rows of other budgets, layouts, studies and prices say of this plan what its first row says."""
+    first, doubt = plan.candidates[0].cell, plan.doubt
+    (same,) = (each.best for each in plan.outlooks if each.factor == 1)
+    assert same == first
+    known = [each.best.expected for each in plan.outlooks if each.best is not None]
+    assert all(later >= earlier for earlier, later in pairwise(known))
+    (chosen,) = (each for each in plan.layouts if each.chosen)
+    assert chosen.update_steps == first.allocation.update_steps
+    assert chosen.gpu_hours_per_step == pytest.approx(first.cost.gpu_hours_per_step)
+    assert chosen.final_wall_hours * chosen.gpus_per_trial == pytest.approx(first.gpu_hours)
+    assert math.fsum(each.weight for each in plan.grounds) == pytest.approx(1)
+    keys = {each.cell.key for each in plan.candidates}
+    assert {(each.rollouts_per_prompt, each.prompts_per_batch) for each in plan.grounds} <= keys
+    assert doubt.fewest_steps <= first.allocation.update_steps <= doubt.most_steps
+    assert (doubt.firm == 0) == (doubt.lost > ALIKE)
+    if first.configuration == doubt.first_if_dear == doubt.first_if_cheap:
+        assert doubt.lost <= 0
+
+
+def check(plan: Proposal) -> None:
+    check_rows(plan)
+    check_money(plan)
+    check_worth(plan)
+    check_elsewhere(plan)
+
+
+@pytest.mark.parametrize("given", [(2_000, "qwen3-4b", 8), (500, "qwen3-8b", 64), (5_000, "qwen3-8b", 64)])
+def test_nothing_on_a_page_contradicts_another(given: tuple[float, str, int]) -> None:
+    plan = planned(*given, rate=0.45)
+    assert plan is not None
+    check(plan)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("model", "gpus"), MACHINES)
+@pytest.mark.parametrize("rate", RATES)
+def test_nothing_on_sixty_pages_contradicts_another(model: str, gpus: int, rate: float) -> None:
+    plans = [planned(budget, model, gpus, rate) for budget in BUDGETS]
+    made = [plan for plan in plans if plan is not None]
+    assert plans[-len(made) :] == made  # what a budget pays for, a larger one does
+    for plan in made:
+        check(plan)
+    # What pilots are worth is a mean of draws, each of which may be off by a few thousandths.
+    for smaller, larger in pairwise(made):
+        assert larger.sharing.score_without >= smaller.sharing.score_without
+        assert larger.sharing.expected_score >= smaller.sharing.expected_score - 0.003
