@@ -220,7 +220,7 @@ def new_plan(pilot: float, workers: int) -> Plan:
             "mean_pass_rate": 0.45,
             "prompt_set_size": 4096,
         },
-        hardware={"gpu": "cpu", "gpus": workers, "gpus_per_trial": 1},
+        hardware={"gpu": "cpu", "gpus": workers, "gpus_per_trial": 1, "pilot_gpus": 1},
         config={
             "workload": {"task": "sum-easy"},
             "recipe": {"name": "grpo"},

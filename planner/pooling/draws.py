@@ -89,36 +89,41 @@ class Worlds:
         `run` is the place of a curve, or −1 for a run of the configuration that has not begun; such a one departs
         from its sigmoid `departing` times as far as others.
         """
-        steep, middle, gain = self._shapes
-        # In place from here on: a decision spends much of its time on these.
-        scores = np.log(np.maximum(x, EARLIEST)) - middle[:, configuration, None]
-        scores *= steep[:, configuration, None]
-        left(scores)
-        scores *= -gain[:, configuration, None]
-        scores += (self.start[:, configuration] + gain[:, configuration])[:, :, None]
-        scores += self.alike(x)
+        steep, middle, gain = (each[:, configuration] for each in self._shapes)
+        top, alike = self.start[:, configuration] + gain, self.alike(x)
         begun = run >= 0
         seen = run[begun]
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
-        alone, together = np.zeros_like(x), np.empty_like(x)  # since when each departs
-        together[:] = self._last_seen[configuration][:, None]
-        alone[begun] = together[begun] = clock(self.runs.reached)[seen][:, None]
-        scores[:, begun] += self.departed[:, seen, None]
-        # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off them.
-        ahead = pass_rate_variance(scores)
-        np.sqrt(ahead, out=ahead)
-        time = clock(x)
-        strayed = (self.drift[:, None] * scale * noise)[:, :, None] * np.sqrt(np.maximum(time - alone, 0.0))
-        strayed += (AHEAD * self.together)[:, None, None] * np.maximum(time - together, 0.0) ** 2
-        strayed *= ahead
-        strayed *= 2
-        scores += strayed
+        strayed = self.drift[:, None] * scale * noise
+        alone, together = np.zeros(len(run)), self._last_seen[configuration]  # since when each departs
+        alone[begun] = together[begun] = clock(self.runs.reached)[seen]
         level = np.full(len(run), np.nan)
         level[begun] = self.runs.collapsed[seen]
         collapsed = ~np.isnan(level)
-        scores[:, collapsed] = level[collapsed, None]
-        return np.asarray(scores)
+
+        def after(place: int) -> Vector:
+            # In place: a decision spends much of its time on these.
+            time = clock(x[:, place])
+            scores = np.log(np.maximum(x[:, place], EARLIEST)) - middle
+            scores *= steep
+            left(scores)
+            scores *= -gain
+            scores += top
+            scores += alike[:, :, place]
+            scores[:, begun] += self.departed[:, seen]
+            # Near 0 and 1 there is little room to depart; without this, what is clipped would pull expectations off.
+            ahead = pass_rate_variance(scores)
+            np.sqrt(ahead, out=ahead)
+            further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
+            further += (AHEAD * self.together)[:, None] * np.maximum(time - together, 0.0) ** 2
+            further *= ahead
+            further *= 2
+            scores += further
+            scores[:, collapsed] = level[collapsed]
+            return scores
+
+        return np.stack([after(place) for place in range(x.shape[1])], axis=-1)
 
     @cached_property
     def at_target(self) -> Vector:
