@@ -24,7 +24,10 @@ LASTING = 0.5  # how much of a fresh run's departure is its configuration's own;
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs behind the curves: their configuration, their compute in targets, and the level if they collapsed."""
+    """The runs behind the curves: their configuration, their compute in targets, and the level if they collapsed.
+
+    Of a configuration the first is the one that a final run would go on from.
+    """
 
     trials: tuple[int, ...]
     of: NDArray[np.intp]
@@ -55,16 +58,16 @@ class Worlds:
         return np.stack([self.at(compute / self.target) for compute in gpu_hours], axis=-1)
 
     def at(self, x: float) -> Vector:
-        """Return draws × configurations: the mean over the runs that were seen, or what any run of the others tends to.
+        """Return draws × configurations: of each its longest run, which a final run goes on from, as it would go on.
 
-        With the luck of one run in it, the best of many configurations without a run would look better than any is.
+        Of one without a run it is what any run tends to: with the luck of one run in it, the best of many such
+        configurations would look better than any is.
         """
-        known, runs = len(self.configurations), self.runs
-        fresh = self.observed(np.arange(known), np.full(known, -1), np.full((known, 1), x), LASTING)[:, :, 0]
-        seen = self.observed(runs.of, np.arange(len(runs.of)), np.full((len(runs.of), 1), x))[:, :, 0]
-        summed = np.clip(seen, 0.0, 1.0) @ (runs.of[:, None] == np.arange(known))
-        seeds = np.bincount(runs.of, minlength=known)
-        return np.where(seeds > 0, summed / np.maximum(seeds, 1), np.clip(fresh, 0.0, 1.0))
+        known = len(self.configurations)
+        longest = np.full(known, -1)
+        longest[self.runs.of[::-1]] = np.arange(len(self.runs.of))[::-1]  # the longest comes first, and stays
+        scores = self.observed(np.arange(known), longest, np.full((known, 1), x), LASTING)[:, :, 0]
+        return np.asarray(np.clip(scores, 0.0, 1.0))
 
     def smooth(self, x: float) -> Vector:
         """Return draws × configurations of the sigmoids alone, without what runs depart from them."""

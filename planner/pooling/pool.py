@@ -11,6 +11,7 @@ from planner.pooling.model import JointFit, JointModel
 from planner.pooling.points import Binned, binned, stacked
 from planner.pooling.priors import NONE, LearntPrior, Teacher
 from planner.pooling.surface import with_foretold
+from planner.trials import TrialState
 from planner.view import Configuration, Foretold, Seen, TrialView, View, by_configuration, has_curve
 
 DRAWS = 1000
@@ -107,10 +108,13 @@ def _configurations(view: View) -> tuple[Configuration, ...]:
 
 
 def _farthest(view: View) -> list[TrialView]:
-    """Return the trials with a curve, of each configuration the few that were trained farthest."""
+    """Return the trials with a curve, of each configuration the few that were trained farthest, first the farthest.
+
+    What has failed comes last: no final run goes on from it.
+    """
     runs = by_configuration(trial for trial in view.trials.values() if has_curve(trial))
     most = min(MOST_RUNS, max(1, MOST_CURVES // max(1, len(runs))))
     chosen = []
     for trials in runs.values():
-        chosen += sorted(trials, key=lambda trial: (-trial.step, trial.trial))[:most]
+        chosen += sorted(trials, key=lambda trial: (trial.state is TrialState.FAILED, -trial.step, trial.trial))[:most]
     return chosen

@@ -124,10 +124,9 @@ class FinalAnswer:
         A pilot's luck is in its checkpoint: as long as nothing says that it passes, it counts for the run that has it.
         """
         seeds = self.chosen.seeds_seen
-        if seeds == 1:
-            return "The forecast is for continuing its pilot, not for a fresh run."
-        if seeds > 1:
-            return f"The forecast is the mean of its {seeds} pilots, each continued."
+        if seeds:
+            pilot = "its pilot" if seeds == 1 else f"the longest of its {seeds} pilots"
+            return f"The forecast is for continuing {pilot}, not for a fresh run."
         return "It has no pilot: the forecast rests on its neighbours."
 
 

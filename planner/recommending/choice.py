@@ -57,8 +57,8 @@ class Choices:
         prospect, chances = self.prospect, self._odds(rung)
         configuration, facts = prospect.configurations[row], prospect.facts[row]
         steps = facts.steps(float(prospect.gpu_hours[rung]))
-        own_run = facts.seeds_seen == 1  # which goes on, and whose seed is in its curve
-        low, high = interval(prospect.scores[rung][:, row], 0.0 if own_run else self.seed_sd)
+        # A run that goes on has its seed in its curve.
+        low, high = interval(prospect.scores[rung][:, row], 0.0 if facts.seeds_seen else self.seed_sd)
         return Choice(
             rollouts_per_prompt=configuration.rollouts_per_prompt,
             prompts_per_batch=configuration.prompts_per_batch,

@@ -50,6 +50,8 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
     seen = [trial for trial in trials if trial.trial in states]
     judged = [states[trial.trial] for trial in seen]
     measured = [trial.compared_per_step for trial in trials if trial.step]
+    whole = [trial for trial in seen if trial.state is not TrialState.FAILED]
+    longest = max(whole, key=lambda trial: trial.step, default=None)
     return replace(
         planned,
         gpu_hours_per_step=float(np.mean(measured)) if measured else planned.gpu_hours_per_step,
@@ -57,7 +59,7 @@ def _facts(planned: ConfigurationFacts, trials: Sequence[TrialView], states: Map
         gpu_hours_spent=float(sum(trial.gpu_hours_spent for trial in trials)),
         reached_gpu_hours=max((trial.scores[-1].gpu_hours for trial in seen), default=0.0),
         seeds_seen=len(seen),
-        ends=tuple(_end(trial.scores) for trial in seen),
+        end=() if longest is None else _end(longest.scores),
         collapsed_runs=sum(each.collapsed for each in judged),
         declining_runs=sum(each.fallen() and not each.collapsed for each in judged),
         failed=bool(trials) and all(trial.state is TrialState.FAILED for trial in trials),

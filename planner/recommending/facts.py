@@ -26,7 +26,7 @@ class ConfigurationFacts:
     gpu_hours_spent: float = 0.0
     reached_gpu_hours: float = 0.0  # by its longest run that has a curve; 0 without one
     seeds_seen: int = 0  # runs with a curve
-    ends: tuple[tuple[tuple[float, float], ...], ...] = ()  # of each: GPU-hours and score of its last tenth
+    end: tuple[tuple[float, float], ...] = ()  # of the longest that has not failed: its last tenth, GPU-hours and score
     collapsed_runs: int = 0
     declining_runs: int = 0
     failed: bool = False  # every run of it has failed, so that a final of it would
@@ -37,11 +37,11 @@ class ConfigurationFacts:
         return self.reached_gpu_hours > 0
 
     def ended_at(self, gpu_hours: float) -> float | None:
-        """Return the mean score of the runs that have come to a compute, up to a tenth, and no farther."""
+        """Return the mean score of the longest run where it has come to a compute, up to a tenth, and no farther."""
         near = (LAST_PART + FORGIVEN) * gpu_hours
-        ended = [run for run in self.ends if abs(run[-1][0] - gpu_hours) <= near]
-        levels = [fmean(score for at, score in run if at >= gpu_hours - near) for run in ended]
-        return fmean(levels) if levels else None
+        if not self.end or abs(self.end[-1][0] - gpu_hours) > near:
+            return None
+        return fmean(score for at, score in self.end if at >= gpu_hours - near)
 
     def steps(self, gpu_hours: float) -> int:
         """Return the whole update steps that GPU-hours pay for."""

@@ -5,6 +5,7 @@ import pytest
 
 from planner.pooling.draws import Worlds
 from planner.pooling.pool import joint_of
+from planner.trials import TrialState
 from planner.view import Cell, Seen, TrialView
 from tests.planner.pooling.sweeps import TARGET, Curve, along, configuration, smooth, sweep
 from tests.planner.sweeping.views import trial, view
@@ -68,14 +69,13 @@ def test_a_collapsed_run_stays_where_it_fell() -> None:
     assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 32)))].mean() > 0.2
 
 
-def test_a_configuration_is_the_mean_over_its_seeds() -> None:
-    curve = TRUTH[16, 64]
-    runs = [along(number, (16, 64), curve, 30) for number in (1, 2, 3)]
-    worlds = joint_of(view([*runs, along(4, (8, 64), TRUTH[8, 64], 30)]), 300)
-    of = np.array(worlds.runs.of) == worlds.configurations.index(configuration((16, 64)))
-    assert of.sum() == 3
-    mean = np.clip(of_runs(worlds, 1.0)[:, of], 0, 1).mean(axis=1)
-    assert worlds.at(1.0)[:, worlds.configurations.index(configuration((16, 64)))] == pytest.approx(mean)
+def test_a_configuration_is_worth_what_the_run_is_that_a_final_run_goes_on_from() -> None:
+    curve, cell = TRUTH[16, 64], (16, 64)
+    failed = replace(along(3, cell, curve, 40), state=TrialState.FAILED)
+    runs = [along(1, cell, curve, 20), along(2, cell, curve, 30), failed, along(4, (8, 64), TRUTH[8, 64], 30)]
+    worlds = joint_of(view(runs), 300)
+    longest = np.clip(of_runs(worlds, 1.0)[:, worlds.run_of[2]], 0, 1)
+    assert worlds.at(1.0)[:, worlds.place[configuration(cell)]] == pytest.approx(longest)
 
 
 def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worlds) -> None:

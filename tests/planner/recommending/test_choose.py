@@ -43,7 +43,7 @@ def chosen(seen: Prospect) -> Chosen:
         ),
         (
             sigmoids({(16, 64): 0.7, (8, 64): 0.69}, sd=0.0, middle=0.1),
-            [{"ends": (((0.8 * TARGET, 0.9), (0.95 * TARGET, 0.64)),)}, {"ends": (((0.5 * TARGET, 0.3),),)}],
+            [{"end": ((0.8 * TARGET, 0.9), (0.95 * TARGET, 0.64))}, {"end": ((0.5 * TARGET, 0.3),)}],
             1,
             "higher, but not by the scores at which runs have ended",
         ),
