@@ -38,7 +38,7 @@ def beliefs(table: str, recorded: Recorded, target: float, distance: float, seed
     runs = [run for run in first.values() if run.length >= 0.9 * target]
     without = set(rng.permutation(len(runs))[: int(UNSEEN * len(runs))].tolist())
     trials = {
-        number: _trial(number, run, () if number in without else _scores(run, target / distance), target)
+        number: _trial(number, run, () if number in without else scores_until(run, target / distance), target)
         for number, run in enumerate(runs)
     }
     trials = {number: trial for number, trial in trials.items() if number in without or len(trial.scores) > 1}
@@ -63,12 +63,13 @@ def belief(table: str, distance: float, scores: int, draws: Vector, truth: float
     return Belief(table, distance, scores, float(draws.mean()), float(low), float(high), crps, truth, scores > 0)
 
 
-def _scores(run: RecordedRun, until: float) -> tuple[Seen, ...]:
+def scores_until(run: RecordedRun, until: float, most: int = MOST_SCORES) -> tuple[Seen, ...]:
+    """Return a run's scores until a compute, the first one and so many spread over those that followed."""
     inside = np.flatnonzero(run.gpu_hours <= until * (1 + 1e-9))
     trained = inside[run.gpu_hours[inside] > 0]
     if not len(trained):
         return ()
-    kept = trained[np.unique(np.linspace(0, len(trained) - 1, MOST_SCORES).round().astype(int))]
+    kept = trained[np.unique(np.linspace(0, len(trained) - 1, most).round().astype(int))]
     if run.gpu_hours[0] <= 0:
         kept = np.concatenate([[0], kept])
     errors = run.standard_errors

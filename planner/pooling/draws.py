@@ -16,8 +16,9 @@ from planner.view import Configuration
 EARLIEST = 1e-12
 FARTHEST = 60.0  # |log(C_mid / target)| that is told
 LEVEL_WITHIN = 1e-12  # scores that were clipped are level
-# How far all curves leave alike what was foretold of them, per squared unit of the clock since each was last seen.
-# Where their shape is not quite the one assumed, all are foretold wrong in the same direction, and more so the farther.
+# How far all curves leave alike what was foretold of them, per squared unit of the clock since any was last seen.
+# Where their shape is not quite the one assumed, all are foretold wrong in the same direction, and more so the farther;
+# as far as one curve has come, it shows by how much.
 AHEAD = 0.012
 LASTING = 0.5  # how much of a fresh run's departure is its configuration's own; the rest is luck of that seed
 
@@ -99,8 +100,9 @@ class Worlds:
         noise, scale = self.unseen_noise[:, configuration], np.full(len(run), departing)
         noise[:, begun], scale[begun] = self.noise[:, seen], self.wander[seen]
         strayed = self.drift[:, None] * scale * noise
-        alone, together = np.zeros(len(run)), self._last_seen[configuration]  # since when each departs
-        alone[begun] = together[begun] = clock(self.runs.reached)[seen]
+        reached, alone = clock(self.runs.reached), np.zeros(len(run))  # since when each departs
+        alone[begun] = reached[seen]
+        farthest = reached.max(initial=0.0)  # since when all depart alike
         level = np.full(len(run), np.nan)
         level[begun] = self.runs.collapsed[seen]
         collapsed = ~np.isnan(level)
@@ -119,7 +121,7 @@ class Worlds:
             ahead = pass_rate_variance(scores)
             np.sqrt(ahead, out=ahead)
             further = strayed * np.sqrt(np.maximum(time - alone, 0.0))
-            further += (AHEAD * self.together)[:, None] * np.maximum(time - together, 0.0) ** 2
+            further += self.together[:, None] * (AHEAD * np.maximum(time - farthest, 0.0) ** 2)
             further *= ahead
             further *= 2
             scores += further
@@ -142,14 +144,6 @@ class Worlds:
     def run_of(self) -> Mapping[int, int]:
         """The curve of each trial that was fitted."""
         return {trial: curve for curve, trial in enumerate(self.runs.trials)}
-
-    @cached_property
-    def _last_seen(self) -> Vector:
-        """Until when runs of each configuration were seen; one without a run is foretold from all that there are."""
-        reached = clock(self.runs.reached)
-        until = np.zeros(len(self.configurations))
-        np.maximum.at(until, self.runs.of, reached)
-        return np.where(np.isin(np.arange(len(until)), self.runs.of), until, reached.max(initial=0.0))
 
     @cached_property
     def _shapes(self) -> tuple[Vector, Vector, Vector]:

@@ -18,8 +18,8 @@ LOCALS = 3
 INTERCEPTS = ((0.7, 1.2), (-2.0, 0.8), (0.5, 0.3))
 # Standard deviations per half of the grid's width: slope, curvature, product.
 SLOPES = (0.4, 0.6, 0.15)
-CURVATURES = (0.4, 0.4, 0.0)
-CURVATURE_MEANS = (-0.2, 0.0, 0.0)
+CURVATURES = (0.2, 0.4, 0.0)
+CURVATURE_MEANS = (-0.2, 0.2, 0.0)  # in the midst of a grid runs end higher, and rise sooner
 PRODUCTS = (0.3, 0.3, 0.0)
 OF_A_NAME = (0.6, 0.6, 0.2)  # what a recipe or a model may shift
 

@@ -78,6 +78,14 @@ def test_a_configuration_is_worth_what_the_run_is_that_a_final_run_goes_on_from(
     assert worlds.at(1.0)[:, worlds.place[configuration(cell)]] == pytest.approx(longest)
 
 
+def test_what_all_curves_do_alike_beyond_the_farthest_moves_all_alike() -> None:
+    short, long = along(1, (8, 32), TRUTH[8, 32], 12), along(2, (16, 64), TRUTH[16, 64], 100)
+    worlds = joint_of(view([short, long, trial(3, cell=(32, 64))]), 300)
+    still = replace(worlds, together=np.zeros_like(worlds.together))
+    assert (worlds.at(1.0) == still.at(1.0)).all()  # one was seen to the target
+    assert (worlds.at(4.0) != still.at(4.0)).any(axis=0).all()
+
+
 def test_a_run_that_has_not_begun_differs_from_those_that_were_seen(worlds: Worlds) -> None:
     place = worlds.configurations.index(configuration((16, 64)))
     fresh = worlds.observed(np.array([place]), np.array([-1]), np.array([[0.5]]))[:, 0, 0]

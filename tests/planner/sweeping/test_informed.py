@@ -45,7 +45,7 @@ def test_a_late_starter_that_is_behind_is_not_pruned_while_its_end_is_open() -> 
 
 
 def test_the_money_goes_to_the_final_run_only_where_that_is_so() -> None:
-    runs = [along(1, (4, 16), DISTANT, 90), along(2, (64, 256), POOR, 90), trial(3, cell=(64, 128))]
+    runs = [along(1, (4, 16), DISTANT, 90), along(2, (64, 256), POOR, 90), trial(3, cell=(16, 64))]
     seen = view(runs, left=20.0)
     (stop,) = [each for each in decided(replace(seen, rest_to_final=True)) if not isinstance(each, Prune)]
     assert isinstance(stop, Stop)
