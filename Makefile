@@ -172,8 +172,9 @@ bench-decisions: setup $(PEERS)/.installed  ## regret against GPU-hours beside t
 bench-experience: setup  ## regret with and without what an earlier sweep has learnt, also a misleading one (an hour)
 	-$(BIN)/python bench/experience.py --repeats 6
 
-bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots, and of runs that were given up (minutes)
+bench-coverage: setup  ## whether intervals hold 2 to 50 times beyond the pilots and of runs given up, and chances after plays (minutes)
 	-$(BIN)/python -m bench.coverage
+	-$(BIN)/python -m bench.chances
 
 $(PEERS)/.installed:
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -6,7 +6,7 @@ Three quarters of a table's cells have a pilot up to the target over the distanc
 is held against what their runs score there. Then the policy is played with shares of the full grid's cost: of each run
 that it gave up, the interval at that moment; of all that it trained, those at the end.
 Constants of planner/pooling were chosen on the simulated tables and AllocBench's sum-easy alone ("chosen on");
-the others count.
+the others count. Its widths are those of all families, each of them left out in turn (bench/widths.py).
 """
 
 import argparse

@@ -154,7 +154,7 @@ def _own(
         for rule, one in answers.items():
             regret = game.regrets[recorded.configurations.index(one.chosen)]
             method = Method(name, "", rule)
-            yield Outcome(game.table, game.repeat, workers, method, share, regret, one.within, one.seconds)
+            yield Outcome(game.table, game.repeat, workers, method, share, regret, one.seconds)
 
 
 def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:
@@ -176,7 +176,7 @@ def _peers(game: Game, recorded: Recorded, target: float) -> Iterator[Outcome]:
             for rule in tasking.RULES:
                 regret = game.regrets[chosen[rule]] if chosen else guess
                 method = Method(job.peer, job.reach, rule)
-                yield Outcome(game.table, game.repeat, job.workers, method, share, regret, None, seconds)
+                yield Outcome(game.table, game.repeat, job.workers, method, share, regret, seconds)
     if server is not None:
         server.close()
 

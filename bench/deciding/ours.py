@@ -1,9 +1,8 @@
 """Plays our policies over a table, and the published rules as rlplan implements them."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from planner.pooling.pool import Pool
 from planner.pooling.priors import Teacher
@@ -24,10 +23,9 @@ OWN_PEERS: Final = ("asha", "hyperband", "median", "random", "full")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a policy chose, how sure it was to be within 0.02 of the best (None: it does not say), and its seconds."""
+    """What a policy chose, and its seconds."""
 
     chosen: Configuration
-    within: float | None
     seconds: float
 
 
@@ -59,10 +57,7 @@ def answers(
     workers: int,
     teacher: Teacher | None = None,
 ) -> dict[str, Answer]:
-    """Return the answer of a policy by each rule of choice; rlplan has its own alone.
-
-    A chooser says how sure it is by a method `within(view) -> float | None`, where it has one.
-    """
+    """Return the answer of a policy by each rule of choice; rlplan has its own alone."""
     policy, chooser = opened(name, teacher)
     began = time.process_time()
     chosen_last, view = seen_to_the_end(
@@ -70,9 +65,9 @@ def answers(
     )
     seconds = time.process_time() - began
     if name == RLPLAN:
-        return {ONE_RULE: Answer(chosen_last, _within(chooser, view), seconds)}
+        return {ONE_RULE: Answer(chosen_last, seconds)}
     chosen = {rule: of(view) or chosen_last for rule, of in RULES.items()}
-    return {rule: Answer(one, None, seconds) for rule, one in chosen.items()}
+    return {rule: Answer(one, seconds) for rule, one in chosen.items()}
 
 
 def seen_to_the_end(
@@ -83,8 +78,3 @@ def seen_to_the_end(
     played = play(recorded, policy, budget=budget, target=target, seed=seed, workers=workers, chooser=kept, trace=False)
     assert kept.view is not None
     return played.chosen, kept.view
-
-
-def _within(chooser: Any, view: View) -> float | None:
-    says: Callable[[View], float | None] | None = getattr(chooser, "within", None)
-    return None if says is None else says(view)

@@ -1,7 +1,7 @@
 """What came of every play, in rows: one for each table, repetition, number of workers, method and budget."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -20,7 +20,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One choice and its price; `within` is what the method said of being within 0.02 of the best."""
+    """One choice and its price."""
 
     table: str
     repeat: int
@@ -28,7 +28,6 @@ class Outcome:
     method: Method
     share: float  # of the full grid's cost
     regret: float
-    within: float | None = None
     seconds: float = 0.0  # of the CPU, for the play
 
     @property
@@ -52,24 +51,3 @@ def write(outcomes: Iterable[Outcome], path: Path) -> None:
             row = asdict(one)
             method = row.pop("method")
             writer.writerow({"method": method["name"], "reach": method["reach"], "rule": method["rule"], **row})
-
-
-def read(paths: Sequence[Path]) -> list[Outcome]:
-    """Read what `write` wrote."""
-    outcomes = []
-    for path in paths:
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                outcomes.append(
-                    Outcome(
-                        row["table"],
-                        int(row["repeat"]),
-                        int(row["workers"]),
-                        Method(row["method"], row["reach"], row["rule"]),
-                        float(row["share"]),
-                        float(row["regret"]),
-                        float(row["within"]) if row["within"] else None,
-                        float(row["seconds"]),
-                    )
-                )
-    return outcomes

@@ -37,7 +37,6 @@ def _group(group: str, results: Results, shares: Sequence[float]) -> dict[str, A
             "needed": _needed(results, workers, shares),
             "against_random": _random(results, workers, shares),
         }
-    document["calibration"] = _calibration(results)
     return document
 
 
@@ -122,15 +121,6 @@ def _random(results: Results, workers: int, shares: Sequence[float]) -> list[dic
         told = ", ".join(f"{row['share']:g}: {row['mean']:+.4f} ± {row['error']:.4f}" for row in rows)
         verdict = "worse than random somewhere" if any(row["worse"] for row in rows) else "never worse than random"
         print(f"ours − random (its best settings): {told}: {verdict}")
-    return rows
-
-
-def _calibration(results: Results) -> list[dict[str, Any]]:
-    rows = [{"from": low, "said": said, **_data(share)} for low, said, share in results.calibration()]
-    if rows:
-        print("of the recommendations that were said to be within 0.02 of the best")
-    for row in rows:
-        print(f"  with P = {row['said']:.2f}: {row['mean']:.2f} ± {row['error']:.2f} were ({row['count']})")
     return rows
 
 

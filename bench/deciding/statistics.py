@@ -1,8 +1,8 @@
-"""Means with their errors, the best of the peers, how much less ours needs, and whether it means what it says."""
+"""Means with their errors, the best of the peers, and how much less ours needs."""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +11,6 @@ import numpy as np
 from bench.deciding.ours import OURS
 from bench.deciding.outcomes import Method, Outcome
 
-NEAR: Final = 0.02
-LEVELS: Final = ((0.0, 0.5), (0.5, 0.7), (0.7, 0.75), (0.75, 0.85), (0.85, 0.95), (0.95, 1.01))
 RANDOM: Final = ("syne-tune/random", "random")
 BEYOND_NOISE: Final = 2.0  # standard errors
 
@@ -118,27 +116,6 @@ class Results:
         logs = np.log(shares[after - 1 : after + 1])
         part = (regrets[after - 1] - regret) / (regrets[after - 1] - regrets[after])
         return float(np.exp(logs[0] + part * (logs[1] - logs[0]))), ""
-
-    def calibration(
-        self, condition: Callable[[Outcome], bool] = lambda one: True
-    ) -> list[tuple[float, float, Estimate]]:
-        """Return for each band of said probability its mean, and the share that was within 0.02."""
-        said = [
-            one
-            for (method, _, _), those in self._of.items()
-            if method.name == self.ours
-            for one in those.values()
-            if one.within is not None and condition(one)
-        ]
-        rows = []
-        for low, high in LEVELS:
-            here = [one for one in said if low <= (one.within or 0.0) < high]
-            if here:
-                hits = np.array([one.regret <= NEAR for one in here], dtype=float)
-                error = math.sqrt(max(hits.mean() * (1 - hits.mean()), 0.25 / len(hits)) / len(hits))
-                mean = float(np.mean([one.within for one in here if one.within is not None]))
-                rows.append((low, mean, Estimate(float(hits.mean()), error, len(hits))))
-        return rows
 
     def against_random(self, workers: int, share: float) -> Estimate | None:
         """Return ours − random, random with the settings that suit it best."""

@@ -20,7 +20,7 @@ def test_equal_seeds_give_equal_tables_and_others_others(name: str) -> None:
 def outcomes(method: Method, regrets: dict[float, float], repeats: int = 4) -> list[Outcome]:
     wobble = np.array([-0.001, 0.001])
     return [
-        Outcome("held-out/x", repeat, 1, method, share, regret + wobble[repeat % 2], None)
+        Outcome("held-out/x", repeat, 1, method, share, regret + wobble[repeat % 2])
         for share, regret in regrets.items()
         for repeat in range(repeats)
     ]
