@@ -121,6 +121,8 @@ class DrivenBackend:
             yield from self._noted(self._judged(maker.take(new, running.seconds())))
             if over:
                 yield from self._noted(self._judged(maker.rest()))
+                if asked_at is not None and code is not None:
+                    yield from self._noted(self._judged(self._held_back(running.attempt.number)))
                 self._rests_since = running.seconds()
                 break
             if asked_at is None and segment.stopping():
@@ -147,6 +149,14 @@ class DrivenBackend:
                     f"the trainer ended in good order after step {maker.newest} of {segment.to_step}: does its command "
                     f"heed the step that it is to reach? ({running.attempt.log})",
                 )
+
+    def _held_back(self, number: int) -> list[Point]:
+        """Return the points up to the newest save that waited, when it was ended, for more to be said of them."""
+        config, last = self._opened(), self._last
+        found = self._driver.checkpoints(config, self._folder / FOLDER)
+        if not found or last is None or found[0].step <= last.optimizer_step:
+            return []
+        return recovered(config, last, self._said(number), found[0].step)
 
     def _is_saved(self, running: Running, maker: PointMaker, step: int) -> bool:
         """Whether one that does not end by itself has saved all that it had done, and has said it."""
