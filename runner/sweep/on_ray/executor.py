@@ -33,6 +33,8 @@ from runner.trainers.in_own_ray import gpus_here
 _LONGEST_NAP = 0.25
 _ROOM_AFTER = 5.0  # seconds that a lease waits for a worker before a parked one has to go
 _LEAVING = 15.0
+_LAST_WORDS = 5.0  # that workers have for them, which a worker itself gives its farewell
+_SECONDS_BETWEEN_LOOKS = 0.05
 _SECONDS_BETWEEN_SIGNS = 5.0  # that the driver lives, without which idle workers end
 START_SECONDS = 600.0
 
@@ -84,13 +86,14 @@ class RayExecutor:
         self._link: Link | None = None
         self._nodes: tuple[Node, ...] = ()
         self._hangs = Hangs()
+        self._records = Records(folder)
         self._ready = False
         self._started_at = self._said_at = 0.0
         self._restarts = Restarts(address)
         self._reason = ""
         self._events: list[Event] = []
         self._losses = Losses(
-            tag, self._clock, self._leases, Records(folder), self._events, lambda: self._alive, self._send
+            tag, self._clock, self._leases, self._records, self._events, lambda: self._alive, self._send
         )
         self._closed = False
 
@@ -213,11 +216,21 @@ class RayExecutor:
         if self._link is not None:
             elsewhere = [[worker.name, node] for worker in self._leases.workers.values() for node in worker.elsewhere]
             if self._start.address is not None and self._ready:
+                self._dismiss()
                 self._link.send({"do": "leave", "workers": elsewhere})
                 self._link.wait_for_the_end(_LEAVING)
             self._link.end()
         self._losses.of_all("the executor was closed")
         return self._new_events()
+
+    def _dismiss(self) -> None:
+        """Have workers write their last word: a cluster that lives on ends them in its own time, which nobody sees."""
+        left = list(self._leases.workers.values())
+        for worker in left:
+            self._send({"do": "release", "worker": worker.name})
+        end = self._clock.seconds() + _LAST_WORDS
+        while (left := self._records.unended(left, self._clock.seconds())) and self._clock.seconds() < end:
+            self._clock.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def _new_events(self) -> list[Event]:
         events = list(self._events)

@@ -73,6 +73,15 @@ class Records:
         if record.seconds > worker.seconds:
             worker.seconds, worker.heard_at = record.seconds, now
 
+    def unended(self, workers: Iterable[KnownWorker], now: float) -> list[KnownWorker]:
+        """Return those that have not written their last word, and whose process is not seen to be gone."""
+        left = []
+        for worker in workers:
+            self.read(worker, now)
+            if not (worker.over or (worker.is_here and not lives(worker.pid))):
+                left.append(worker)
+        return left
+
     def ended(self, workers: Iterable[KnownWorker], now: float) -> list[KnownWorker]:
         """Return those whose life is over, of those that have no segment or that Ray calls dead."""
         if now - self._looked_at < _SECONDS_BETWEEN_LOOKS:

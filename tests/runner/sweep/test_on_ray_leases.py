@@ -1,12 +1,16 @@
 """The driver's side of the executor on Ray that needs no Ray: leases, room, messages, restarts, ages."""
 
+import json
+import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from budgets.errors import ClusterLostError, InputError
-from runner.ports.executor import Work
+from runner.ports.executor import Gone, Work
+from runner.sweep.on_ray import executor as on_ray
 from runner.sweep.on_ray.leases import Lease, Leases
 from runner.sweep.on_ray.link import MOST_JOINS, MOST_RESTARTS, Restarts
 from runner.sweep.on_ray.placing import Footprint, Place
@@ -120,3 +124,48 @@ def test_a_client_that_has_lost_its_cluster_waits_until_that_has_let_go_of_it() 
     restarts.lost("refused", now=0.0)
     assert not restarts.due(10.0)  # the cluster still keeps what the dead client has started
     assert restarts.due(12.0)
+
+
+class Cluster:
+    """A cluster that lives on: a worker that is released writes its last word a moment later."""
+
+    def __init__(self, folder: Path) -> None:
+        self._record = folder / "workers" / "w.json"
+        self._record.parent.mkdir()
+        self._writes(46.2, over=False)
+        nodes = {"event": "nodes", "nodes": [{"node": "n", "host": "h"} | dict.fromkeys(ROOM, 1.0)]}
+        self._messages: list[dict[str, Any]] = [nodes]
+
+    def _writes(self, seconds: float, *, over: bool) -> None:
+        record = {"worker": "w", "seconds": seconds, "slots": 1, "segment": None, "over": over}
+        aside = self._record.with_suffix(".writing")
+        aside.write_text(json.dumps(record))
+        aside.replace(self._record)
+
+    def send(self, command: dict[str, Any]) -> None:
+        if command["do"] == "lease":
+            self._messages.append({"event": "began", "segment": 1} | heard("w", command["lease"], 1.0))
+        elif command["do"] == "release":
+            threading.Timer(0.1, lambda: self._writes(47.3, over=True)).start()
+
+    def receive(self, _seconds: float) -> dict[str, Any] | None:
+        return self._messages.pop(0) if self._messages else None
+
+    def wait_for_the_end(self, _seconds: float) -> None: ...
+
+    def end(self) -> int:
+        return 0
+
+
+ROOM = ("cpus", "gpus", "free_cpus", "free_gpus")
+
+
+def test_a_worker_of_a_cluster_that_lives_on_is_charged_to_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_ray, "Link", lambda _start: Cluster(tmp_path))
+    executor = on_ray.RayExecutor(tmp_path, 1, "tag", address="10.0.0.1:6379")
+    executor.assign(work())
+    executor.wait(0.1)
+    (gone,) = (event for event in executor.close() if isinstance(event, Gone))
+    assert gone.worker_seconds == 47.3
